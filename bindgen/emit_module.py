@@ -141,11 +141,19 @@ class Layout:
 
     def is_binary(self, record: Record, item: Field) -> bool:
         """Whether an array of char holds no text."""
-        return f"{record.tag}.{item.name}" in self.overrides["module"].get("binary", [])
+        return self._is_listed("binary", record, item)
 
     def visible(self, record: Record, item: Field) -> bool:
         """Whether a field is an attribute: reserved ones are not, where C's names tell that, unless they hold all."""
-        return self.names.raising or not HIDDEN_FIELD.fullmatch(item.name) or self.is_binary(record, item)
+        shown = self.names.raising or not HIDDEN_FIELD.fullmatch(item.name) or self.is_binary(record, item)
+        return shown or self._is_listed("shown", record, item)
+
+    def is_number(self, record: Record, item: Field) -> bool:
+        """Whether a field points to one number."""
+        return self._is_listed("numbers", record, item)
+
+    def _is_listed(self, key: str, record: Record, item: Field) -> bool:
+        return f"{record.tag}.{item.name}" in self.overrides["module"].get(key, [])
 
     def root(self, name: str) -> str:
         cls = self.types.records.get(name)
@@ -274,7 +282,7 @@ def _fields(
         where = offset + item.offset
         if item.record and not item.name:
             yield from _fields(layout, whole, item.record, where, counts)
-        elif layout.visible(record, item):
+        elif layout.visible(whole, item):
             yield _field(layout, whole, item, where, counts)
 
 
@@ -316,7 +324,8 @@ def _field(
             elif layout.names.raising and target.name == "I8":
                 shape, value = "STRING", "{KIND_ADDRESS, 0, 8}"
             elif target.kind not in ("void", "pointer", "opaque"):
-                shape, value = "POINTER", layout.value_type(resolved.target)
+                shape = "NUMBER" if layout.is_number(whole, item) else "POINTER"
+                value = layout.value_type(resolved.target)
         value = value or layout.value_type(item.type)
     if item.name in counts:
         by_name = {f.name: f for f in whole.fields}

@@ -254,11 +254,12 @@ def _records(layout: Layout, arrays: set[str]) -> Iterator[str]:
         yield ""
 
 
-def _visible(layout: Layout, record: Record) -> Iterator[Field]:
-    for item in record.fields:
+def _visible(layout: Layout, whole: Record, record: Record | None = None) -> Iterator[Field]:
+    """The fields of `whole` that are attributes, those of its nameless record `record` alone where one is given."""
+    for item in (record or whole).fields:
         if item.record and not item.name:
-            yield from _visible(layout, item.record)
-        elif layout.visible(record, item):
+            yield from _visible(layout, whole, item.record)
+        elif layout.visible(whole, item):
             yield item
 
 
@@ -294,6 +295,8 @@ def _field_types(layout: Layout, record: Record, item: Field) -> tuple[str, str]
             return "str | None", "str | None"
         if names.raising and element.kind == "record":
             return one, f"{one} | Sequence[{given}] | int"
+        if layout.is_number(record, item):
+            return one, "Any"
         if element.kind not in ("void", "pointer", "opaque"):
             arrays = " | _Array" if element.kind == "record" else ""
             return f"list[{one}]", f"Sequence[{given}]{arrays} | int"

@@ -60,6 +60,18 @@ def entry(*types: Any) -> Callable[[Callable[..., int]], Callable[..., int]]:
     return register
 
 
+class Emptying:
+    """A number whose conversion empties lists."""
+
+    def __init__(self, number: int, *lists: list[Any]) -> None:
+        self.number, self.lists = number, lists
+
+    def __index__(self) -> int:
+        for items in self.lists:
+            items.clear()
+        return self.number
+
+
 def at(kind: Any, address: int, index: int = 0) -> Any:
     return kind.from_address(address + index * ctypes.sizeof(kind))
 

@@ -35,7 +35,12 @@ CASES = [
     ("driver.cuInit(True)", f"({OK},)"),
     ("driver.cuInit(None)", "TypeError: cuInit(), argument 'Flags': an integer is required, got NoneType"),
     ("driver.cuInit('a')", "TypeError: cuInit(), argument 'Flags': an integer is required, got str"),
-    ("driver.cuInit(1.0)", "TypeError: cuInit(), argument 'Flags': an integer is required, got float"),
+    ("driver.cuInit(2.0), calls[-1]", f"(({OK},), 2)"),
+    ("driver.cuMemAlloc(2.0**40), calls[-1]", f"(({OK}, <CUdeviceptr 4096>), {1 << 40})"),
+    ("driver.cuMemAlloc(1e300)", "OverflowError"),
+    ("driver.cuInit(1.5)", "TypeError: cuInit(), argument 'Flags': an integer is required, got 1.5"),
+    ("driver.cuInit(float('inf'))", "an integer is required, got inf"),
+    ("driver.cuInit(float('nan'))", "an integer is required, got nan"),
     ("driver.cuInit(1 << 32)[0]", "OverflowError"),
     ("driver.cuInit(-1)[0]", "OverflowError"),
     ("driver.cuDeviceGet(-3)", f"({OK}, <CUdevice -3>)"),
@@ -66,6 +71,10 @@ CASES = [
         "driver.cuStreamUpdateCaptureDependencies(0, (driver.CUgraphNode(1), 2), [driver.CUgraphEdgeData()] * 2, 2, 0),"
         "calls[-1]",
         f"(({OK},), [1, 2])",
+    ),
+    (
+        "[a := [], a.extend([Emptying(1, a), 2]), driver.cuStreamUpdateCaptureDependencies(0, a, [], 2, 0)]",
+        "RuntimeError: cuStreamUpdateCaptureDependencies(), argument 'dependencies': the list became shorter",
     ),
     ("driver.cuStreamUpdateCaptureDependencies(0, [1], [], 2, 0)", "List is too small: 1 < 2"),
     ("driver.cuStreamUpdateCaptureDependencies(0, ['a'], [], 0, 0)", "TypeError"),
@@ -111,6 +120,10 @@ CASES = [
     ("driver.cuModuleLoadDataEx(b'ptx', 2, [0, 7], [32, 4]) and calls[-1]", "[(0, 32), (7, 4)]"),
     ("driver.cuModuleLoadDataEx(b'ptx', 0, None, None)[1]", "<CUmodule 0x400>"),
     ("driver.cuModuleLoadDataEx(b'ptx', 2, [0, 7], [32])", "List is too small: 1 < 2"),
+    (
+        "[a := [], a.extend([Emptying(32, a), 4]), driver.cuModuleLoadDataEx(b'ptx', 2, [0, 7], a), calls[-1]][-1]",
+        "[(0, 32), (7, 4)]",
+    ),
     # Kernel arguments.
     ("driver.cuLaunchKernel(1, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0), calls[-3]", f"(({OK},), (1, 2, 3, 4, 5, 6, 7, 8))"),
     (
@@ -131,6 +144,18 @@ CASES = [
     ("launch(((1, 2), (ctypes.c_int,)), U64)", "2 kernel arguments but 1 types"),
     ("launch(((1,),), U64)", "kernel arguments are a pair of tuples"),
     ("launch(((1 << 40,), (ctypes.c_int,)), U64)", "OverflowError"),
+    ("[v := [], v.extend([Emptying(7, v), 5]), launch((v, [U32, U32]), U32, U32)][-1]", "[7, 5]"),
+    (
+        "[v := [], t := [U32, None], v.extend([Emptying(7, v, t), driver.CUdeviceptr(5)]), launch((v, t), U32, U64)]"
+        "[-1]",
+        "[7, 5]",
+    ),
+    ("launch((('a', '\u20ac'), (ctypes.c_wchar, ctypes.c_wchar)), U32, U32)", "[97, 8364]"),
+    ("launch(((ctypes.c_wchar('a'),), (ctypes.c_wchar,)), U32)", "[97]"),
+    ("launch(((0,), (ctypes.c_wchar,)), U32)", "a str of one character is required, got 0"),
+    ("launch((('ab',), (ctypes.c_wchar,)), U32)", "a str of one character is required"),
+    ("launch(((d := runtime.dim3(x=3), d), (None, P)), U32, U64) == [3, d.getPtr()]", "True"),
+    ("launch(((3.0,), (U32,)), U32)", "TypeError: cuLaunchKernel(), argument 'kernelParams': an integer is required"),
     # Types that an earlier launch had are read more quickly.
     (
         "[launch(((255, 65535, -5, 1 << 31, 1 << 63), types := (ctypes.c_uint8, ctypes.c_uint16, ctypes.c_int32, U32, "

@@ -139,6 +139,107 @@ def test_kernel_arguments_of_a_node():
     assert ctypes.c_double.from_address(pointers[1]).value == 2.5
 
 
+def test_kernel_arguments_of_a_node_live_as_long_as_it():
+    values, data = [driver.CUdeviceptr(77)], bytearray(8)
+    node = driver.CUDA_KERNEL_NODE_PARAMS(kernelParams=(values, [None]))
+    values.clear()
+    others = [driver.CUdeviceptr(i) for i in range(100)]  # would take the place of one that is gone
+    pointers = (ctypes.c_void_p * 1).from_address(node.kernelParams)
+    assert ctypes.c_uint64.from_address(pointers[0]).value == 77, others
+    node.kernelParams = ((data,), (None,))
+    with pytest.raises(BufferError):
+        data.extend(b"x")
+
+
+def test_a_list_that_its_own_items_change():
+    class Emptying:
+        def __index__(self):
+            items.clear()
+            return 4
+
+    items = [Emptying(), 5]
+    node = driver.CUDA_MEMCPY_BATCH_NODE_PARAMS(sizes=items)
+    assert (node.sizes, items) == ([4, 5], [])
+
+
+def test_a_view_of_a_record_shares_what_it_keeps():
+    config, attribute = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
+    attribute.value.priority = 7
+    view = driver.CUlaunchConfig(_ptr=config.getPtr())
+    view.attrs = [attribute, attribute]
+    del view, attribute
+    gc.collect()
+    assert [a.value.priority for a in config.attrs] == [7, 7]
+    view = driver.CUlaunchConfig(_ptr=config.getPtr())
+    del config
+    gc.collect()
+    assert [a.value.priority for a in view.attrs] == [7, 7], "the view keeps the memory alive, too"
+
+
+def test_arrays_that_go_with_a_view_leave_no_pointer():
+    memory = (ctypes.c_uint64 * 8)()
+    view = driver.CUlaunchConfig(_ptr=ctypes.addressof(memory))
+    view.attrs = [driver.CUlaunchAttribute()]
+    assert memory[5]
+    kept = view.attrs[0]
+    other = driver.CUlaunchConfig(attrs=[driver.CUlaunchAttribute()])
+    del view
+    gc.collect()
+    assert memory[5], "the array is still in use"
+    del kept
+    view = driver.CUlaunchConfig(_ptr=ctypes.addressof(memory))
+    view.attrs = other.attrs[0]
+    view.attrs = [driver.CUlaunchAttribute()]
+    del view
+    gc.collect()
+    assert not memory[5] and len(other.attrs) == 1
+
+
+def test_a_pointer_to_one_number():
+    params = driver.CUmemDecompressParams()
+    assert int(params.dstActBytes) == 0 and "dstActBytes : <cuuint32_t 0>" in str(params)
+    count = np.array([77], np.uint32)
+    for given in (count, count.ctypes.data):
+        params.dstActBytes = given
+        assert type(params.dstActBytes) is driver.cuuint32_t and int(params.dstActBytes) == 77
+    params.dstActBytes = [5]
+    assert int(params.dstActBytes) == 5
+
+
+@pytest.mark.parametrize("address", [5, 1 << 40, 1 << 63])
+def test_what_the_host_cannot_read(address):
+    params = driver.CUmemDecompressParams(dstActBytes=address)
+    config = driver.CUlaunchConfig(attrs=address, numAttrs=1)
+    for record, field in ((params, "dstActBytes"), (config, "attrs")):
+        with pytest.raises(ValueError, match=f"{field} points to {address:#x}, which the host cannot read"):
+            getattr(record, field)
+        assert f"{field} : <ValueError>" in str(record)
+    config.numAttrs = 1 << 31
+    assert "attrs : <ValueError>" in str(config)
+
+
+@pytest.mark.parametrize(
+    ("cls", "field", "zero"),
+    [
+        (driver.CUlaunchAttributeValue, "pad", bytes(64)),
+        (driver.CUstreamBatchMemOpParams, "pad", [driver.cuuint64_t(0)] * 6),
+        (driver.CUdevResource, "_internal_padding", bytes(92)),
+        (driver.CUdevResource, "_oversize", bytes(40)),
+        (runtime.cudaLaunchAttributeValue, "pad", bytes(64)),
+        (runtime.cudaDevResource, "_internal_padding", bytes(92)),
+        (runtime.cudaDevResource, "_oversize", bytes(40)),
+    ],
+)
+def test_reserved_members_that_are_shown(cls, field, zero):
+    assert getattr(cls(), field) == zero and f"{field} : {zero!r}" in str(cls())
+
+
+def test_identifiers_and_names_in_texts():
+    assert str(driver.CUuuid(bytes=bytes(range(16)))) == f"bytes : {bytes(range(16)).hex()}"
+    lines = str(runtime.cudaDeviceProp(name=b"a name", luid=b"\x01")).splitlines()
+    assert lines[0] == "name : a name" and "luid : 0100000000000000" in lines
+
+
 def test_views_of_foreign_memory():
     memory = (ctypes.c_uint8 * 64)()
     view = driver.CUlaunchConfig(_ptr=ctypes.addressof(memory))

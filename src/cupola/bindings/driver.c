@@ -1635,6 +1635,7 @@ static const FieldPlace places_CUstreamBatchMemOpParams_union[] = {
     {{KIND_RECORD, 6, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 7, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 8, 40}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 0, 0, 6, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st[] = {
     {{KIND_HANDLE, 6, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1791,6 +1792,7 @@ static const FieldPlace places_CUlaunchAttributeValue_union_deviceUpdatableKerne
     {{KIND_HANDLE, 30, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUlaunchAttributeValue_union[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {{KIND_RECORD, 160, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_ENUM, 50, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2356,7 +2358,7 @@ static const FieldPlace places_CUcheckpointUnlockArgs_st[] = {
 static const FieldPlace places_CUmemDecompressParams_st[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
-    {{KIND_HANDLE, 0, 4}, 16, 16, 1, -1, FIELD_POINTER, 0},
+    {{KIND_HANDLE, 0, 4}, 16, 16, 1, -1, FIELD_NUMBER, 0},
     {{KIND_ADDRESS, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {{KIND_ADDRESS, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
     {{KIND_ENUM, 107, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
@@ -2427,9 +2429,11 @@ static const FieldPlace places_CU_DEV_SM_RESOURCE_GROUP_PARAMS_st[] = {
     {.offset = 0}};
 static const FieldPlace places_CUdevResource_st[] = {
     {{KIND_ENUM, 120, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 4, 4, 92, -1, FIELD_BYTES, 0},
     {{KIND_RECORD, 286, 20}, 96, 96, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 287, 12}, 96, 96, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 288, 40}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 96, 96, 40, -1, FIELD_BYTES, 0},
     {{KIND_RECORD, 141, 144}, 136, 136, 1, -1, FIELD_POINTER, 0},
     {.offset = 0}};
 static const FieldPlace places_CUeglFrame_st_frame[] = {
@@ -2501,6 +2505,7 @@ static const RecordInfo records[] = {
      "flushRemoteWrites\0" "Params for CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES operations.\0"
      "memoryBarrier\0" "Params for CU_STREAM_MEM_OP_BARRIER operations.\0"
      "atomicReduction\0" "\0"
+     "pad\0" "\0"
      , places_CUstreamBatchMemOpParams_union, COUNT_OF(places_CUstreamBatchMemOpParams_union) - 1, 48, 48, 8, -1, 9, false, false, false},
     {"CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st\0" "Batch memory operation node parameters Used in the legacy cuGraphAddBatchMemOpNode api. New code should use cuGraphAddNode()\0" "\0"
      "ctx\0" "\0"
@@ -2657,6 +2662,7 @@ static const RecordInfo records[] = {
      "devNode\0" "\0"
      , places_CUlaunchAttributeValue_union_deviceUpdatableKernelNode, COUNT_OF(places_CUlaunchAttributeValue_union_deviceUpdatableKernelNode) - 1, 16, 16, 8, -1, 32, true, false, false},
     {"CUlaunchAttributeValue_union\0" "Launch attributes union; used as value field of CUlaunchAttribute\0" "\0"
+     "pad\0" "\0"
      "accessPolicyWindow\0" "Value of launch attribute CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW.\0"
      "cooperative\0" "Value of launch attribute CU_LAUNCH_ATTRIBUTE_COOPERATIVE. Nonzero indicates a cooperative kernel (see cuLaunchCooperativeKernel).\0"
      "syncPolicy\0" "Value of launch attribute CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY. CUsynchronizationPolicy for work queued up in this stream\0"
@@ -3293,9 +3299,11 @@ static const RecordInfo records[] = {
      , places_CU_DEV_SM_RESOURCE_GROUP_PARAMS_st, COUNT_OF(places_CU_DEV_SM_RESOURCE_GROUP_PARAMS_st) - 1, 64, 64, 4, -1, 140, false, false, false},
     {"CUdevResource_st\0" "A tagged union describing different resources identified by the type field. This structure should not be directly modified outside of the API that created it. struct { CUdevResourceType type; union { CUdevSmResource sm; CUdevWorkqueueConfigResource wqConfig; CUdevWorkqueueResource wq; }; }; - If `type` is `CU_DEV_RESOURCE_TYPE_INVALID`, this resoure is not valid and cannot be further accessed. - If `type` is `CU_DEV_RESOURCE_TYPE_SM`, the CUdevSmResource structure `sm` is filled in. For example, `sm.smCount` will reflect the amount of streaming multiprocessors available in this resource. - If `type` is `CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG`, the CUdevWorkqueueConfigResource structure `wqConfig` is filled in. - If `type` is `CU_DEV_RESOURCE_TYPE_WORKQUEUE`, the CUdevWorkqueueResource structure `wq` is filled in.\0" "\0"
      "type\0" "Type of resource, dictates which union field was last set\0"
+     "_internal_padding\0" "\0"
      "sm\0" "Resource corresponding to CU_DEV_RESOURCE_TYPE_SM `type`.\0"
      "wqConfig\0" "Resource corresponding to CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG `type`.\0"
      "wq\0" "Resource corresponding to CU_DEV_RESOURCE_TYPE_WORKQUEUE `type`.\0"
+     "_oversize\0" "\0"
      "nextResource\0" "\0"
      , places_CUdevResource_st, COUNT_OF(places_CUdevResource_st) - 1, 144, 144, 8, -1, 141, false, false, false},
     {"CUeglFrame_st_frame\0" "CUeglFrame_st_frame\0" "\0"

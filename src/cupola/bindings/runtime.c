@@ -1756,9 +1756,11 @@ static const FieldPlace places_cudaDevSmResourceGroupParams_st[] = {
     {.offset = 0}};
 static const FieldPlace places_cudaDevResource_st[] = {
     {{KIND_ENUM, 70, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 4, 4, 92, -1, FIELD_BYTES, 0},
     {{KIND_RECORD, 64, 20}, 96, 96, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 65, 12}, 96, 96, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 66, 40}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 96, 96, 40, -1, FIELD_BYTES, 0},
     {{KIND_RECORD, 68, 144}, 136, 136, 1, -1, FIELD_POINTER, 0},
     {.offset = 0}};
 static const FieldPlace places_cudalibraryHostUniversalFunctionAndDataTable[] = {
@@ -1912,6 +1914,7 @@ static const FieldPlace places_cudaLaunchAttributeValue_deviceUpdatableKernelNod
     {{KIND_HANDLE, 21, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaLaunchAttributeValue[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {{KIND_RECORD, 13, 32}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_ENUM, 30, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2496,9 +2499,11 @@ static const RecordInfo records[] = {
      , places_cudaDevSmResourceGroupParams_st, COUNT_OF(places_cudaDevSmResourceGroupParams_st) - 1, 64, 64, 4, -1, 67, false, false, false},
     {"cudaDevResource_st\0" "A tagged union describing different resources identified by the type field. This structure should not be directly modified outside of the API that created it. struct { enum cudaDevResourceType type; union { struct cudaDevSmResource sm; struct cudaDevWorkqueueConfigResource wqConfig; struct cudaDevWorkqueueResource wq; }; }; - If `type` is `cudaDevResourceTypeInvalid`, this resoure is not valid and cannot be further accessed. - If `type` is `cudaDevResourceTypeSm`, the cudaDevSmResource structure `sm` is filled in. For example, `sm.smCount` will reflect the amount of streaming multiprocessors available in this resource. - If `type` is `cudaDevResourceTypeWorkqueueConfig`, the cudaDevWorkqueueConfigResource structure `wqConfig` is filled in. - If `type` is `cudaDevResourceTypeWorkqueue`, the cudaDevWorkqueueResource structure `wq` is filled in.\0" "\0"
      "type\0" "Type of resource, dictates which union field was last set\0"
+     "_internal_padding\0" "\0"
      "sm\0" "Resource corresponding to cudaDevResourceTypeSm `type`.\0"
      "wqConfig\0" "Resource corresponding to cudaDevResourceTypeWorkqueueConfig `type`.\0"
      "wq\0" "Resource corresponding to cudaDevResourceTypeWorkqueue `type`.\0"
+     "_oversize\0" "\0"
      "nextResource\0" "\0"
      , places_cudaDevResource_st, COUNT_OF(places_cudaDevResource_st) - 1, 144, 144, 8, -1, 68, false, false, false},
     {"cudalibraryHostUniversalFunctionAndDataTable\0" "cudalibraryHostUniversalFunctionAndDataTable\0" "\0"
@@ -2652,6 +2657,7 @@ static const RecordInfo records[] = {
      "devNode\0" "\0"
      , places_cudaLaunchAttributeValue_deviceUpdatableKernelNode, COUNT_OF(places_cudaLaunchAttributeValue_deviceUpdatableKernelNode) - 1, 16, 16, 8, -1, 93, true, false, false},
     {"cudaLaunchAttributeValue\0" "Launch attributes union; used as value field of cudaLaunchAttribute\0" "\0"
+     "pad\0" "\0"
      "accessPolicyWindow\0" "Value of launch attribute cudaLaunchAttributeAccessPolicyWindow.\0"
      "cooperative\0" "Value of launch attribute cudaLaunchAttributeCooperative. Nonzero indicates a cooperative kernel (see cudaLaunchCooperativeKernel).\0"
      "syncPolicy\0" "Value of launch attribute cudaLaunchAttributeSynchronizationPolicy. cudaSynchronizationPolicy for work queued up in this stream.\0"

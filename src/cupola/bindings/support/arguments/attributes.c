@@ -44,8 +44,7 @@ int attribute_to(const AttributeTable *table, long long attribute, PyObject *obj
     if (!*out) return -1;
     PyObject *keep;
     if (value_set(type->type, *out, object, &keep) < 0) return -1;
-    Py_XDECREF(keep);
-    return 0;
+    return scratch_keep(scratch, keep);
 }
 
 void **attribute_rooms(const AttributeTable *table, const int *attributes, long long count, size_t *sizes,
@@ -107,12 +106,13 @@ int to_options(PyObject *object, const OptionType *types, size_t type_count, con
         return -1;
     }
     void **values = scratch_alloc(scratch, sizeof *values * (size_t)count);
-    for (long long i = 0; values && i < count; i++) {
+    PyObject *items = values ? scratch_items(scratch, object) : NULL;
+    for (long long i = 0; items && i < count; i++) {
         OptionKind kind = OPTION_INTEGER;
         for (size_t j = 0; j < type_count; j++)
             if (types[j].option == keys[i]) kind = types[j].kind;
-        if (to_option(PySequence_Fast_GET_ITEM(object, i), kind, scratch, &values[i]) < 0) return -1;
+        if (to_option(PyTuple_GET_ITEM(items, i), kind, scratch, &values[i]) < 0) return -1;
     }
     *out = values;
-    return values ? 0 : -1;
+    return items ? 0 : -1;
 }

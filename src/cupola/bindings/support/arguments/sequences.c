@@ -42,7 +42,7 @@ int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch,
         PyObject *keep, *item = item_at(object, i);
         if (!item) return -1;
         int status = value_set(type, array + (size_t)i * type.size, item, &keep);
-        if (status == 0) Py_XDECREF(keep); /* the list keeps its items for the length of the call */
+        if (status == 0) status = scratch_keep(scratch, keep); /* the list may lose the item during the call */
         Py_DECREF(item);
         if (status < 0) return -1;
     }
@@ -55,22 +55,24 @@ int to_strings(PyObject *object, long long count, Scratch *scratch, const char *
     Py_ssize_t length = sequence_length(object, count);
     if (length <= 0) return (int)length;
     const char **array = scratch_alloc(scratch, sizeof *array * (size_t)length);
-    if (!array) return -1;
+    PyObject *items = array ? scratch_items(scratch, object) : NULL;
+    if (!items) return -1;
     for (Py_ssize_t i = 0; i < length; i++)
-        if (to_string(PySequence_Fast_GET_ITEM(object, i), false, scratch, &array[i]) < 0) return -1;
+        if (to_string(PyTuple_GET_ITEM(items, i), false, scratch, &array[i]) < 0) return -1;
     *out = array;
     return 0;
 }
 
-/* str or bytes; the sequence keeps them for the length of the call. */
+/* str or bytes */
 int to_strs(PyObject *object, long long count, Scratch *scratch, const char *const **out) {
     *out = NULL;
     Py_ssize_t length = sequence_length(object, count);
     if (length <= 0) return (int)length;
     const char **array = scratch_alloc(scratch, sizeof *array * (size_t)length);
-    if (!array) return -1;
+    PyObject *items = array ? scratch_items(scratch, object) : NULL;
+    if (!items) return -1;
     for (Py_ssize_t i = 0; i < length; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(object, i);
+        PyObject *item = PyTuple_GET_ITEM(items, i);
         int status = PyUnicode_Check(item) ? to_str(item, false, &array[i])
                                            : to_string(item, false, scratch, &array[i]);
         if (status < 0) return -1;

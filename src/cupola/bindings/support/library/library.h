@@ -95,6 +95,7 @@ typedef enum {
     FIELD_POINTER, /* pointer to as many values as the field at `count_offset` says (-1: one) */
     FIELD_TEXT,    /* char[count] up to the first NUL: str in modules whose functions raise, else bytes */
     FIELD_STRING,  /* char *, str in Python */
+    FIELD_NUMBER,  /* pointer to one number */
 } FieldShape;
 
 typedef struct {

@@ -28,6 +28,10 @@ static inline void *scratch_take(Scratch *scratch, size_t size) {
 }
 void *scratch_array(Scratch *scratch, size_t size, size_t count);
 int scratch_buffer(Scratch *scratch, PyObject *object, int flags, Py_buffer **buffer);
+int scratch_keep(Scratch *scratch, PyObject *object); /* takes the reference, which lives as long; NULL is nothing */
+/* The items of a list or tuple as a tuple (borrowed), which nobody can change: converting one of them may run Python
+ * code, and other threads run while the library is called. */
+PyObject *scratch_items(Scratch *scratch, PyObject *sequence);
 COLD void scratch_release(Scratch *scratch);
 static inline void scratch_free(Scratch *scratch) {
     if (UNLIKELY(scratch->blocks != NULL)) scratch_release(scratch);
@@ -36,16 +40,19 @@ static inline void scratch_free(Scratch *scratch) {
 /* ---- memory of records (storage.c) ---- */
 
 /* Memory of a record or of an array that a record points to, with the objects that it refers to. */
-typedef struct {
+typedef struct Storage {
     PyObject_HEAD
     char *data;     /* NULL when it only keeps objects */
     size_t count;   /* elements of an array */
     PyObject *kept; /* dict: address of a pointer -> object that keeps its target alive; or NULL */
+    size_t size;
+    struct Storage *before, *after; /* in the list of those that have memory */
 } Storage;
 
 extern PyTypeObject StorageType;
 Storage *storage_new(size_t size, size_t align, size_t count);           /* zeroed; no memory for size 0 */
 int storage_keep(Storage *storage, const void *where, PyObject *object); /* replaces what was kept there */
+Storage *storage_at(const void *address); /* the one with this memory: borrowed, or NULL without an exception */
 PyObject *storage_kept(Storage *storage, const void *where);             /* borrowed or NULL, no exception */
 
 #endif

@@ -1,10 +1,11 @@
-/* Memory and pinned buffers that live for one call. */
+/* Memory, pinned buffers and references that live for one call. */
 #include "memory/memory.h"
 
 struct ScratchBlock {
     ScratchBlock *next;
     bool is_buffer;
     Py_buffer buffer;
+    PyObject *kept;
     _Alignas(16) char memory[];
 };
 
@@ -50,11 +51,29 @@ int scratch_buffer(Scratch *scratch, PyObject *object, int flags, Py_buffer **bu
     return 0;
 }
 
+int scratch_keep(Scratch *scratch, PyObject *object) {
+    if (!object) return 0;
+    ScratchBlock *block = add_block(scratch, 0);
+    if (!block) {
+        Py_DECREF(object);
+        return -1;
+    }
+    block->kept = object;
+    return 0;
+}
+
+PyObject *scratch_items(Scratch *scratch, PyObject *sequence) {
+    if (PyTuple_Check(sequence)) return sequence;
+    PyObject *items = PyList_AsTuple(sequence);
+    return items && scratch_keep(scratch, items) == 0 ? items : NULL;
+}
+
 void scratch_release(Scratch *scratch) {
     while (scratch->blocks) {
         ScratchBlock *block = scratch->blocks;
         scratch->blocks = block->next;
         if (block->is_buffer) PyBuffer_Release(&block->buffer);
+        Py_XDECREF(block->kept);
         PyMem_Free(block);
     }
 }

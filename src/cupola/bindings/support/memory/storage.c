@@ -1,8 +1,29 @@
-/* Memory of records. Views of a record's parts share its storage, so that they outlive the object they came
- * from. */
+/* Memory of records. Views of a record's parts share its storage, so that they outlive the object they came from. So
+ * does a view that is made from the address of a record: what its pointers refer to lives as long as the memory. */
 #include "memory/memory.h"
 
 #include <stdlib.h>
+
+static Storage *newest; /* of those that have memory */
+
+Storage *storage_at(const void *address) {
+    const char *place = address;
+    Storage *storage = newest;
+    while (storage && (place < storage->data || place >= storage->data + storage->size)) storage = storage->before;
+    return storage;
+}
+
+static void enter(Storage *self) {
+    self->before = newest;
+    self->after = NULL;
+    if (newest) newest->after = self;
+    newest = self;
+}
+
+static void leave(Storage *self) {
+    *(self->after ? &self->after->before : &newest) = self->before;
+    if (self->before) self->before->after = self->after;
+}
 
 Storage *storage_new(size_t size, size_t align, size_t count) {
     Storage *self = PyObject_New(Storage, &StorageType);
@@ -20,6 +41,8 @@ Storage *storage_new(size_t size, size_t align, size_t count) {
             return NULL;
         }
         memset(self->data, 0, size);
+        self->size = size;
+        enter(self);
     }
     return self;
 }
@@ -48,8 +71,20 @@ PyObject *storage_kept(Storage *self, const void *where) {
     return object;
 }
 
+/* Pointers in somebody else's memory to arrays that go now. */
+static void clear_pointers(Storage *self) {
+    PyObject *key, *value;
+    for (Py_ssize_t i = 0; PyDict_Next(self->kept, &i, &key, &value);) {
+        void **pointer = PyLong_AsVoidPtr(key);
+        bool array = pointer && Py_IS_TYPE(value, &StorageType) && Py_REFCNT(value) == 1;
+        if (array && *pointer == ((Storage *)value)->data) *pointer = NULL;
+    }
+}
+
 static void destroy(PyObject *object) {
     Storage *self = (Storage *)object;
+    if (self->data) leave(self);
+    if (!self->data && self->kept) clear_pointers(self);
     free(self->data);
     Py_XDECREF(self->kept);
     PyObject_Free(self);

@@ -8,12 +8,12 @@
 #define SLOT 16 /* bytes for one converted value */
 
 /* A value that knows its own layout. */
-static int own_memory(PyObject *value, char *slot, void **pointer) {
+static int own_memory(PyObject *value, char *slot, Scratch *scratch, void **pointer) {
     if (is_handle(value)) {
         *pointer = ((HandleObject *)value)->data;
         return 0;
     }
-    if (is_record(value)) {
+    if (is_record(value) || is_foreign_record(value)) {
         *pointer = record_data(value);
         return 0;
     }
@@ -22,10 +22,9 @@ static int own_memory(PyObject *value, char *slot, void **pointer) {
         return to_enum(value, (int *)slot);
     }
     if (PyObject_CheckBuffer(value)) {
-        Py_buffer buffer;
-        if (PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0) return -1;
-        *pointer = buffer.buf;
-        PyBuffer_Release(&buffer);
+        Py_buffer *buffer;
+        if (scratch_buffer(scratch, value, PyBUF_SIMPLE, &buffer) < 0) return -1;
+        *pointer = buffer->buf;
         return 0;
     }
     PyErr_Format(PyExc_TypeError, "a kernel argument of type %.200s needs a ctypes type",
@@ -71,10 +70,11 @@ static char code_of(PyObject *type) {
         PyUnicode_READ_CHAR(code, 0) < 128)
         letter = (char)PyUnicode_READ_CHAR(code, 0);
     Py_XDECREF(code);
-    if (!letter || !strchr("cbBhHiIlLqQfd?P", letter)) {
+    if (!letter || !strchr("cubBhHiIlLqQfd?P", letter)) {
         PyErr_Format(PyExc_TypeError, "Unsupported type: %R", type);
         return 0;
     }
+    if (letter == 'u') return letter; /* the quick way would take 0 for it */
     PyObject *forgotten = known[place].type;
     known[place].type = Py_NewRef(type);
     known[place].letter = letter;
@@ -104,10 +104,22 @@ static inline bool fill_usual(PyObject *value, PyObject *type, char *slot) {
 }
 
 static int convert(PyObject *value, char code, char *slot) {
+    if (UNLIKELY(PyFloat_Check(value)) && !strchr("fd?", code)) { /* likely meant for another parameter */
+        PyErr_Format(PyExc_TypeError, "an integer is required, got %.200s", Py_TYPE(value)->tp_name);
+        return -1;
+    }
     switch (code) {
     case 'c': {
         if (!PyBytes_Check(value) || PyBytes_GET_SIZE(value) != 1) return to_i8(value, (int8_t *)slot);
         *slot = *PyBytes_AS_STRING(value);
+        return 0;
+    }
+    case 'u': {
+        if (!PyUnicode_Check(value) || PyUnicode_GetLength(value) != 1) {
+            PyErr_Format(PyExc_TypeError, "a str of one character is required, got %.200R", value);
+            return -1;
+        }
+        *(wchar_t *)slot = (wchar_t)PyUnicode_READ_CHAR(value, 0);
         return 0;
     }
     case 'b': return to_i8(value, (int8_t *)slot);
@@ -133,15 +145,15 @@ static int convert(PyObject *value, char code, char *slot) {
         memset(slot, 0, sizeof(void *));
         return 0;
     }
-    if (is_record(value)) {
+    if (is_record(value) || is_foreign_record(value)) {
         *(void **)slot = record_data(value);
         return 0;
     }
     return to_u64(value, (uint64_t *)slot);
 }
 
-static int fill_one(PyObject *value, PyObject *type, char *slot, void **pointer) {
-    if (type == Py_None) return own_memory(value, slot, pointer);
+static int fill_one(PyObject *value, PyObject *type, char *slot, Scratch *scratch, void **pointer) {
+    if (type == Py_None) return own_memory(value, slot, scratch, pointer);
     char code = code_of(type);
     if (!code) return -1;
     *pointer = slot;
@@ -165,63 +177,71 @@ static bool is_sequence(PyObject *object) {
     return PyTuple_Check(object) || PyList_Check(object);
 }
 
-/* The number of arguments of a pair, or -1. */
-static Py_ssize_t check_pair(PyObject *pair) {
+/* The values and types of a pair as tuples of the same length, which live as long as `scratch`. */
+typedef struct {
+    PyObject *values, *types;
+    Py_ssize_t count;
+} Arguments;
+
+static int take_apart(PyObject *pair, Scratch *scratch, Arguments *out) {
     if (PyTuple_GET_SIZE(pair) != 2 || !is_sequence(PyTuple_GET_ITEM(pair, 0)) ||
         !is_sequence(PyTuple_GET_ITEM(pair, 1))) {
         PyErr_SetString(PyExc_TypeError, "kernel arguments are a pair of tuples, (values, ctypes types)");
         return -1;
     }
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(PyTuple_GET_ITEM(pair, 0));
-    if (count != PySequence_Fast_GET_SIZE(PyTuple_GET_ITEM(pair, 1))) {
-        PyErr_Format(PyExc_TypeError, "%zd kernel arguments but %zd types", count,
-                     PySequence_Fast_GET_SIZE(PyTuple_GET_ITEM(pair, 1)));
-        return -1;
-    }
-    return count;
+    out->values = scratch_items(scratch, PyTuple_GET_ITEM(pair, 0));
+    out->types = out->values ? scratch_items(scratch, PyTuple_GET_ITEM(pair, 1)) : NULL;
+    if (!out->types) return -1;
+    out->count = PyTuple_GET_SIZE(out->values);
+    if (out->count == PyTuple_GET_SIZE(out->types)) return 0;
+    PyErr_Format(PyExc_TypeError, "%zd kernel arguments but %zd types", out->count, PyTuple_GET_SIZE(out->types));
+    return -1;
 }
 
-static inline PyObject **items_of(PyObject *sequence) {
-    return PyTuple_Check(sequence) ? ((PyTupleObject *)sequence)->ob_item : ((PyListObject *)sequence)->ob_item;
-}
-
-/* `memory` has room for `count` slots and then `count` pointers. What converts a value may be Python code that changes
- * a list: the lists are read anew for each. */
-static int fill(PyObject *pair, Py_ssize_t count, char *memory) {
-    PyObject *values = PyTuple_GET_ITEM(pair, 0), *types = PyTuple_GET_ITEM(pair, 1);
-    void **pointers = (void **)(memory + count * SLOT);
-    for (Py_ssize_t i = 0; i < count; i++, memory += SLOT) {
-        PyObject *value = items_of(values)[i], *type = items_of(types)[i];
+/* `memory` has room for `count` slots and then `count` pointers. */
+static int fill(const Arguments *arguments, char *memory, Scratch *scratch) {
+    void **pointers = (void **)(memory + arguments->count * SLOT);
+    for (Py_ssize_t i = 0; i < arguments->count; i++, memory += SLOT) {
+        PyObject *value = PyTuple_GET_ITEM(arguments->values, i), *type = PyTuple_GET_ITEM(arguments->types, i);
         pointers[i] = memory;
-        if (UNLIKELY(!fill_usual(value, type, memory)) && fill_one(value, type, memory, &pointers[i]) < 0) return -1;
+        if (UNLIKELY(!fill_usual(value, type, memory)) && fill_one(value, type, memory, scratch, &pointers[i]) < 0)
+            return -1;
     }
     return 0;
 }
 
 int to_kernel_values(PyObject *object, Scratch *scratch, void ***out) {
     if (!PyTuple_Check(object)) return to_address(object, scratch, (void **)out);
-    Py_ssize_t count = check_pair(object);
-    if (count < 0) return -1;
-    char *memory = scratch_take(scratch, (size_t)count * (SLOT + sizeof(void *)) + 1);
-    if (!memory || fill(object, count, memory) < 0) return -1;
-    *out = (void **)(memory + count * SLOT);
+    Arguments arguments;
+    if (take_apart(object, scratch, &arguments) < 0) return -1;
+    char *memory = scratch_take(scratch, (size_t)arguments.count * (SLOT + sizeof(void *)) + 1);
+    if (!memory || fill(&arguments, memory, scratch) < 0) return -1;
+    *out = (void **)(memory + arguments.count * SLOT);
     return 0;
+}
+
+static void drop(PyObject *holder) {
+    Scratch *scratch = PyCapsule_GetPointer(holder, NULL);
+    scratch_free(scratch);
+    PyMem_Free(scratch);
 }
 
 int to_kernel_storage(PyObject *object, PyObject **keep, void ***out) {
     *keep = NULL;
     if (!PyTuple_Check(object))
         return value_set((ValueType){KIND_ADDRESS, 0, sizeof(void *)}, out, object, keep);
-    Py_ssize_t count = check_pair(object);
-    Storage *storage = count < 0
-                           ? NULL
-                           : storage_new((size_t)count * (SLOT + sizeof(void *)) + 1, 16, (size_t)count);
-    if (!storage) return -1;
-    if (fill(object, count, storage->data) < 0 || storage_keep(storage, storage->data, object) < 0) {
-        Py_DECREF(storage);
+    Scratch *scratch = PyMem_Malloc(sizeof *scratch);
+    if (!scratch) {
+        PyErr_NoMemory();
         return -1;
     }
-    *out = (void **)(storage->data + count * SLOT);
-    *keep = (PyObject *)storage;
+    scratch_init(scratch);
+    PyObject *holder = PyCapsule_New(scratch, NULL, drop);
+    if (!holder) PyMem_Free(scratch);
+    if (!holder || scratch_keep(scratch, Py_NewRef(object)) < 0 || to_kernel_values(object, scratch, out) < 0) {
+        Py_XDECREF(holder);
+        return -1;
+    }
+    *keep = holder;
     return 0;
 }

@@ -1,5 +1,10 @@
 /* Classes for C structs and unions, made from tables of fields when they are first used. */
+#define _GNU_SOURCE
 #include "records/records.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 static PyTypeObject *record_types[MAX_RECORDS];
 
@@ -60,6 +65,12 @@ int to_record(PyObject *object, int index, bool optional, void **out) {
                  module_info.records[index].texts, optional ? " or None" : "",
                  Py_TYPE(object)->tp_name);
     return -1;
+}
+
+bool is_foreign_record(PyObject *object) {
+    PyTypeObject *base = Py_TYPE(object);
+    while (base && strcmp(base->tp_name, RecordBase.tp_name) != 0) base = base->tp_base;
+    return base;
 }
 
 int record_index(PyTypeObject *type) {
@@ -149,7 +160,8 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!self) return NULL;
     if (where) {
         self->data = (char *)where;
-        self->storage = storage_new(0, 0, 0);
+        self->storage = (Storage *)Py_XNewRef((PyObject *)storage_at(self->data));
+        if (!self->storage) self->storage = storage_new(0, 0, 0);
     }
     if (where ? !self->storage : own_memory(self) < 0) goto error;
     for (uint32_t i = 0; !where && info->ones && i < info->size / sizeof(uint32_t); i++)
@@ -227,26 +239,54 @@ static size_t count_of(const RecordObject *self, const FieldInfo *field) {
     return field->count_size == 4 ? *(const uint32_t *)count : *(const uint64_t *)count;
 }
 
+/* What a pointer says may be memory of a device, or none at all: the kernel reads it first. -1 with an exception set. */
+static int check_readable(RecordObject *self, const FieldInfo *field, char *data, size_t size) {
+    char copy[4096];
+    for (size_t done = 0; done < size; done += sizeof copy) {
+        size_t part = size - done < sizeof copy ? size - done : sizeof copy;
+        struct iovec here = {copy, part}, there = {data + done, part};
+        ssize_t count = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+        if (count < 0 && errno != EFAULT) return 0; /* the kernel does not let us ask */
+        if (count == (ssize_t)part) continue;
+        PyErr_Format(PyExc_ValueError, "%s.%s points to %p, which the host cannot read", short_name(Py_TYPE(self)),
+                     field->name, data);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *get_number(RecordObject *self, const FieldInfo *field) {
+    char *data = *(char **)(self->data + field->offset);
+    uint64_t nothing = 0;
+    if (data && check_readable(self, field, data, field->type.size) < 0) return NULL;
+    return value_get(field->type, data ? data : (void *)&nothing, NULL);
+}
+
 /* What was assigned reads back with the length it had; what the library filled in has the length it says. */
 static PyObject *get_pointed(RecordObject *self, const FieldInfo *field) {
-    void **pointer = (void **)(self->data + field->offset);
+    void **pointer = (void **)(self->data + field->offset), *data = *pointer;
     PyObject *kept = storage_kept(self->storage, pointer);
-    Storage *target = kept && Py_IS_TYPE(kept, &StorageType) && ((Storage *)kept)->data == *pointer
-                          ? (Storage *)kept
-                          : NULL;
-    size_t count = !*pointer ? 0 : target ? target->count : count_of(self, field);
+    bool ours = kept && Py_IS_TYPE(kept, &StorageType) && ((Storage *)kept)->data == data;
+    Storage *target = ours ? (Storage *)Py_NewRef(kept) : NULL; /* a destructor may set the field meanwhile */
+    size_t count = !data ? 0 : target ? target->count : count_of(self, field);
     if (module_info.error && field->count_offset >= 0 && count_of(self, field) < count) count = count_of(self, field);
-    if (module_info.error && field->type.kind == KIND_RECORD)
-        return struct_array_view(field->type.index, *pointer, count, target ? target : self->storage);
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (size_t i = 0; list && i < count; i++) {
-        PyObject *item = value_get(field->type, (char *)*pointer + i * field->type.size, target);
-        if (item)
-            PyList_SET_ITEM(list, i, item);
-        else
-            Py_CLEAR(list);
+    PyObject *result = NULL;
+    if (!target && check_readable(self, field, data, count * field->type.size) < 0) {
+        /* nothing can be made of it */
+    } else if (module_info.error && field->type.kind == KIND_RECORD) {
+        result = struct_array_view(field->type.index, data, count, target ? target : self->storage);
+    } else {
+        result = PyList_New((Py_ssize_t)count);
+        for (size_t i = 0; result && i < count; i++) {
+            PyObject *item = value_get(field->type, (char *)data + i * field->type.size, target);
+            if (item)
+                PyList_SET_ITEM(result, i, item);
+            else
+                Py_CLEAR(result);
+        }
     }
-    return list;
+    Py_XDECREF((PyObject *)target);
+    return result;
 }
 
 static int set_pointed(RecordObject *self, const FieldInfo *field, PyObject *value) {
@@ -274,22 +314,23 @@ static int set_pointed(RecordObject *self, const FieldInfo *field, PyObject *val
         PyErr_Format(PyExc_TypeError, "expected a list or tuple, got %.200s", Py_TYPE(value)->tp_name);
         return -1;
     }
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    PyObject *items = PySequence_Tuple(value); /* converting one may run Python code that changes the list */
+    if (!items) return -1;
+    Py_ssize_t count = PyTuple_GET_SIZE(items);
     uint32_t align = field->type.kind == KIND_RECORD ? module_info.records[field->type.index].align : 16;
     Storage *target = storage_new(field->type.size * (size_t)count, align, (size_t)count);
-    if (!target) return -1;
-    int status = 0;
-    for (Py_ssize_t i = 0; status == 0 && i < count && i < PySequence_Fast_GET_SIZE(value); i++) {
-        PyObject *keep, *item = Py_NewRef(PySequence_Fast_GET_ITEM(value, i));
+    int status = target ? 0 : -1;
+    for (Py_ssize_t i = 0; status == 0 && i < count; i++) {
+        PyObject *keep = NULL;
         char *where = target->data + (size_t)i * field->type.size;
-        status = value_set(field->type, where, item, &keep);
+        status = value_set(field->type, where, PyTuple_GET_ITEM(items, i), &keep);
         if (status == 0 && keep) status = storage_keep(target, where, keep);
-        if (status == 0) Py_XDECREF(keep);
-        Py_DECREF(item);
+        Py_XDECREF(keep);
     }
+    Py_DECREF(items);
     if (status == 0) status = storage_keep(self->storage, pointer, (PyObject *)target);
     if (status == 0) *pointer = target->data;
-    Py_DECREF(target);
+    Py_XDECREF((PyObject *)target);
     return status;
 }
 
@@ -318,11 +359,11 @@ static int set_array(RecordObject *self, const FieldInfo *field, PyObject *value
         status = -1;
     }
     for (uint32_t i = 0; status == 0 && i < field->count; i++) {
-        PyObject *keep;
+        PyObject *keep = NULL;
         char *where = self->data + field->offset + i * field->type.size;
         status = value_set(field->type, where, PyTuple_GET_ITEM(items, i), &keep);
         if (status == 0) status = storage_keep(self->storage, where, keep);
-        if (status == 0) Py_XDECREF(keep);
+        Py_XDECREF(keep);
     }
     Py_DECREF(items);
     return status;
@@ -387,6 +428,7 @@ static PyObject *field_get(PyObject *object, void *closure) {
     switch ((FieldShape)field->shape) {
     case FIELD_POINTER: return get_pointed(self, field);
     case FIELD_ARRAY: return get_array(self, field);
+    case FIELD_NUMBER: return get_number(self, field);
     case FIELD_BYTES: return PyBytes_FromStringAndSize(self->data + field->offset, field->count);
     case FIELD_TEXT: return get_text(self, field);
     case FIELD_STRING: {
@@ -407,6 +449,14 @@ static int set_value(RecordObject *self, const FieldInfo *field, PyObject *value
     int status = keep == (PyObject *)self->storage ? 0 : storage_keep(self->storage, where, keep);
     Py_XDECREF(keep);
     return status;
+}
+
+/* The address of the number, or what has memory for it. */
+static int set_number(RecordObject *self, const FieldInfo *field, PyObject *value) {
+    if (PyList_Check(value) || PyTuple_Check(value)) return set_pointed(self, field, value);
+    FieldInfo address = *field;
+    address.type = (ValueType){KIND_ADDRESS, 0, sizeof(void *)};
+    return set_value(self, &address, value);
 }
 
 static int field_set(PyObject *object, PyObject *value, void *closure) {
@@ -431,6 +481,7 @@ static int field_set(PyObject *object, PyObject *value, void *closure) {
     case FIELD_TEXT: status = set_text(self, field, value); break;
     case FIELD_STRING: status = set_string(self, field, value); break;
     case FIELD_POINTER: status = set_pointed(self, field, value); break;
+    case FIELD_NUMBER: status = set_number(self, field, value); break;
     }
     if (status < 0) bad_argument(short_name(Py_TYPE(object)), field->name);
     return status;
@@ -442,6 +493,8 @@ static PyObject *get_pointer(PyObject *self, PyObject *unused) {
     (void)unused;
     return PyLong_FromVoidPtr(record_data(self));
 }
+
+enum { LONGEST_NAME = 16 }; /* bytes: UUIDs and LUIDs are written as digits */
 
 static PyObject *field_text(PyObject *self, const FieldInfo *field) {
     PyObject *value = field_get(self, (void *)field);
@@ -458,8 +511,17 @@ static PyObject *field_text(PyObject *self, const FieldInfo *field) {
         PyObject *address = hexadecimal(PyLong_AsUnsignedLongLongMask(value));
         text = address ? PyUnicode_FromFormat("%s : %U", field->name, address) : NULL;
         Py_XDECREF(address);
+    } else if (value && field->shape == FIELD_BYTES && field->count <= LONGEST_NAME) {
+        PyObject *digits = PyObject_CallMethod(value, "hex", NULL);
+        text = digits ? PyUnicode_FromFormat("%s : %U", field->name, digits) : NULL;
+        Py_XDECREF(digits);
+    } else if (value && field->shape == FIELD_TEXT && PyBytes_Check(value)) {
+        text = PyUnicode_FromFormat("%s : %s", field->name, PyBytes_AS_STRING(value));
     } else if (value) {
         text = PyUnicode_FromFormat("%s : %S", field->name, value);
+    } else if (PyErr_ExceptionMatches(PyExc_ValueError)) {
+        PyErr_Clear();
+        text = PyUnicode_FromFormat("%s : <ValueError>", field->name);
     }
     Py_XDECREF(value);
     return text;

@@ -41,6 +41,7 @@ int to_record(PyObject *object, int index, bool optional, void **out);
 static inline bool is_record(PyObject *object) {
     return PyObject_TypeCheck(object, &RecordBase);
 }
+bool is_foreign_record(PyObject *object); /* of another module of the package; record_data() works for it, too */
 static inline void *record_data(PyObject *object) {
     return ((RecordObject *)object)->data;
 }

@@ -1,9 +1,17 @@
 /* Python numbers to C. */
 #include "scalars/scalars.h"
 
-/* Besides ints, whatever has __index__ stands for its number, and so does a foreign handle that only has
- * __int__. A float, which also has __int__, would lose its fraction silently, and a str has none. */
+#include <math.h>
+
+/* Besides ints, whatever has __index__ stands for its number, and so do a foreign handle that only has __int__ and a
+ * float without a fraction: sizes are often quotients. A fraction would be lost silently, and a str has no number. */
 PyObject *as_integer(PyObject *object) {
+    if (PyFloat_Check(object)) {
+        double number = PyFloat_AS_DOUBLE(object);
+        if (number == floor(number) && isfinite(number)) return PyLong_FromDouble(number);
+        PyErr_Format(PyExc_TypeError, "an integer is required, got %R", object);
+        return NULL;
+    }
     PyNumberMethods *number = Py_TYPE(object)->tp_as_number;
     if (number && number->nb_index) return PyNumber_Index(object);
     if (number && number->nb_int && !number->nb_add && !PyObject_CheckBuffer(object))
