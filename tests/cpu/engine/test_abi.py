@@ -45,7 +45,7 @@ def test_offsets_and_numbers(tmp_path: Path) -> None:
     facts += [("CPU_STATE(CPU_STATE_YIELD, 7)", abi.state(abi.YIELD, 7))]
     lines = [f'_Static_assert({what} == {value}, "{what.replace(chr(34), "")}");' for what, value in facts]
     source = tmp_path / "abi.c"
-    source.write_text("\n".join(['#include "engine/schedule/scheduler.h"', *lines, ""]))
+    source.write_text("\n".join(['#include "engine/running.h"', *lines, ""]))
     done = subprocess.run(
         ["cc", "-std=gnu11", "-fsyntax-only", f"-I{CPU}", str(source)], capture_output=True, text=True
     )

@@ -1,41 +1,20 @@
 /* From the names of the runtime's functions to the functions. */
 #include "cudart.h"
 
-extern const struct entry runtime_error_entries[], runtime_context_entries[], runtime_device_entries[],
-    runtime_stream_entries[], runtime_memory_entries[], runtime_pool_entries[], runtime_copy_entries[],
-    runtime_array_entries[], runtime_copy_array_entries[], runtime_texture_entries[],
-    runtime_launch_entries[], runtime_graph_entries[], runtime_graph_node_entries[],
-    runtime_execution_context_entries[];
+/* The tables at the ends of the files (tests/cpu/driver/test_entries.py compares). */
+#define TABLES(X)                                                                                                      \
+    X(runtime_error) X(runtime_context) X(runtime_device) X(runtime_execution_context) X(runtime_stream)               \
+    X(runtime_memory) X(runtime_pool) X(runtime_copy) X(runtime_launch) X(runtime_graph) X(runtime_graph_node)         \
+    X(runtime_array) X(runtime_copy_array) X(runtime_texture)
 
-static const struct entry *const tables[] = {
-    runtime_error_entries,  runtime_context_entries, runtime_device_entries, runtime_stream_entries,
-    runtime_memory_entries, runtime_pool_entries,    runtime_copy_entries,   runtime_launch_entries,
-    runtime_graph_entries,  runtime_graph_node_entries, runtime_array_entries, runtime_copy_array_entries,
-    runtime_texture_entries, runtime_execution_context_entries,
-};
-enum { TABLES = sizeof tables / sizeof *tables };
+#define DECLARE(name) extern const struct entry name##_entries[];
+TABLES(DECLARE)
 
-void *runtime_lookup(const char *symbol) {
-    size_t length = strlen(symbol);
-    bool per_thread = length > 5 && (!strcmp(symbol + length - 5, "_ptsz") || !strcmp(symbol + length - 5, "_ptds"));
-    if (per_thread) length -= 5;
-    for (int t = 0; t < TABLES; t++)
-        for (const struct entry *entry = tables[t]; entry->name; entry++)
-            if (!strncmp(entry->name, symbol, length) && !entry->name[length])
-                return per_thread ? entry->per_thread : entry->function;
-    return NULL;
-}
+#define ADDRESS(name) name##_entries,
+static const struct entry *const tables[] = {TABLES(ADDRESS) NULL};
 
-size_t runtime_lookup_count(void) {
-    size_t count = 0;
-    for (int t = 0; t < TABLES; t++)
-        for (const struct entry *entry = tables[t]; entry->name; entry++) count++;
-    return count;
-}
+void *runtime_lookup(const char *symbol) { return entry_lookup(tables, symbol); }
 
-const char *runtime_lookup_name(size_t index) {
-    for (int t = 0; t < TABLES; t++)
-        for (const struct entry *entry = tables[t]; entry->name; entry++)
-            if (!index--) return entry->name;
-    return NULL;
-}
+size_t runtime_lookup_count(void) { return entry_count(tables); }
+
+const char *runtime_lookup_name(size_t index) { return entry_name(tables, index); }

@@ -19,37 +19,13 @@
 TABLES(DECLARE)
 
 #define ADDRESS(name) name##_entries,
-static const struct entry *const tables[] = {TABLES(ADDRESS)};
-enum { TABLE_COUNT = sizeof tables / sizeof *tables };
+static const struct entry *const tables[] = {TABLES(ADDRESS) NULL};
 
-static const struct entry *find(const char *symbol, size_t length) {
-    for (int t = 0; t < TABLE_COUNT; t++)
-        for (const struct entry *entry = tables[t]; entry->name; entry++)
-            if (!strncmp(entry->name, symbol, length) && !entry->name[length]) return entry;
-    return NULL;
-}
+void *lookup(const char *symbol) { return entry_lookup(tables, symbol); }
 
-void *lookup(const char *symbol) {
-    size_t length = strlen(symbol);
-    bool per_thread = length > 5 && (!strcmp(symbol + length - 5, "_ptsz") || !strcmp(symbol + length - 5, "_ptds"));
-    const struct entry *entry = find(symbol, per_thread ? length - 5 : length);
-    if (!entry) return NULL;
-    return per_thread ? entry->per_thread : entry->function;
-}
+size_t lookup_count(void) { return entry_count(tables); }
 
-size_t lookup_count(void) {
-    size_t count = 0;
-    for (int t = 0; t < TABLE_COUNT; t++)
-        for (const struct entry *entry = tables[t]; entry->name; entry++) count++;
-    return count;
-}
-
-const char *lookup_name(size_t index) {
-    for (int t = 0; t < TABLE_COUNT; t++)
-        for (const struct entry *entry = tables[t]; entry->name; entry++)
-            if (!index--) return entry->name;
-    return NULL;
-}
+const char *lookup_name(size_t index) { return entry_name(tables, index); }
 
 /* What a plain name meant before the given version of CUDA; after the last of its rows it has the newest meaning. */
 static const struct {
@@ -99,7 +75,7 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
             symbol = older[i].symbol;
             break;
         }
-    const struct entry *entry = find(symbol, strlen(symbol));
+    const struct entry *entry = entry_find(tables, symbol, strlen(symbol));
     if (!entry) return fail(CUDA_ERROR_NOT_FOUND, "the CPU device does not provide %s", symbol);
     *function = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && entry->per_thread ? entry->per_thread
                                                                                            : entry->function;

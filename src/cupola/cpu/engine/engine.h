@@ -102,10 +102,6 @@ const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3
  * held up in another one. Returns 0, or the cpu_fault_kind stored in launch->fault. */
 int cpu_engine_run(cpu_launch *launch);
 
-/* Provided by the driver: whether the kernels of a launch may access memory that is not their device's own. */
-struct cpu_allocation;
-int cpu_driver_permits(const cpu_launch *launch, const struct cpu_allocation *allocation, int is_write);
-
 /* Shared memory the kernel declares statically, and local (stack) bytes a thread. */
 typedef struct cpu_kernel_info {
     uint32_t static_shared, reserved_shared, local_bytes, const_bytes, registers, max_threads, param_bytes, param_count;

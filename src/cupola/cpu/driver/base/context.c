@@ -9,7 +9,7 @@
 
 #include "base.h"
 
-enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5, API_VERSION = 3020 };
+enum { API_VERSION = 3020 };
 
 static _Atomic uint64_t next_id = 1;
 
@@ -69,7 +69,7 @@ static void context_deactivate(CUcontext context) {
 
 CUresult context_new_primary(struct device *device) {
     device->primary = context_new(device);
-    if (!device->primary) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a context");
+    if (!device->primary) return no_memory("a context");
     device->primary->is_primary = true;
     return CUDA_SUCCESS;
 }
@@ -237,7 +237,7 @@ CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *parameters, unsigned
     if (parameters && (parameters->numExecAffinityParams || parameters->cigParams))
         return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device has no contexts with execution affinity or for graphics");
     CUcontext made = context_new(device);
-    if (!made) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a context");
+    if (!made) return no_memory("a context");
     CUresult status = context_activate(made, flags);
     if (!status) status = push(made);
     if (status) {

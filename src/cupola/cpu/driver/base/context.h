@@ -85,6 +85,8 @@ struct CUctx_st {
     void *memory;   /* for the memory room: what must go with the context */
 };
 
+enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 }; /* of streams and launches */
+
 /* The current context, NULL when this thread has none. It may be spoiled or destroyed: see enter_context(). */
 static inline CUcontext current_context(void) {
     return thread_state.depth ? thread_state.stack[thread_state.depth - 1] : NULL;

@@ -2,6 +2,8 @@
 #ifndef CUPOLA_CPU_DRIVER_ENTRY_H
 #define CUPOLA_CPU_DRIVER_ENTRY_H
 
+#include <stddef.h>
+
 #include <cupola/driver.h>
 
 #include "context.h"
@@ -25,6 +27,13 @@ struct entry {
 /* A function that has the symbol NAME_v2 and, as the newest meaning, the name NAME in the function table. */
 #define ENTRY_V2(name) ENTRY(name), ENTRY_AS(name##_v2, name)
 #define ENTRY_STREAM_V2(name) ENTRY_STREAM(name), ENTRY_STREAM_AS(name##_v2, name)
+
+/* In the tables of several files, the last of which is NULL: the entry of a symbol; the function of one, which may end with
+ * _ptsz or _ptds; and the symbols, counted and by number. NULL: there is none. */
+const struct entry *entry_find(const struct entry *const *tables, const char *symbol, size_t length);
+void *entry_lookup(const struct entry *const *tables, const char *symbol);
+size_t entry_count(const struct entry *const *tables);
+const char *entry_name(const struct entry *const *tables, size_t index);
 
 /* Define NAME_per_thread(...): NAME with stream 0 standing for the calling thread's default stream.
  *     PER_THREAD(cuStreamQuery, (CUstream stream), (stream)) */

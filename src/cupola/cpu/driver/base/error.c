@@ -143,6 +143,8 @@ CUresult(fail)(CUresult status, const char *format, ...) {
     return status;
 }
 
+CUresult(no_memory)(const char *what) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for %s", what); }
+
 CUresult(fail_null)(const char *what) { return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is a null pointer", what); }
 
 CUresult(fail_handle)(const char *what, const void *handle, enum handle_kind kind) {

@@ -12,12 +12,14 @@
 
 /* Return a failing status and keep a sentence that says what is wrong and what to do, for explain(). */
 CUresult fail(CUresult status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+CUresult no_memory(const char *what) __attribute__((cold)); /* OUT_OF_MEMORY: "the host has no memory for what" */
 CUresult fail_null(const char *what) __attribute__((cold)); /* CUDA_ERROR_INVALID_VALUE: "'what' is a null pointer" */
 /* CUDA_ERROR_INVALID_HANDLE, and whether the stream, event… (what) was destroyed or never was one */
 CUresult fail_handle(const char *what, const void *handle, enum handle_kind kind) __attribute__((cold));
 
 /* The compiler is to see that a status is returned which is not CUDA_SUCCESS. */
 #define fail(status, ...) ((fail)(status, __VA_ARGS__), (status))
+#define no_memory(what) ((no_memory)(what), CUDA_ERROR_OUT_OF_MEMORY)
 #define fail_null(what) ((fail_null)(what), CUDA_ERROR_INVALID_VALUE)
 #define fail_handle(what, handle, kind) ((fail_handle)(what, handle, kind), CUDA_ERROR_INVALID_HANDLE)
 

@@ -11,7 +11,7 @@ static CUresult check_kernel_node(CUgraphNode node) {
 
 static CUresult set_attributes(CUgraphNode node, const struct launch_attributes *attributes) {
     struct op *op = op_copy(node->op->op);
-    if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the graph node");
+    if (op == NULL) return no_memory("the graph node");
     CUresult status = op_set_attributes(op, attributes);
     if (status) {
         op_free(op);

@@ -49,10 +49,6 @@ static uint64_t next_id = 1;
 static CUgraph done_with;         /* graphs to release when the lock has been given back */
 static __thread char this_thread; /* its address tells threads apart */
 
-static CUresult no_memory(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the captured graph");
-}
-
 /* Releasing a graph may call the destructors of user objects, which may wait for whatever another thread
  * holds while it waits for the lock (Python's own lock). So that is done outside of it. */
 static void unlock(void) {
@@ -174,7 +170,7 @@ static CUresult advance(struct participant *participant, CUresult status, CUgrap
     if (status) return invalidate(participant->capture, status);
     participant->set.count = 0;
     return set_add(&participant->set, &node, NULL, 1) ? CUDA_SUCCESS
-                                                      : invalidate(participant->capture, no_memory());
+                                                      : invalidate(participant->capture, no_memory("the captured graph"));
 }
 
 /* ---- what streams hand over --------------------------------------------------------------------------- */
@@ -275,7 +271,7 @@ static struct op *event_op(CUstream stream, CUevent event, enum op_kind kind) {
 CUresult capture_record(CUstream stream, CUevent event, unsigned flags) {
     if (flags & CU_EVENT_RECORD_EXTERNAL) {
         struct op *op = event_op(stream, event, OP_RECORD);
-        return op ? add_op(stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, op) : no_memory();
+        return op ? add_op(stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, op) : no_memory("the captured graph");
     }
     struct participant *p;
     pthread_mutex_lock(&lock);
@@ -289,7 +285,7 @@ CUresult capture_record(CUstream stream, CUevent event, unsigned flags) {
             event->capture = recorded;
         } else {
             free(recorded);
-            status = invalidate(p->capture, no_memory());
+            status = invalidate(p->capture, no_memory("the captured graph"));
         }
     }
     unlock();
@@ -322,17 +318,17 @@ static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
             return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
                         "the capture that recorded the event was spoiled");
         p = join(capture, stream);
-        if (p == NULL) return invalidate(capture, no_memory());
+        if (p == NULL) return invalidate(capture, no_memory("the captured graph"));
     }
     return set_add(&p->set, recorded->set.nodes, recorded->set.data, recorded->set.count)
                ? CUDA_SUCCESS
-               : invalidate(capture, no_memory());
+               : invalidate(capture, no_memory("the captured graph"));
 }
 
 CUresult capture_wait(CUstream stream, CUevent event, unsigned flags) {
     if (flags & CU_EVENT_WAIT_EXTERNAL && stream_is_capturing(stream)) {
         struct op *op = event_op(stream, event, OP_WAIT);
-        return op ? add_op(stream, CU_GRAPH_NODE_TYPE_WAIT_EVENT, op) : no_memory();
+        return op ? add_op(stream, CU_GRAPH_NODE_TYPE_WAIT_EVENT, op) : no_memory("the captured graph");
     }
     pthread_mutex_lock(&lock);
     CUresult status = wait_for(stream, event->capture);
@@ -476,7 +472,7 @@ failed:
     set_free(&set);
     free(capture);
     if (own) (void)cuGraphDestroy(own);
-    return no_memory();
+    return no_memory("the captured graph");
 }
 
 CUresult cuStreamBeginCapture(CUstream hStream, CUstreamCaptureMode mode) {
@@ -516,7 +512,7 @@ static void see_ancestors(CUgraphNode *stack, size_t depth) {
 static CUresult check_joined(struct capture *capture, const struct participant *origin) {
     CUgraph graph = capture->graph;
     CUgraphNode *stack = malloc((graph->count + 1) * sizeof *stack);
-    if (stack == NULL) return no_memory();
+    if (stack == NULL) return no_memory("the captured graph");
     for (CUgraphNode node = graph->first; node; node = node->next) node->seen = false;
     for (size_t i = 0; i < origin->set.count; i++) {
         stack[i] = origin->set.nodes[i];
@@ -624,7 +620,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *depend
     }
     if (status == CUDA_SUCCESS) {
         if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) p->set.count = 0;
-        if (!set_add(&p->set, dependencies, dependencyData, numDependencies)) status = no_memory();
+        if (!set_add(&p->set, dependencies, dependencyData, numDependencies)) status = no_memory("the captured graph");
     }
     unlock();
     return status;

@@ -8,10 +8,6 @@
 
 #include <stdlib.h>
 
-static CUresult no_memory(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the condition");
-}
-
 /* ---- conditions --------------------------------------------------------------------------------------- */
 
 static struct condition *find(CUgraph root, CUgraphConditionalHandle handle) {
@@ -33,13 +29,13 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
     CUgraph root = hGraph->root;
     if (root->conditions == NULL) {
         root->conditions = calloc(1, sizeof *root->conditions);
-        if (root->conditions == NULL) return no_memory();
+        if (root->conditions == NULL) return no_memory("the condition");
         root->conditions->references = 1;
     }
     uint64_t address;
     if (cpu_memory_allocate(CPU_MEMORY_HOST, CPU_MEMORY_MODULE, sizeof(struct condition), root->conditions,
                             &address))
-        return no_memory();
+        return no_memory("the condition");
     struct condition *c = (struct condition *)address;
     *c = (struct condition){.value = defaultLaunchValue,
                             .default_value = defaultLaunchValue,
@@ -105,7 +101,7 @@ CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, c
         return fail(CUDA_ERROR_INVALID_VALUE, "the conditional handle was not made for this graph");
     if (c->used) return fail(CUDA_ERROR_INVALID_VALUE, "the conditional handle drives another node already");
     CUgraph *bodies = calloc(params->size, sizeof *bodies);
-    if (bodies == NULL) return no_memory();
+    if (bodies == NULL) return no_memory("the condition");
     CUresult status =
         graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, dependencies, data, count, NULL, &made);
     if (status) {
@@ -119,7 +115,7 @@ CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, c
     for (unsigned i = 0; i < params->size; i++, made->body_count++)
         if ((bodies[i] = graph_new(made)) == NULL) {
             (void)cuGraphDestroyNode(made);
-            return no_memory();
+            return no_memory("the condition");
         }
     c->used = true;
     params->phGraph_out = bodies;

@@ -29,10 +29,6 @@ struct device_node {
     CUgraphDeviceNode state;
 };
 
-static CUresult no_memory(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a device-updatable node");
-}
-
 /* ---- life --------------------------------------------------------------------------------------------- */
 
 static struct device_node *device_node_new(void) {
@@ -59,7 +55,7 @@ CUgraphDeviceNode device_node_handle(const struct device_node *node) { return no
 CUresult graph_node_make_updatable(CUgraphNode node) {
     if (node->device) return CUDA_SUCCESS;
     node->device = device_node_new();
-    if (node->device == NULL) return no_memory();
+    if (node->device == NULL) return no_memory("a device-updatable node");
     device_node_reset(node->device, node->op->op, true, 0);
     return CUDA_SUCCESS;
 }
@@ -120,7 +116,7 @@ CUresult device_node_execute(const struct device_node *node, const struct op *op
     const struct CUgraphDeviceUpdatableNode_st *state = node->state;
     if (!state->enabled) return CUDA_SUCCESS;
     struct op *changed = op_copy(op);
-    if (changed == NULL) return no_memory();
+    if (changed == NULL) return no_memory("a device-updatable node");
     memcpy(changed->kernel.launch.grid, state->grid, sizeof state->grid);
     memcpy((void *)changed->kernel.launch.params, state->params,
            state->param_bytes < op->kernel.launch.param_bytes ? state->param_bytes : op->kernel.launch.param_bytes);

@@ -13,10 +13,6 @@
 
 #include <stdlib.h>
 
-static CUresult no_memory(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the executable graph");
-}
-
 /* ---- plans -------------------------------------------------------------------------------------------- */
 
 struct step {
@@ -314,7 +310,7 @@ static CUresult check_fill(const struct op *op) {
 
 static CUresult check_structure(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     CUgraphNode cycle, *sorted = graph_sorted(graph, &cycle);
-    if (sorted == NULL && cycle == NULL) return no_memory();
+    if (sorted == NULL && cycle == NULL) return no_memory("the executable graph");
     free(sorted);
     if (cycle)
         return wrong(params, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, cycle, CUDA_ERROR_INVALID_VALUE,
@@ -368,7 +364,7 @@ static int by_origin(const void *a, const void *b) {
 
 CUresult graph_exec_index(CUgraphExec exec) {
     struct clone_of *clones = malloc((count_nodes(exec->graph) + 1) * sizeof *clones);
-    if (clones == NULL) return no_memory();
+    if (clones == NULL) return no_memory("the executable graph");
     free(exec->clones);
     exec->clones = clones;
     exec->clone_count = 0;
@@ -420,7 +416,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
         return fail(CUDA_ERROR_NOT_SUPPORTED,
                     "a graph with device-updatable kernel nodes has one executable at a time: destroy the other first");
     CUgraphExec exec = handle_new(HANDLE_GRAPH_EXEC, sizeof *exec);
-    if (exec == NULL) return no_memory();
+    if (exec == NULL) return no_memory("the executable graph");
     pthread_mutex_init(&exec->lock, NULL);
     pthread_mutex_init(&exec->running, NULL);
     exec->id = atomic_fetch_add(&next_id, 1);
@@ -430,7 +426,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
         if (exec->graph) graph_release(exec->graph);
         free(exec->clones);
         handle_free(HANDLE_GRAPH_EXEC, exec);
-        return no_memory();
+        return no_memory("the executable graph");
     }
     graph_adopt_updatable(exec->graph, hGraph);
     params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -495,7 +491,7 @@ CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
         graph_op_retain(op);
     }
     pthread_mutex_unlock(&hGraphExec->lock);
-    if (!fine) return no_memory();
+    if (!fine) return no_memory("the executable graph");
     return op ? stream_submit(stream, op) : CUDA_SUCCESS;
 }
 
@@ -506,7 +502,7 @@ static CUresult take_plan(CUgraphExec exec, struct op *op) {
     CUresult status = CUDA_SUCCESS;
     pthread_mutex_lock(&exec->lock);
     struct plan *plan = current_plan(exec);
-    if (plan == NULL) status = no_memory();
+    if (plan == NULL) status = no_memory("the executable graph");
     for (size_t i = 0; !status && i < plan->allocations.count; i++)
         status = memory_begin(plan->allocations.items[i].op->op, again);
     if (status == CUDA_SUCCESS) {
@@ -523,7 +519,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     RETURN_IF(graph_exec_check(hGraphExec));
     if (unlikely(stream_is_capturing(stream))) return capture_refuse(stream, "cuGraphLaunch");
     struct op *op = op_new(OP_GRAPH, stream->context);
-    if (op == NULL) return no_memory();
+    if (op == NULL) return no_memory("the executable graph");
     op->graph.stream = stream;
     CUresult status = take_plan(hGraphExec, op);
     if (unlikely(status)) {

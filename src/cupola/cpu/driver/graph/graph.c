@@ -6,10 +6,6 @@
 static _Atomic uint64_t next_node_id = 1;
 static _Atomic unsigned next_graph_id = 1;
 
-static CUresult no_memory(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the graph");
-}
-
 /* ---- life --------------------------------------------------------------------------------------------- */
 
 CUresult graph_check(CUgraph graph) {
@@ -159,7 +155,7 @@ CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *depen
         dependencies[i]->seen = true;
     }
     CUgraphNode made = handle_new(HANDLE_GRAPH_NODE, sizeof *made);
-    if (made == NULL) return no_memory();
+    if (made == NULL) return no_memory("the graph");
     made->id = atomic_fetch_add(&next_node_id, 1);
     made->type = type;
     append_node(graph, made);
@@ -167,7 +163,7 @@ CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *depen
         if (!link_nodes(dependencies[i], made, data ? &data[i] : NULL)) {
             remove_node(made);
             graph_node_free(made);
-            return no_memory();
+            return no_memory("the graph");
         }
     *node = made;
     return CUDA_SUCCESS;
@@ -296,7 +292,7 @@ CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
     if (phGraph == NULL) return fail_null("phGraph");
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "the flags of cuGraphCreate must be 0, not %u", flags);
     CUgraph graph = graph_new(NULL);
-    if (graph == NULL) return no_memory();
+    if (graph == NULL) return no_memory("the graph");
     *phGraph = graph;
     return CUDA_SUCCESS;
 }
@@ -320,7 +316,7 @@ CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
     if (originalGraph->has_memory_nodes)
         return fail(CUDA_ERROR_NOT_SUPPORTED, "a graph with allocation or free nodes cannot be cloned");
     CUgraph clone = graph_clone(originalGraph, NULL);
-    if (clone == NULL) return no_memory();
+    if (clone == NULL) return no_memory("the graph");
     *phGraphClone = clone;
     return CUDA_SUCCESS;
 }
@@ -445,7 +441,7 @@ CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const C
         RETURN_IF(check_edge_data(data));
         if (is_linked(from[i], to[i]))
             return fail(CUDA_ERROR_INVALID_VALUE, "the edge of pair %zu exists already", i);
-        if (!link_nodes(from[i], to[i], data)) return no_memory();
+        if (!link_nodes(from[i], to[i], data)) return no_memory("the graph");
     }
     return CUDA_SUCCESS;
 }

@@ -5,10 +5,6 @@
 
 #include <stdlib.h>
 
-static CUresult no_memory(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the graph node");
-}
-
 /* ---- parameters to operations ------------------------------------------------------------------------- */
 
 static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS *p, const struct launch_attributes *attributes,
@@ -32,7 +28,7 @@ static CUresult make_copy(const CUDA_MEMCPY3D *form, CUcontext handle, struct op
     *op = kept ? op_new(OP_COPY, context) : NULL;
     if (*op == NULL) {
         free(kept);
-        return no_memory();
+        return no_memory("the graph node");
     }
     *kept = *form;
     (*op)->copy = copy;
@@ -49,7 +45,7 @@ static CUresult make_fill(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext handle, st
     if (fill.width == 0)
         return fail(CUDA_ERROR_INVALID_VALUE, "a memset node must fill at least one element");
     *op = op_new(OP_FILL, context);
-    if (*op == NULL) return no_memory();
+    if (*op == NULL) return no_memory("the graph node");
     (*op)->fill = fill;
     return CUDA_SUCCESS;
 }
@@ -59,7 +55,7 @@ static CUresult make_host(const CUDA_HOST_NODE_PARAMS *p, struct op **op) {
     RETURN_IF(context_find(NULL, &context));
     if (p->fn == NULL) return fail_null("fn");
     *op = op_new(OP_HOST, context);
-    if (*op == NULL) return no_memory();
+    if (*op == NULL) return no_memory("the graph node");
     (*op)->host.function = p->fn;
     (*op)->host.data = p->userData;
     return CUDA_SUCCESS;
@@ -68,7 +64,7 @@ static CUresult make_host(const CUDA_HOST_NODE_PARAMS *p, struct op **op) {
 static CUresult make_event(CUevent event, bool record, struct op **op) {
     if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
     *op = op_new(record ? OP_RECORD : OP_WAIT, event->context);
-    if (*op == NULL) return no_memory();
+    if (*op == NULL) return no_memory("the graph node");
     if (record) (*op)->record.event = handle_retain(event);
     else (*op)->wait.event = handle_retain(event);
     return CUDA_SUCCESS;
@@ -107,7 +103,7 @@ const struct launch_attributes *node_attributes(CUgraphNode node) {
 
 CUresult graph_node_set_op(CUgraphNode node, struct op *op) {
     struct shared_op *shared = shared_op_new(op);
-    if (shared == NULL) return no_memory();
+    if (shared == NULL) return no_memory("the graph node");
     shared_op_release(node->op);
     node->op = shared;
     node->version++;
@@ -141,7 +137,7 @@ CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNod
         op_free(op);
         return status;
     }
-    if (op && (shared = shared_op_new(op)) == NULL) return no_memory();
+    if (op && (shared = shared_op_new(op)) == NULL) return no_memory("the graph node");
     CUgraphNode made;
     status = graph_add(graph, type, dependencies, data, count, &made);
     if (status) {
@@ -164,11 +160,11 @@ CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, co
     if (access_count) {
         if (access == NULL) return fail_null("accessDescs");
         kept = malloc(access_count * sizeof *kept);
-        if (kept == NULL) return no_memory();
+        if (kept == NULL) return no_memory("the graph node");
         memcpy(kept, access, access_count * sizeof *kept);
     }
     struct op *op = op_new(OP_ALLOCATE, context);
-    CUresult status = op ? memory_plan(op, pool, size) : no_memory();
+    CUresult status = op ? memory_plan(op, pool, size) : no_memory("the graph node");
     if (status == CUDA_SUCCESS) {
         uint64_t planned = op->memory.address;
         status = graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC, dependencies, data, count, op, node);
@@ -201,7 +197,7 @@ CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CU
             return fail(CUDA_ERROR_INVALID_VALUE, "the graph frees 0x%llx already",
                         (unsigned long long)address);
     struct op *op = op_new(OP_FREE, context);
-    if (op == NULL) return no_memory();
+    if (op == NULL) return no_memory("the graph node");
     op->memory.address = address;
     RETURN_IF(graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_MEM_FREE, dependencies, data, count, op, node));
     graph->has_memory_nodes = true;
@@ -247,7 +243,7 @@ static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const 
     CUgraph *bodies = calloc(1, sizeof *bodies), clone = bodies && !moved ? graph_clone(child, NULL) : NULL;
     if (bodies == NULL || (clone == NULL && !moved)) {
         free(bodies);
-        return no_memory();
+        return no_memory("the graph node");
     }
     CUresult status =
         graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, data, count, NULL, &made);
@@ -319,7 +315,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
     if (hNode->type == CU_GRAPH_NODE_TYPE_GRAPH) {
         RETURN_IF(check_child(hNode->graph, nodeParams->graph.graph, false));
         CUgraph clone = graph_clone(nodeParams->graph.graph, hNode);
-        if (clone == NULL) return no_memory();
+        if (clone == NULL) return no_memory("the graph node");
         handle_kill(hNode->bodies[0]);
         graph_release(hNode->bodies[0]);
         hNode->bodies[0] = clone;
@@ -336,7 +332,7 @@ static CUresult kernel_params(CUgraphNode node, void ***params) {
     size_t count = cpu_kernel_get_info(op->kernel.launch.kernel)->param_count;
     if (node->kernel_params == NULL) {
         node->kernel_params = calloc(count + 1, sizeof *node->kernel_params);
-        if (node->kernel_params == NULL) return no_memory();
+        if (node->kernel_params == NULL) return no_memory("the graph node");
         for (size_t i = 0, offset, size; i < count; i++)
             if (cpu_kernel_param(op->kernel.launch.kernel, i, &offset, &size) == 0)
                 node->kernel_params[i] = (char *)op->kernel.launch.params + offset;
@@ -365,7 +361,7 @@ CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
         return kernel_params(hNode, &p->kernelParams);
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-        if (op->copy.form == NULL) return no_memory();
+        if (op->copy.form == NULL) return no_memory("the graph node");
         nodeParams->memcpy.copyParams = *op->copy.form;
         nodeParams->memcpy.copyCtx = op->context;
         break;

@@ -43,7 +43,7 @@ CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destro
         return fail(CUDA_ERROR_INVALID_VALUE, "flags must be CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, not %#x",
                     flags);
     CUuserObject object = handle_new(HANDLE_USER_OBJECT, sizeof *object);
-    if (object == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a user object");
+    if (object == NULL) return no_memory("a user object");
     object->count = initialRefcount;
     object->data = ptr;
     object->destroy = destroy;
@@ -83,7 +83,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
     if (held == NULL) {
         held = realloc(graph->held.items, (graph->held.count + 1) * sizeof *held);
         if (held == NULL)
-            return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another user object");
+            return no_memory("another user object");
         graph->held.items = held;
         held += graph->held.count++;
         *held = (struct held_object){object, 0};

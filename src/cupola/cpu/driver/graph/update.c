@@ -4,10 +4,6 @@
 
 #include <stdlib.h>
 
-static CUresult no_memory(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the executable graph");
-}
-
 /* ---- pairs of nodes ----------------------------------------------------------------------------------- */
 
 /* Nodes correspond by the order of their creation. */
@@ -237,7 +233,7 @@ static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child, stru
     if (compare(own->bodies[0], child, &pairs, &info))
         status = fail(CUDA_ERROR_INVALID_VALUE,
                       "the new child graph must have the nodes and edges of the old one");
-    else if (!take_over(own->bodies[0], child, &pairs, replaced)) status = no_memory();
+    else if (!take_over(own->bodies[0], child, &pairs, replaced)) status = no_memory("the executable graph");
     else graph_exec_changed(exec);
     free(pairs.items);
     return status;

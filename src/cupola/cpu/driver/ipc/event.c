@@ -252,7 +252,7 @@ static CUresult open_shared(const struct event_handle *handle, struct shared_eve
     if (is_this_process(&handle->maker))
         return fail(CUDA_ERROR_INVALID_CONTEXT, "the event is one of this process: use it as it is");
     struct shared_event *event = malloc(sizeof *event);
-    if (!event) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another event");
+    if (!event) return no_memory("another event");
     pthread_mutex_lock(&lock);
     event->file = file_of(handle);
     bool joined = event->file && join(&event->file->slots[handle->slot].event, handle->serial);
@@ -283,7 +283,7 @@ CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle opaque) {
     CUevent event = event_new(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, shared);
     if (event) *phEvent = event;
     else shared_event_free(shared);
-    return event ? CUDA_SUCCESS : fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another event");
+    return event ? CUDA_SUCCESS : no_memory("another event");
 }
 
 const struct entry ipc_event_entries[] = {

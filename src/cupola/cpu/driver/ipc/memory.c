@@ -185,7 +185,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle opaque, unsigned 
     if (i) {
         i->references++;
     } else if (!(i = malloc(sizeof *i))) {
-        status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the bookkeeping");
+        status = no_memory("the bookkeeping");
     } else {
         *i = (struct imported){.next = imports, .handle = handle, .device = context->device->ordinal, .references = 1};
         status = map(context, &handle, &i->base);

@@ -48,7 +48,7 @@ static uint64_t pages(uint64_t size) { return (size + PAGE - 1) / PAGE * PAGE; }
 
 CUresult pool_share_create(CUmemoryPool pool) {
     struct pool_share *share = calloc(1, sizeof *share);
-    if (!share) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another memory pool.");
+    if (!share) return no_memory("another memory pool");
     memcpy(share->header.magic, magic, sizeof magic);
     random_bytes(share->header.id, sizeof share->header.id);
     share->header.maker = *this_process();
@@ -136,7 +136,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
     int copy = pool ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
     if (copy < 0) {
         free(share);
-        if (!pool) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another memory pool.");
+        if (!pool) return no_memory("another memory pool");
         handle_free(HANDLE_POOL, pool);
         return fail(CUDA_ERROR_OPERATING_SYSTEM, "no file descriptor is left: %s.", strerror(errno));
     }

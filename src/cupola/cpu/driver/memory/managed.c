@@ -40,10 +40,6 @@ static struct advice *advice_of(const cpu_allocation *allocation) {
     return all_advice = made;
 }
 
-static CUresult no_memory(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the advice");
-}
-
 static CUresult check_range(CUdeviceptr address, size_t count, cpu_allocation *found) {
     if (count == 0) return fail(CUDA_ERROR_INVALID_VALUE, "the range must have at least one byte");
     RETURN_IF(memory_check(address, count, RANGE_DEVICE, "the range", NULL));
@@ -107,7 +103,7 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUme
         }
     }
     pthread_mutex_unlock(&lock);
-    return known ? CUDA_SUCCESS : no_memory();
+    return known ? CUDA_SUCCESS : no_memory("the advice");
 }
 
 static CUresult advise_v1(CUdeviceptr address, size_t count, CUmem_advise advice, CUdevice device) {
@@ -143,7 +139,7 @@ CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribu
     int *out = data;
     pthread_mutex_lock(&lock);
     const struct advice *known = advice_of(&found);
-    if (known == NULL) status = no_memory();
+    if (known == NULL) status = no_memory("the advice");
     else switch ((int)attribute) {
         case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: *out = known->read_mostly; break;
         case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: *out = ordinal_of(&known->preferred); break;
@@ -189,7 +185,7 @@ static CUresult enter_batch(const char *call, CUstream handle, CUstream *stream)
 /* It takes its place in the stream, as work that does nothing. */
 static CUresult submit_nothing(CUstream stream) {
     struct op *op = op_new(OP_EMPTY, stream->context);
-    return op ? stream_submit(stream, op) : no_memory();
+    return op ? stream_submit(stream, op) : no_memory("the advice");
 }
 
 static CUresult note_prefetch(const cpu_allocation *found, CUmemLocation location) {
@@ -197,7 +193,7 @@ static CUresult note_prefetch(const cpu_allocation *found, CUmemLocation locatio
     struct advice *known = advice_of(found);
     if (known) known->prefetched = location;
     pthread_mutex_unlock(&lock);
-    return known ? CUDA_SUCCESS : no_memory();
+    return known ? CUDA_SUCCESS : no_memory("the advice");
 }
 
 CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,

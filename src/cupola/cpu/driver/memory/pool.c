@@ -1,4 +1,5 @@
 /* Memory pools and stream-ordered allocation (CUDA Driver API, "Stream Ordered Memory Allocator"). */
+#include "engine/above.h"
 #include "pool.h"
 
 #include <stdio.h>

@@ -21,7 +21,6 @@ enum { STEP = CPU_MEMORY_STEP, PAGE = 4096, UNIT = 512, PENDING_LOOKED_AT = 16 }
 
 static _Atomic bool has_excess; /* some pool may hold more than its threshold */
 
-static uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
 /* Small allocations share pages, which a pool for several processes cannot have: whoever maps one allocation would
  * see the others. So each has pages of its own there, and the pool charges for no more than these. */
@@ -342,7 +341,7 @@ CUresult memory_plan(struct op *op, const CUmemPoolProps *properties, size_t siz
     if (size >= UINT64_C(1) << 47) return memory_refused(CPU_MEMORY_DEVICE_FULL, pool->device, size);
     struct place *place = malloc(sizeof *place);
     if (place == NULL)
-        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the allocation node");
+        return no_memory("the allocation node");
     uint64_t room = 0;
     pthread_mutex_lock(&pool->lock);
     int status = cpu_memory_obtain(pool->device, pool->kind, size, pool, &place->address, &room);

@@ -37,10 +37,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct physical *physicals;
 static struct mapping *mappings;
 
-static CUresult no_memory(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the bookkeeping");
-}
-
 static int charged_to(const struct physical *physical) {
     return physical->properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE
                ? physical->properties.location.id
@@ -145,7 +141,7 @@ static CUresult new_physical(int file, size_t size, const CUmemAllocationProp *p
     struct physical *physical = malloc(sizeof *physical);
     if (physical == NULL) {
         close(file);
-        return no_memory();
+        return no_memory("the bookkeeping");
     }
     pthread_mutex_lock(&lock);
     *physical = (struct physical){.next = physicals,
@@ -286,7 +282,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     if (offset % GRANULARITY) return check_step("offset", offset);
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu", flags);
     struct mapping *made = calloc(1, sizeof *made);
-    if (made == NULL) return no_memory();
+    if (made == NULL) return no_memory("the bookkeeping");
     pthread_mutex_lock(&lock);
     CUresult status = find_physical(handle, &physical);
     if (!status && (offset > physical->size || size > physical->size - offset))
@@ -366,7 +362,7 @@ static CUresult show(struct mapping *m) {
     if (mprotect((void *)m->base, m->size, PROT_READ | PROT_WRITE) ||
         cpu_memory_register(m->base, m->size, device,
                             device == CPU_MEMORY_HOST ? CPU_MEMORY_PINNED : CPU_MEMORY_DEVICE, NULL))
-        return no_memory();
+        return no_memory("the bookkeeping");
     m->accessible = true;
     cpu_memory_set_flags(m->base, MEMORY_VIRTUAL | (restricted ? CPU_MEMORY_RESTRICTED : 0));
     return CUDA_SUCCESS;

@@ -300,7 +300,7 @@ void images_sweep(void) {
 static CUresult load_one(const char *start, size_t size, struct image **result) {
     RETURN_IF(check_target(start, size));
     struct image *image = calloc(1, sizeof *image);
-    if (!image) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a module");
+    if (!image) return no_memory("a module");
     image->references = 1;
     CUresult status = CUDA_SUCCESS;
     images_sweep();

@@ -129,11 +129,11 @@ enum { PARAMETER_SLACK = 64 }; /* the engine may read so many bytes behind the p
 static _Atomic uint64_t next_grid = 1;
 
 /* The parameters stand behind the operation, in the same block of memory, 16-byte aligned as malloc's are. */
-static char *parameters_of(struct op *op) { return (char *)op + ((sizeof *op + 15) & ~(size_t)15); }
+static char *parameters_of(struct op *op) { return (char *)op + round_up(sizeof *op, 16); }
 
 struct op *op_new_kernel(CUfunction function, const void *params) {
     size_t bytes = function->param_bytes;
-    size_t space = ((sizeof(struct op) + 15) & ~(size_t)15) + bytes + PARAMETER_SLACK;
+    size_t space = round_up(sizeof(struct op), 16) + bytes + PARAMETER_SLACK;
     struct op *op = malloc(space);
     if (!op) return NULL;
     memset(op, 0, offsetof(struct op, kernel.launch.fault) + offsetof(cpu_fault, message) + 1);
@@ -241,7 +241,7 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
     if (unlikely(!variant))
         return fail(error_status(refusal.status), "%s", refusal.message);
     struct op *op = op_new_kernel(function, NULL);
-    if (!op) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the launch");
+    if (!op) return no_memory("the launch");
     cpu_launch *launch = &op->kernel.launch;
     CUresult status = params  ? copy_parameters(function, params, (char *)launch->params)
                       : extra ? copy_extra(function, extra, (char *)launch->params)

@@ -55,7 +55,7 @@ static CUresult set_image(CUlibrary library, struct image *image) {
         free_kernels(kernels, image->kernel_count);
         image_release(image);
     }
-    return kernels ? CUDA_SUCCESS : fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the kernels of the library");
+    return kernels ? CUDA_SUCCESS : no_memory("the kernels of the library");
 }
 
 /* Have the image. The compiler is Python, so no lock may be held here. */
@@ -72,7 +72,7 @@ static CUresult library_new(struct image *image, char *ptx, CUlibrary *result) {
     if (!library) {
         if (image) image_release(image);
         free(ptx);
-        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a library");
+        return no_memory("a library");
     }
     library->ptx = ptx;
     pthread_mutex_init(&library->lock, NULL);

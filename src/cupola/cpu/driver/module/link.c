@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "image.h"
 #include "module.h"
@@ -87,12 +86,6 @@ static CUresult report(CUlinkState state, CUresult status, bool linked_all, cons
     return status;
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return 1e3 * (double)time.tv_sec + 1e-6 * (double)time.tv_nsec;
-}
-
 /* ---- work ------------------------------------------------------------------------------------------------------ */
 
 static PyObject *linking(void) { return PyImport_ImportModule("cupola.cpu.compiler.images.linking"); }
@@ -107,7 +100,7 @@ static void note_name(CUlinkState state, const char *name) {
 }
 
 static CUresult add(CUlinkState state, const char *data, size_t size, const char *name) {
-    double start = now();
+    uint64_t start = clock_now();
     CUresult status = CUDA_SUCCESS;
     if (!name || !*name) name = "<unnamed>";
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -124,7 +117,7 @@ static CUresult add(CUlinkState state, const char *data, size_t size, const char
     Py_XDECREF(called);
     Py_XDECREF(module);
     PyGILState_Release(gil);
-    state->milliseconds += now() - start;
+    state->milliseconds += 1e-6 * (double)(clock_now() - start);
     if (!status) note_name(state, name);
     return report(state, status, false, NULL);
 }
@@ -141,7 +134,7 @@ static CUresult merge(CUlinkState state) {
     if (!cubin || PyBytes_AsStringAndSize(cubin, &bytes, &size)) {
         status = fail_python();
     } else if (!(state->image = calloc(1, (size_t)size + PTX_FRAME_SIZE))) {
-        status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the image");
+        status = no_memory("the image");
     } else {
         memcpy(state->image, bytes, (size_t)size);
         state->size = (size_t)size;
@@ -155,14 +148,14 @@ static CUresult merge(CUlinkState state) {
 /* The compiler must accept what came out, unless it is for another GPU. */
 static CUresult complete(CUlinkState state) {
     struct image *checked = NULL;
-    double start = now();
+    uint64_t start = clock_now();
     CUresult status = merge(state);
     if (!status && architecture(state) == model_architecture()) status = image_load(state->image, &checked);
     if (status) {
         free(state->image);
         state->image = NULL;
     }
-    state->milliseconds += now() - start;
+    state->milliseconds += 1e-6 * (double)(clock_now() - start);
     report(state, status, true, checked);
     if (checked) image_release(checked);
     images_sweep();
@@ -176,14 +169,14 @@ CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUli
     if (!state) return fail_null("stateOut");
     RETURN_IF(jit_check_options(count, options, values));
     CUlinkState made = handle_new(HANDLE_LINK, sizeof *made);
-    if (!made) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a link state");
+    if (!made) return no_memory("a link state");
     made->option_count = count;
     made->options = malloc((count + 1) * sizeof *options);
     made->option_values = malloc((count + 1) * sizeof *values);
     made->given_values = malloc((count + 1) * sizeof *values);
     if (!made->options || !made->option_values || !made->given_values) {
         link_free(made);
-        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a link state");
+        return no_memory("a link state");
     }
     for (unsigned i = 0; i < count; i++) {
         made->options[i] = options[i];

@@ -35,7 +35,7 @@ static CUresult make_functions(CUmodule module) {
     const struct image *image = module->image;
     for (size_t i = 0; i < image->kernel_count; i++) {
         CUfunction function = handle_new(HANDLE_FUNCTION, sizeof *function);
-        if (!function) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the functions of the module");
+        if (!function) return no_memory("the functions of the module");
         function->module = module;
         function->kernel = image->kernels[i].kernel;
         function->image_kernel = &image->kernels[i];
@@ -54,7 +54,7 @@ static CUresult make_functions(CUmodule module) {
 
 CUresult module_new(CUcontext context, struct image *image, CUlibrary library, CUmodule *result) {
     CUmodule module = handle_new(HANDLE_MODULE, sizeof *module);
-    if (!module) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a module");
+    if (!module) return no_memory("a module");
     module->context = context;
     module->image = image;
     module->library = library;
@@ -68,7 +68,7 @@ CUresult module_new(CUcontext context, struct image *image, CUlibrary library, C
     pthread_mutex_unlock(&context->lock);
     CUresult status = module->variables && module->functions
                           ? CUDA_SUCCESS
-                          : fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a module");
+                          : no_memory("a module");
     if (!status) status = allocate_variables(module);
     if (!status) status = make_functions(module);
     if (status) {

@@ -10,22 +10,21 @@
 
 enum { WARP = 32, PARTITIONS = 4, REGISTER_LOT = 256, MAX_BLOCK = 1024 };
 
-static int round_up(int value, int lot) { return (value + lot - 1) / lot * lot; }
 static int least(int a, int b) { return a < b ? a : b; }
 
 static int shared_lot(const struct model *model) { return model->major >= 8 ? 128 : 256; }
 
 static int limit_by_registers(const cpu_kernel_info *info, const struct model *model, int warps) {
     if (!info->registers) return INT_MAX;
-    int each = round_up((int)info->registers * WARP, REGISTER_LOT);
-    if (each * round_up(warps, PARTITIONS) > model->registers_per_block) return 0;
+    int each = (int)round_up(info->registers * WARP, REGISTER_LOT);
+    if (each * (int)round_up((unsigned)warps, PARTITIONS) > model->registers_per_block) return 0;
     return model->registers_per_multiprocessor / PARTITIONS / each * PARTITIONS / warps;
 }
 
 static int limit_by_shared(CUfunction function, const struct model *model, size_t dynamic_shared) {
     if (dynamic_shared > (size_t)function_max_dynamic_shared(function)) return 0;
-    int used = round_up((int)function->image_kernel->info->static_shared + (int)dynamic_shared + model->shared_reserved,
-                        shared_lot(model));
+    size_t asked = function->image_kernel->info->static_shared + dynamic_shared + (unsigned)model->shared_reserved;
+    int used = (int)round_up(asked, (unsigned)shared_lot(model));
     return used ? model->shared_per_multiprocessor / used : INT_MAX;
 }
 
@@ -83,7 +82,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid_size, int *block_si
     int most = function_max_threads(function);
     if (limit > 0) most = least(most, limit);
     int best_threads = 0, best_block = 0, best_blocks = 0;
-    for (int size = round_up(most, WARP); size > 0; size -= WARP) {
+    for (int size = (int)round_up((unsigned)most, WARP); size > 0; size -= WARP) {
         int block = least(size, most);
         int blocks = occupancy_blocks(function, block, shared_of_block ? shared_of_block(block) : dynamic_shared);
         if (blocks * block > best_threads) {

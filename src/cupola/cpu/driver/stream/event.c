@@ -30,12 +30,10 @@ void event_stamp(CUevent event, uint64_t generation) {
     if (event->shared) /* a graph's record is made when it is reached */
         shared_event_complete(event->shared, generation ? generation : shared_event_mark(event->shared));
     if (event->flags & CU_EVENT_DISABLE_TIMING) return;
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    const uint64_t now = clock_now();
     pthread_mutex_lock(&event->lock);
     if (!generation || generation == event->generation)
-        atomic_store_explicit(&event->time, (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec,
-                              memory_order_relaxed);
+        atomic_store_explicit(&event->time, now, memory_order_relaxed);
     pthread_mutex_unlock(&event->lock);
 }
 
@@ -128,7 +126,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
     CUevent made = event_new(context, flags, shared);
     if (made) *event = made;
     else if (shared) shared_event_free(shared);
-    return made ? CUDA_SUCCESS : fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another event");
+    return made ? CUDA_SUCCESS : no_memory("another event");
 }
 
 CUresult cuEventDestroy(CUevent event) {
@@ -157,7 +155,7 @@ CUresult event_record(CUevent event, CUstream stream, unsigned flags) {
         }
     }
     struct op *op = op_new(OP_RECORD, stream->context);
-    if (!op) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the operation");
+    if (!op) return no_memory("the operation");
     op->record.event = handle_retain(event);
     return stream_submit_marked(stream, op, event);
 }

@@ -12,7 +12,6 @@
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "stream.h"
@@ -144,12 +143,6 @@ void stream_run(CUstream stream, uint64_t until) {
 
 /* ---- waiting --------------------------------------------------------------------------------------------------- */
 
-static uint64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 /* A thread that waits does the stream's work itself while no worker has begun: that saves handing it over. */
 void stream_wait_until(CUstream stream, uint64_t sequence) {
     if (stream_has_completed(stream, sequence)) return;
@@ -160,7 +153,7 @@ void stream_wait_until(CUstream stream, uint64_t sequence) {
     pthread_mutex_unlock(&stream->lock);
     if (mine) stream_run(stream, sequence);
     if (!(stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC))
-        for (uint64_t end = now() + SPIN_NANOSECONDS; !stream_has_completed(stream, sequence) && now() < end;)
+        for (uint64_t end = clock_now() + SPIN_NANOSECONDS; !stream_has_completed(stream, sequence) && clock_now() < end;)
             for (int i = 0; i < 32 && !stream_has_completed(stream, sequence); i++) cpu_relax();
     if (!stream_has_completed(stream, sequence)) {
         _Atomic uint32_t signal = 0;
@@ -203,14 +196,12 @@ struct op *op_new_wait(CUcontext context, CUstream stream, uint64_t sequence) {
     return op;
 }
 
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the operation"); }
-
 /* Submit to the legacy stream: what the blocking streams have been given comes first. With the order_lock. */
 static CUresult wait_for_blocking_streams(CUstream legacy, bool *schedule) {
     size_t count;
     CUcontext context = legacy->context;
     CUstream *streams = context_streams(context, &count);
-    CUresult status = count && !streams ? no_memory() : CUDA_SUCCESS;
+    CUresult status = count && !streams ? no_memory("the operation") : CUDA_SUCCESS;
     for (size_t i = 0; streams && i < count; i++) {
         CUstream stream = streams[i];
         if (status || stream == legacy || stream->flags & CU_STREAM_NON_BLOCKING || !stream_is_busy(stream)) {
@@ -221,7 +212,7 @@ static CUresult wait_for_blocking_streams(CUstream legacy, bool *schedule) {
         if (op)
             *schedule |= append(legacy, op, NULL);
         else
-            status = no_memory();
+            status = no_memory("the operation");
     }
     free(streams);
     return status;
@@ -231,7 +222,7 @@ static CUresult wait_for_legacy(CUstream stream, CUstream legacy, bool *schedule
     uint64_t sequence = atomic_load(&legacy->submitted);
     if (stream->legacy_seen >= sequence || stream_has_completed(legacy, sequence)) return CUDA_SUCCESS;
     struct op *op = op_new_wait(stream->context, handle_retain(legacy), sequence);
-    if (!op) return no_memory();
+    if (!op) return no_memory("the operation");
     stream->legacy_seen = sequence;
     *schedule |= append(stream, op, NULL);
     return CUDA_SUCCESS;
@@ -327,7 +318,7 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
 CUresult context_synchronize(CUcontext context) {
     size_t count;
     CUstream *streams = context_streams(context, &count);
-    if (count && !streams) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a list of the streams");
+    if (count && !streams) return no_memory("a list of the streams");
     CUresult status = CUDA_SUCCESS;
     for (size_t i = 0; i < count; i++)
         if (stream_is_capturing(streams[i]) && !status) status = capture_refuse(streams[i], "cuCtxSynchronize");

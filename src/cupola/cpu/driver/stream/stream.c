@@ -5,11 +5,7 @@
 #include "engine/memory/memory.h"
 #include "stream.h"
 
-enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 };
-
 static _Atomic uint64_t next_id = 3; /* 1 and 2 stand for the default streams */
-
-static CUresult no_memory(void) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for a stream's work"); }
 
 /* ---- entering ------------------------------------------------------------------------------------------------ */
 
@@ -150,7 +146,7 @@ static CUstream legacy_stream(CUcontext context) {
 
 CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream) {
     *stream = per_thread ? own_stream(context) : legacy_stream(context);
-    return *stream ? CUDA_SUCCESS : no_memory();
+    return *stream ? CUDA_SUCCESS : no_memory("a stream's work");
 }
 
 /* ---- entry points ---------------------------------------------------------------------------------------------- */
@@ -164,7 +160,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     if (priority > PRIORITY_LEAST) priority = PRIORITY_LEAST;
     if (priority < PRIORITY_GREATEST) priority = PRIORITY_GREATEST;
     CUstream made = stream_new(context, STREAM_USER, flags, priority);
-    if (!made) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another stream");
+    if (!made) return no_memory("another stream");
     *stream = made;
     return CUDA_SUCCESS;
 }
@@ -202,7 +198,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
         RETURN_IF(capture_check_legacy(context));
         size_t count;
         CUstream *streams = context_streams(context, &count);
-        if (!streams) return no_memory();
+        if (!streams) return no_memory("a stream's work");
         for (size_t i = 0; i < count; i++) {
             if (!(streams[i]->flags & CU_STREAM_NON_BLOCKING))
                 stream_wait_until(streams[i], atomic_load(&streams[i]->submitted));
@@ -228,7 +224,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags) {
     uint64_t elsewhere = event_record_elsewhere(event);
     if (unlikely(elsewhere)) {
         struct op *op = op_new(OP_WAIT, stream->context);
-        if (!op) return no_memory();
+        if (!op) return no_memory("a stream's work");
         op->wait.event = handle_retain(event);
         op->wait.sequence = elsewhere;
         return stream_submit(stream, op);
@@ -241,7 +237,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags) {
     pthread_mutex_unlock(&event->lock);
     if (!wait) return CUDA_SUCCESS;
     struct op *op = op_new_wait(stream->context, recorded, sequence);
-    return op ? stream_submit(stream, op) : no_memory();
+    return op ? stream_submit(stream, op) : no_memory("a stream's work");
 }
 
 static CUresult submit_host(CUstream handle, CUhostFn function, CUstreamCallback callback, void *data) {
@@ -249,7 +245,7 @@ static CUresult submit_host(CUstream handle, CUhostFn function, CUstreamCallback
     RETURN_IF(enter_stream(handle, &stream));
     if (!function && !callback) return fail_null("the function to call");
     struct op *op = op_new(OP_HOST, stream->context);
-    if (!op) return no_memory();
+    if (!op) return no_memory("a stream's work");
     op->host.function = function;
     op->host.callback = callback;
     op->host.stream = handle;
@@ -287,7 +283,7 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr pointer, size_t len
     if (length && (pointer != allocation.base || length != allocation.size))
         return fail(CUDA_ERROR_INVALID_VALUE, "only a whole allocation can be attached: pass a length of 0");
     struct op *op = op_new(OP_EMPTY, stream->context);
-    return op ? stream_submit(stream, op) : no_memory();
+    return op ? stream_submit(stream, op) : no_memory("a stream's work");
 }
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext *context) {

@@ -70,7 +70,7 @@ static CUresult check(enum op_kind kind, CUdeviceptr address, size_t size, unsig
 static CUresult submit(CUstream stream, enum op_kind kind, CUdeviceptr address, uint64_t value, uint8_t size,
                        unsigned flags) {
     struct op *op = op_new(kind, stream->context);
-    if (!op) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for the operation");
+    if (!op) return no_memory("the operation");
     op->value.address = address;
     op->value.value = value;
     op->value.size = size;

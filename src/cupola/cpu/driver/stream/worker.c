@@ -6,12 +6,11 @@
  * streams than there are free threads only until the thread made for it has started. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/thread.h"
 #include "stream.h"
 
 enum { WATCH_NANOSECONDS = 30000 };
@@ -29,12 +28,6 @@ static _Atomic int queued;   /* its length */
 static int available;        /* threads awake, or being started, that have no stream */
 static struct worker *sleepers;
 static bool watched; /* an idle thread watches the queue */
-
-static uint64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* Takes the first stream off the queue; with the lock. */
 static CUstream take(void) {
@@ -62,19 +55,20 @@ static void run(CUstream stream) {
 }
 
 static void watch(void) {
-    uint64_t end = now() + WATCH_NANOSECONDS;
+    uint64_t end = clock_now() + WATCH_NANOSECONDS;
     do {
         for (int i = 0; i < 64; i++) {
             if (atomic_load_explicit(&queued, memory_order_relaxed)) return;
             cpu_relax();
         }
-    } while (now() < end);
+    } while (clock_now() < end);
 }
 
 static void *work(void *argument) {
     struct worker self = {0};
     (void)argument;
     thread_is_worker = true;
+    pthread_setname_np(pthread_self(), "cupola-stream");
     pthread_mutex_lock(&lock);
     for (;;) {
         CUstream stream = take();
@@ -103,26 +97,6 @@ static void *work(void *argument) {
         pthread_mutex_lock(&lock);
     }
     return NULL;
-}
-
-/* Signals are for the program's own threads; faults of device code come to the thread that runs it. */
-static bool start(void) {
-    sigset_t all, before;
-    pthread_t thread;
-    pthread_attr_t attributes;
-    sigfillset(&all);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    bool started = !pthread_create(&thread, &attributes, work, NULL);
-    if (started) pthread_setname_np(thread, "cupola-stream");
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
 }
 
 void worker_schedule(CUstream stream) {
@@ -159,7 +133,7 @@ void worker_schedule(CUstream stream) {
         syscall(SYS_futex, &wake->awake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }
     /* Without a thread the work is done by whoever next becomes idle or waits for the stream. */
-    if (need_thread && !start()) {
+    if (need_thread && !thread_start(work, NULL)) {
         pthread_mutex_lock(&lock);
         available--;
         pthread_mutex_unlock(&lock);

@@ -154,7 +154,7 @@ CUresult mipmapped_array_check(CUmipmappedArray array) {
 }
 
 static CUresult no_handle(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another CUDA array.");
+    return no_memory("another CUDA array");
 }
 
 /* The image of a level, without its address. A level halves all extents but the number of layers. */

@@ -113,7 +113,7 @@ static CUresult of_module(CUmodule module, const char *name, enum handle_kind ki
     handle_each(kind, match, &search);
     if (!search.found) search.found = reference_new(kind, module->context, module, variable);
     pthread_mutex_unlock(&lock);
-    if (!search.found) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another reference");
+    if (!search.found) return no_memory("another reference");
     *result = search.found;
     return CUDA_SUCCESS;
 }
@@ -173,7 +173,7 @@ CUresult cuTexRefCreate(CUtexref *pTexRef) {
     RETURN_IF(enter_context(&context));
     if (!pTexRef) return fail_null("pTexRef");
     *pTexRef = (CUtexref)reference_new(HANDLE_TEXTURE_REFERENCE, context, NULL, 0);
-    return *pTexRef ? CUDA_SUCCESS : fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another reference");
+    return *pTexRef ? CUDA_SUCCESS : no_memory("another reference");
 }
 
 CUresult cuTexRefDestroy(CUtexref hTexRef) {

@@ -1,5 +1,6 @@
 /* Texture and surface objects (CUDA Driver API, "Texture Object Management", "Surface Object Management"): their
  * checks, and the registry in which kernels look them up. */
+#include "engine/above.h"
 #include "texture.h"
 
 /* ---- the registry ------------------------------------------------------------------------------------- */
@@ -242,7 +243,7 @@ static struct texture *object_new(enum handle_kind kind, CUcontext context, cons
 }
 
 static CUresult no_object(void) {
-    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for another texture or surface object.");
+    return no_memory("another texture or surface object");
 }
 
 CUresult texture_make(CUcontext context, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *sampler,

@@ -2,7 +2,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "engine/schedule/scheduler.h"
+#include "fault.h"
 
 #include <stdarg.h>
 #include <stdio.h>

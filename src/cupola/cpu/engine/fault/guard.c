@@ -4,7 +4,7 @@
  * inaccessible page. The handler leaves the machine code by a long jump. Faults of anybody else go to the handler
  * that was there before, so Python's faulthandler and debuggers work as ever. */
 #define _GNU_SOURCE
-#include "engine/schedule/scheduler.h"
+#include "fault.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/above.h"
 #include "engine/memory/memory.h"
 
 enum { WINDOW_SHIFT = 32 };

@@ -2,7 +2,8 @@
 #ifndef CUPOLA_CPU_ACCESS_H
 #define CUPOLA_CPU_ACCESS_H
 
-#include "engine/schedule/scheduler.h"
+#include "engine/fault/fault.h"
+#include "engine/running.h"
 
 static inline cpu_site unpack_site(uint64_t packed) {
     return (cpu_site){(uint32_t)packed, (uint8_t)(packed >> 32), (uint8_t)(packed >> 40), (uint8_t)(packed >> 48),

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "mbarrier.h"
+
 enum { UNIT = 16 }; /* bytes */
 
 /* The two ends of a lane's copy; false after a fault. A range of no bytes may be anywhere. */

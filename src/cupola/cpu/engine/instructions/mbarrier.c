@@ -11,10 +11,13 @@
  *
  * Only threads of the block's cluster can complete a phase, so threads that do nothing but wait for mbarriers can be
  * found out when they wait for ever. */
-#include "access.h"
+#include "mbarrier.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include "access.h"
+#include "engine/schedule/above.h"
 
 enum { COUNT_BITS = CPU_MBARRIER_COUNT_BITS, BYTES_BITS = 22, COUNT_MAX = (1 << COUNT_BITS) - 1, BYTES_MAX = (1 << 20) - 1 };
 

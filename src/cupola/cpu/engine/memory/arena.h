@@ -2,6 +2,7 @@
 #ifndef CUPOLA_CPU_ARENA_H
 #define CUPOLA_CPU_ARENA_H
 
+#include "common/common.h"
 #include "memory.h"
 
 #include <pthread.h>
@@ -69,7 +70,6 @@ extern struct arena arena;
 #define load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define store(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
-static inline uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
 static inline uint64_t make_tag(uint64_t size, int device, int kind, enum state state) {
     return size << 16 | (uint64_t)(uint8_t)(device + 1) << 8 | (uint64_t)kind << 4 | state;

@@ -3,7 +3,7 @@
  * Since sm_70 threads arrive at a barrier one by one. Without a count the barrier is for all threads of the block
  * that have not exited. With a count, hardware adds a whole warp at a time, so a warp whose live threads have all
  * arrived counts for 32, however few they are. */
-#include "scheduler.h"
+#include "schedule.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * atomics. Arriving at the cluster's barrier and waiting for it are two instructions. A thread that has arrived keeps a
  * mark until the phase is complete, when all threads that have not exited have one; the marks are then removed. To wait
  * is to have the mark and not to go on. */
-#include "scheduler.h"
+#include "schedule.h"
 
 bool cpu_cluster_release(cpu_cluster *cluster) {
     /* Who has arrived stays so until the phase is complete, and who has exited for ever: look on where somebody was

@@ -3,7 +3,7 @@
  * The scheduler knows that nobody can go on when all threads of a cluster (of a block, when there is none) wait at
  * barriers, or only look at mbarriers again and again. The report goes through the blocks and gathers the threads that
  * wait for the same. */
-#include "scheduler.h"
+#include "schedule.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "scheduler.h"
+#include "schedule.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,16 +1,12 @@
 /* A launch from its beginning to its end, and the clock. */
 #include <string.h>
-#include <time.h>
 
+#include "common/common.h"
 #include "engine/memory/memory.h"
-#include "scheduler.h"
+#include "schedule.h"
 
 /* %clock and %globaltimer: called by machine code, too. Nanoseconds. */
-CPU_HELPER uint64_t cupola_clock(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
+CPU_HELPER uint64_t cupola_clock(void) { return clock_now(); }
 
 /* Waking a helper costs tens of microseconds, so a launch asks for them once it has run that long. */
 enum { ALONE_NANOSECONDS = 40000 };
@@ -22,7 +18,7 @@ struct progress {
 
 static void offer_when_long(cpu_job *job, void *argument) {
     struct progress *progress = argument;
-    if (progress->offered || cupola_clock() - progress->begin < ALONE_NANOSECONDS) return;
+    if (progress->offered || clock_now() - progress->begin < ALONE_NANOSECONDS) return;
     progress->offered = true;
     cpu_pool_offer(job);
 }
@@ -53,7 +49,7 @@ int cpu_engine_run(cpu_launch *launch) {
         launch->fault = (cpu_fault){.kind = CPU_FAULT_INTERNAL, .message = "there is no memory for the grid's barrier"};
         return CPU_FAULT_INTERNAL;
     }
-    struct progress progress = {.begin = threads > 1 && clusters > 1 ? cupola_clock() : 0,
+    struct progress progress = {.begin = threads > 1 && clusters > 1 ? clock_now() : 0,
                                 .offered = threads < 2 || clusters < 2};
     cpu_worker_run(&job, 0, progress.offered ? NULL : offer_when_long, &progress);
     if (progress.offered && threads > 1 && clusters > 1) cpu_pool_withdraw(&job);

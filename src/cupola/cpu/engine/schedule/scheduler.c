@@ -8,7 +8,7 @@
  * launches promise and what hand-written grid barriers rely on.
  *
  * The blocks of a cluster are one thing to the worker: they begin together, run in turn, and are put aside together. */
-#include "scheduler.h"
+#include "schedule.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "common/common.h"
 #include "engine/memory/memory.h"
 
 enum {
@@ -33,7 +34,6 @@ enum {
 
 /* ---- memory of resident blocks ------------------------------------------------------------------------------ */
 
-static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
 /* Where the parts of a block lie in its memory. On both sides of shared memory there is room for a row of accesses,
  * since lanes that do not run may read outside; behind frames and local memory there is some for whole vector
@@ -432,10 +432,10 @@ static bool is_stuck(cpu_cluster *cluster, bool progressed) {
         return false;
     }
     if (!cluster->stuck_since) {
-        cluster->stuck_since = cupola_clock();
+        cluster->stuck_since = clock_now();
         return false;
     }
-    return cupola_clock() - cluster->stuck_since > STUCK_NANOSECONDS;
+    return clock_now() - cluster->stuck_since > STUCK_NANOSECONDS;
 }
 
 /* ---- a worker ----------------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * the caller's frame and the number of the call (compiler/passes/frames.py); it ends where the stack ends when it is
  * the last one. For each lane `frames` holds where its frame begins (NO_FRAME in the kernel itself), and behind these
  * where its stack ends. Device code may write over all of that, so nothing that is read from a stack is trusted. */
-#include "scheduler.h"
+#include "schedule.h"
 
 #include <string.h>
 

@@ -2,11 +2,11 @@
  * the process, and sleep otherwise. CUPOLA_CPU_THREADS sets how many threads work on one launch (default: the
  * processors that this process may use). */
 #define _GNU_SOURCE
-#include "scheduler.h"
+#include "common/thread.h"
+#include "schedule.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 
 static struct {
@@ -69,26 +69,15 @@ static void *help(void *argument) {
     return NULL;
 }
 
-/* With the lock. Signals stay with the program's own threads. */
+/* With the lock. */
 static void start_helpers(void) {
     static bool registered;
     if (!registered) {
         pthread_atfork(NULL, NULL, forget_helpers);
         registered = true;
     }
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGFPE);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (pool.started < cpu_pool_threads() - 1) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, help, (void *)(uintptr_t)(pool.started + 1))) break;
-        pthread_detach(thread);
+    while (pool.started < cpu_pool_threads() - 1 && thread_start(help, (void *)(uintptr_t)(pool.started + 1)))
         pool.started++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void cpu_pool_offer(cpu_job *job) {

@@ -2,7 +2,9 @@
 #ifndef CUPOLA_CPU_OBJECTS_H
 #define CUPOLA_CPU_OBJECTS_H
 
-#include "engine/schedule/scheduler.h"
+#include "engine/above.h"
+#include "engine/fault/fault.h"
+#include "engine/running.h"
 #include "texture.h"
 
 /* Whether an instruction for a geometry (enum geometry) may be used on texels. */

@@ -47,11 +47,4 @@ struct cpu_texture {
 /* To be called when the rest of a texture is known. */
 void cpu_texture_prepare(struct cpu_texture *texture);
 
-/* What the value of a CUtexObject or CUsurfObject stands for, or NULL when those 64 bits are none that lives. Takes no
- * lock. The result stays readable for ever, so that a kernel that races with the destruction of its texture cannot
- * crash; the memory of its images must be looked up in the table of allocations, for it may have been freed before the
- * texture. */
-const struct cpu_texture *cpu_texture_find(uint64_t object);
-const struct cpu_texture *cpu_surface_find(uint64_t object);
-
 #endif

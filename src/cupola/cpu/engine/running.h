@@ -1,11 +1,13 @@
-/* What the files of the engine share. */
-#ifndef CUPOLA_CPU_SCHEDULER_H
-#define CUPOLA_CPU_SCHEDULER_H
+/* The records of what runs, which all rooms of the engine know: the machine code of a kernel, and the blocks, clusters and
+ * launches while they run. The records that machine code reads as well are in abi.h. */
+#ifndef CUPOLA_CPU_RUNNING_H
+#define CUPOLA_CPU_RUNNING_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "engine/abi.h"
+#include "abi.h"
 
 /* Machine code of a kernel for one block shape. */
 struct cpu_variant {
@@ -23,9 +25,6 @@ struct cpu_variant {
     uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
     struct cpu_variant *next;
 };
-
-/* The independent body of the variant, compiled on first use (takes the GIL). NULL on failure. */
-cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusal);
 
 enum cpu_warp_status { CPU_WARP_READY, CPU_WARP_BLOCKED, CPU_WARP_FINISHED };
 
@@ -86,53 +85,5 @@ typedef struct cpu_job {
     int helpers; /* under the pool's lock */
     struct cpu_job *next;
 } cpu_job;
-
-/* Run blocks of the job on this thread until none is left. `between`, when not NULL, is called after each chunk. */
-void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, void *), void *argument);
-
-/* Nanoseconds since some time. */
-uint64_t cupola_clock(void);
-
-/* Let helper threads take part in the job; take the job back and wait until they have left it. */
-void cpu_pool_offer(cpu_job *job);
-void cpu_pool_withdraw(cpu_job *job);
-int cpu_pool_threads(void); /* threads that may work on a launch, its own included */
-
-/* The barriers of a block (barrier.c). */
-bool cpu_barrier_arrive(cpu_block *block, cpu_warp *warp); /* CPU_STATE_BARRIER: true when that completed it */
-bool cpu_barrier_release_complete(cpu_block *block);       /* after threads have exited */
-bool cpu_warp_sync_release(cpu_warp *warp);                /* lanes at bar.warp.sync whose members all arrived */
-void cpu_barrier_release(cpu_block *block, uint32_t id);   /* everybody who waits there goes on */
-uint32_t cpu_barrier_counted(const cpu_block *block, const cpu_barrier *barrier); /* who counts as arrived */
-uint32_t cpu_barrier_site(const cpu_context *context, const cpu_warp *warp); /* of the barrier where a unit waits */
-
-/* The barrier of a cluster (cluster.c): let everybody go on if all live threads have arrived. */
-bool cpu_cluster_release(cpu_cluster *cluster);
-
-/* Threads that can never go on (deadlock.c): raise CPU_FAULT_BARRIER, saying who waits where. */
-void cpu_deadlock(cpu_context *context, const cpu_cluster *cluster);
-
-/* Nothing but waiting for mbarriers in all units of the cluster? */
-bool cpu_mbarrier_stuck(const cpu_cluster *cluster);
-/* Count bytes of a copy as completed at the mbarrier at a generic address. Nonzero after a fault. */
-uint32_t cpu_mbarrier_complete(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
-                               uint32_t bytes);
-/* Of the mbarrier at an offset in shared memory: whether it is one, and what its phase lacks (mbarrier.c). */
-bool cpu_mbarrier_lacks(const uint8_t *shared, uint32_t offset, uint32_t *arrivals, uint32_t *expected, int32_t *bytes);
-
-/* The stacks of threads (stack.c). Local memory of a thread of the launch; its stack when a block begins; the calls
- * that a lane is in, innermost first: how many, of which the first ones are stored. */
-uint32_t cpu_stack_local_size(const cpu_launch *launch);
-void cpu_stack_begin(const cpu_launch *launch, cpu_warp *warp);
-uint32_t cpu_stack_calls(const cpu_context *context, const cpu_warp *warp, int lane, uint32_t *calls);
-
-/* Record a fault of a lane, if it is the first of the launch. */
-void cpu_fault_raise(cpu_context *context, const cpu_warp *warp, int lane, int kind, uint32_t site,
-                     const char *format, ...) __attribute__((format(printf, 6, 7)));
-void cpu_fault_raise_access(cpu_context *context, const cpu_warp *warp, int lane, int kind, cpu_site site,
-                            uint64_t address, uint64_t size, const char *details);
-
-/* Call f, which runs machine code; a memory fault in it becomes a fault of the launch (guard.c). */
-void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument);
 
 #endif

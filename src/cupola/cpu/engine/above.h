@@ -1,0 +1,19 @@
+/* What the driver provides to the engine: who may access memory, and the objects that kernels name by value. */
+#ifndef CUPOLA_CPU_ENGINE_ABOVE_H
+#define CUPOLA_CPU_ENGINE_ABOVE_H
+
+#include "engine.h"
+
+/* Whether the kernels of a launch may access memory that is not their device's own (driver/memory/pool.c). */
+struct cpu_allocation;
+int cpu_driver_permits(const cpu_launch *launch, const struct cpu_allocation *allocation, int is_write);
+
+/* What the value of a CUtexObject or CUsurfObject stands for, or NULL when those 64 bits are none that lives. Takes no
+ * lock. The result stays readable for ever, so that a kernel that races with the destruction of its texture cannot
+ * crash; the memory of its images must be looked up in the table of allocations, for it may have been freed before the
+ * texture. */
+struct cpu_texture;
+const struct cpu_texture *cpu_texture_find(uint64_t object);
+const struct cpu_texture *cpu_surface_find(uint64_t object);
+
+#endif

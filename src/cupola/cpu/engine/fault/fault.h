@@ -1,0 +1,17 @@
+/* Faults: the first one of a launch is recorded, for cupola.cpu.checks to tell in words, and the launch ends. */
+#ifndef CUPOLA_CPU_FAULT_H
+#define CUPOLA_CPU_FAULT_H
+
+#include "above.h"
+#include "engine/running.h"
+
+/* Record a fault of a lane, if it is the first of the launch. */
+void cpu_fault_raise(cpu_context *context, const cpu_warp *warp, int lane, int kind, uint32_t site,
+                     const char *format, ...) __attribute__((format(printf, 6, 7)));
+void cpu_fault_raise_access(cpu_context *context, const cpu_warp *warp, int lane, int kind, cpu_site site,
+                            uint64_t address, uint64_t size, const char *details);
+
+/* Call f, which runs machine code; a memory fault in it becomes a fault of the launch (guard.c). */
+void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument);
+
+#endif

@@ -1,0 +1,13 @@
+/* What the rooms above provide to the scheduler: what its threads wait for at mbarriers (instructions/mbarrier.c). */
+#ifndef CUPOLA_CPU_SCHEDULE_ABOVE_H
+#define CUPOLA_CPU_SCHEDULE_ABOVE_H
+
+#include "engine/running.h"
+
+/* Nothing but waiting for mbarriers in all units of the cluster? */
+bool cpu_mbarrier_stuck(const cpu_cluster *cluster);
+
+/* Of the mbarrier at an offset in shared memory: whether it is one, and what its phase lacks. */
+bool cpu_mbarrier_lacks(const uint8_t *shared, uint32_t offset, uint32_t *arrivals, uint32_t *expected, int32_t *bytes);
+
+#endif

@@ -1,0 +1,39 @@
+/* Who runs when: launches from their beginning to their end, the blocks and units of a worker, the helper threads, and what
+ * units wait for. */
+#ifndef CUPOLA_CPU_SCHEDULE_H
+#define CUPOLA_CPU_SCHEDULE_H
+
+#include "above.h"
+#include "engine/fault/fault.h"
+#include "engine/running.h"
+
+/* The independent body of the variant, compiled on first use (takes the GIL). NULL on failure. */
+cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusal);
+
+/* Run blocks of the job on this thread until none is left. `between`, when not NULL, is called after each chunk. */
+void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, void *), void *argument);
+
+/* Let helper threads take part in the job; take the job back and wait until they have left it. */
+void cpu_pool_offer(cpu_job *job);
+void cpu_pool_withdraw(cpu_job *job);
+int cpu_pool_threads(void); /* threads that may work on a launch, its own included */
+
+/* The barriers of a block (barrier.c). */
+bool cpu_barrier_arrive(cpu_block *block, cpu_warp *warp); /* CPU_STATE_BARRIER: true when that completed it */
+bool cpu_barrier_release_complete(cpu_block *block);       /* after threads have exited */
+bool cpu_warp_sync_release(cpu_warp *warp);                /* lanes at bar.warp.sync whose members all arrived */
+void cpu_barrier_release(cpu_block *block, uint32_t id);   /* everybody who waits there goes on */
+uint32_t cpu_barrier_counted(const cpu_block *block, const cpu_barrier *barrier); /* who counts as arrived */
+uint32_t cpu_barrier_site(const cpu_context *context, const cpu_warp *warp); /* of the barrier where a unit waits */
+
+/* The barrier of a cluster (cluster.c): let everybody go on if all live threads have arrived. */
+bool cpu_cluster_release(cpu_cluster *cluster);
+
+/* Threads that can never go on (deadlock.c): raise CPU_FAULT_BARRIER, saying who waits where. */
+void cpu_deadlock(cpu_context *context, const cpu_cluster *cluster);
+
+/* The stacks of threads (stack.c). Local memory of a thread of the launch; its stack when a block begins. */
+uint32_t cpu_stack_local_size(const cpu_launch *launch);
+void cpu_stack_begin(const cpu_launch *launch, cpu_warp *warp);
+
+#endif
