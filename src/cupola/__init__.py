@@ -7,6 +7,8 @@ loaded by the first call that needs it.
 import sys as _sys
 from importlib import import_module as _import_module
 
+from cupola import _above
+
 # Type checkers take the names from here; at run time __getattr__ finds them. (typing is slow to import.)
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,6 +93,23 @@ _HOMES = {
     "launch": "core.launch._launch",
 }
 
+# What rooms below ask for beside these (cupola._above): methods that give back, or build on, what is above their class.
+_ABOVE = {
+    "ExecutableGraphNode": "graph._executable_nodes",
+    "GraphBuilder": "graph._builder",
+    "GraphDefinition": "graph._definition",
+    "GraphNode": "graph._node",
+    "MemsetNode": "graph._node_kinds",
+    "StridedMemoryView": "core.exchange._view",
+    "SynchronousMemoryResource": "core.memory._unpooled",
+    "copy_arrays": "core.exchange._copies",
+    "export_buffer": "core.memory._ipc_memory",
+    "import_buffer": "core.memory._ipc_memory",
+    "occupancy_of": "core.launch._occupancy",
+    "prepare": "core.launch._prepared",
+    "rebuild_buffer": "core.memory._ipc_memory",
+}
+
 _SUBMODULES = frozenset({"bindings", "cpu", "graph", "pathfinder", "typing", "utils"})
 
 # Older places of names that have moved.
@@ -103,6 +122,13 @@ _LATER = frozenset({
 })  # fmt: skip
 
 __all__ = sorted([*_HOMES, *_SUBMODULES])
+
+
+def _look_up(name: str) -> object:
+    return getattr(_import_module(f"cupola.{_HOMES.get(name) or _ABOVE[name]}"), name)
+
+
+_above.hand_down(_look_up)
 
 
 def __getattr__(name: str) -> object:

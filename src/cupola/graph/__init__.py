@@ -86,7 +86,12 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name not in __all__:
-        return import_module("cupola.graph._older").find(name)
+        found = import_module("cupola.graph._older").find(name)
+        if not isinstance(found, str):
+            return found
+        if found in globals():
+            return globals()[found]
+        name = found
     module = _MODULES.get(name, "_executable_nodes" if name.startswith("Executable") else "_node_kinds")
     globals()[name] = value = getattr(import_module(f"cupola.graph.{module}"), name)
     return value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, MutableSet
 from collections.abc import Set as AbstractSet
 
+from cupola._above import above
+
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from typing import Any, Self
@@ -127,9 +129,7 @@ class AdjacencySet(MutableSet["GraphNode"]):
         self._node._unlink([node for node in self._nodes() if node in gone], self._before)
 
     def _check(self, node: object) -> None:
-        from cupola.graph._node import GraphNode
-
-        if not isinstance(node, GraphNode):
+        if not isinstance(node, above("GraphNode")):
             raise TypeError(f"expected GraphNode, got {type(node).__name__}")
         if not node.is_valid:
             raise RuntimeError("GraphNode has been destroyed")
@@ -138,11 +138,10 @@ class AdjacencySet(MutableSet["GraphNode"]):
 
 
 def _flatten(others: Iterable[Any]) -> list[Any]:
-    from cupola.graph._node import GraphNode
-
     nodes: list[Any] = []
+    kind = above("GraphNode")
     for other in others:
-        if isinstance(other, GraphNode):
+        if isinstance(other, kind):
             nodes.append(other)
         elif isinstance(other, Iterable) and not isinstance(other, str | bytes):
             nodes.extend(other)

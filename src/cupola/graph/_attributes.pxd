@@ -1,8 +1,7 @@
 """Attributes of kernel nodes: CUlaunchAttributeID -> the bytes of its value."""
 
-from cupola.core.base._cuda cimport CUgraphNode
+from cupola.core.base._cuda cimport CUgraphNode, CUgraphNodeParams
 from cupola.core.launch._launch_config cimport LaunchConfig
-from cupola.graph._parameters cimport Parameters
 
 # Those of a launch that a node has; NotImplementedError for what nodes do not have.
 cdef int UPDATABLE        # the number of the one that a node cannot lose again
@@ -18,6 +17,6 @@ cdef int reset_attributes(CUgraphNode node, dict plain) except -1
 
 # Make a node with those parameters and attributes in a graph of its own, so that what is wrong with them is raised before
 # anything has changed. What a node has without attributes of those numbers.
-cdef dict rehearse(Parameters parameters, dict attributes, object numbers)
+cdef dict rehearse(CUgraphNodeParams* parameters, dict attributes, object numbers)
 
 cdef size_t device_node(CUgraphNode node) except? 0         # the handle for kernels; 0: they cannot change the node

@@ -97,13 +97,13 @@ cdef int reset_attributes(CUgraphNode node, dict plain) except -1:
     return 0
 
 
-cdef dict rehearse(Parameters parameters, dict attributes, object numbers):
+cdef dict rehearse(CUgraphNodeParams* parameters, dict attributes, object numbers):
     cdef CUgraph graph = NULL
     cdef CUgraphNode node = NULL
     cdef dict plain = {}
     check(cu.cuGraphCreate(&graph, 0), b"cuGraphCreate")
     try:
-        check(cu.cuGraphAddNode(&node, graph, NULL, NULL, 0, &parameters.native), b"cuGraphAddNode")
+        check(cu.cuGraphAddNode(&node, graph, NULL, NULL, 0, parameters), b"cuGraphAddNode")
         for number in numbers:
             plain[number] = _read(node, number) or bytes(_SIZES[number])
         write_attributes(node, {number: attributes[number] for number in attributes if number != UPDATABLE}, {})

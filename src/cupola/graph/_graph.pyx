@@ -26,6 +26,7 @@ from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
 from cupola.graph._parameters cimport Parameters, refused
 from cupola.graph._retained cimport attach, detach, drop_released
 
+from cupola._above import above
 from cupola.core.memory._access import devices_of
 from cupola.core.base._errors import CUDAError
 
@@ -159,12 +160,9 @@ cdef class Graph:
         cdef CUresult status
         cdef CUuserObject native
         cdef Attachments attachments
-        from cupola.graph._builder import GraphBuilder
-        from cupola.graph._definition import GraphDefinition
-
-        if isinstance(source, GraphBuilder):
+        if isinstance(source, above("GraphBuilder")):
             handle = source._finished()
-        elif isinstance(source, GraphDefinition):
+        elif isinstance(source, above("GraphDefinition")):
             handle = definition_handle(source)
         else:
             raise TypeError(f"source must be a GraphBuilder or GraphDefinition, got {type(source).__name__}")
@@ -190,8 +188,7 @@ cdef class Graph:
 
     def __getitem__(self, node):
         """A view of the counterpart of a node of the definition: :class:`.ExecutableKernelNode` and its siblings."""
-        from cupola.graph import _executable_nodes  # noqa: F401  its classes announce themselves
-
+        above("ExecutableGraphNode")    # the classes of that module announce themselves
         self.open_pointer()
         if not isinstance(node, GraphNode):
             raise TypeError(f"expected a GraphNode, got {type(node).__name__}")
@@ -309,11 +306,10 @@ cdef int print_dot(CUgraph graph, object path, object options) except -1:
 
 cdef str _find_foreign_fill(GraphHandle handle, CUcontext context):
     """A captured fill that its stream's device has no access for: the driver finds that out as late as here."""
-    from cupola.graph._node_kinds import MemsetNode
-
+    kind = above("MemsetNode")
     own = wrap_context(context).device_id if context != NULL else -1
     for node in list_nodes(handle):
-        for owner in devices_of(node.dptr) - {own} if isinstance(node, MemsetNode) else ():
+        for owner in devices_of(node.dptr) - {own} if isinstance(node, kind) else ():
             return (
                 f"{node!r} fills memory of device {owner}, and the graph is of device {own}: record it with a stream of "
                 f"device {owner}, or give device {own} access (peer_accessible_by of the buffer's memory resource)."

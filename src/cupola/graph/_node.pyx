@@ -347,7 +347,7 @@ cdef GraphNode _add(GraphHandle graph, Parameters parameters, list addresses):
     try:
         drop_released()
         if parameters.attributes:
-            rehearse(parameters, parameters.attributes, ())
+            rehearse(&parameters.native, parameters.attributes, ())
         for i in range(count):
             before[i] = <CUgraphNode><uintptr_t>addresses[i]
         with nogil:

@@ -149,7 +149,7 @@ cdef class KernelNode(GraphNode):
             parameters.record.config = config
         if has == wanted:
             return GraphNode.change(self, parameters)
-        plain = rehearse(parameters, wanted, [number for number in has if wanted.get(number) != has[number]])
+        plain = rehearse(&parameters.native, wanted, [number for number in has if wanted.get(number) != has[number]])
         reset_attributes(pointer, plain)
         GraphNode.change(self, parameters)
         return write_attributes(pointer, wanted, {number: has[number] for number in has if number not in plain})

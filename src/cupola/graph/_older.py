@@ -48,7 +48,7 @@ class GraphAllocOptions:
 
 
 def find(name: str) -> object:
-    """The class of an older name in ``cupola.graph``."""
+    """The class of an older name in ``cupola.graph``, or the name that it has now."""
     if name == "GraphAllocOptions":
         warnings.warn(
             "GraphAllocOptions is now the keyword arguments of allocate(): device, memory_type, peer_access",
@@ -59,9 +59,7 @@ def find(name: str) -> object:
     if name not in _CLASSES:
         raise AttributeError(f"module 'cupola.graph' has no attribute {name!r}")
     warnings.warn(f"{name} is now {_CLASSES[name]}", DeprecationWarning, stacklevel=3)
-    from cupola import graph
-
-    return getattr(graph, _CLASSES[name])
+    return _CLASSES[name]
 
 
 def attribute(value: object, name: str) -> object:

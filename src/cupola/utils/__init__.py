@@ -8,10 +8,10 @@ from cupola.core.exchange._viewable_arguments import args_viewable_as_strided_me
 # Type checkers take the names from here; at run time __getattr__ finds them. (typing is slow to import.)
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cupola.core.memory._copies import copy_batch as copy_batch
-    from cupola.core.memory._copy_options import CopyOptions as CopyOptions
-    from cupola.core.memory._copy_options import MemcpyOverlapMode as MemcpyOverlapMode
-    from cupola.core.memory._copy_options import MemcpySrcAccessOrder as MemcpySrcAccessOrder
+    from cupola.core.exchange._copies import copy_batch as copy_batch
+    from cupola.core.exchange._copy_options import CopyOptions as CopyOptions
+    from cupola.core.exchange._copy_options import MemcpyOverlapMode as MemcpyOverlapMode
+    from cupola.core.exchange._copy_options import MemcpySrcAccessOrder as MemcpySrcAccessOrder
     from cupola.core.memory._migration import discard_batch as discard_batch
     from cupola.core.memory._migration import discard_prefetch_batch as discard_prefetch_batch
     from cupola.core.memory._migration import prefetch_batch as prefetch_batch
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 # Name -> module that has it, of the names that are imported when they are first used.
 _HOMES = {
-    "CopyOptions": "core.memory._copy_options",
+    "CopyOptions": "core.exchange._copy_options",
     "FileStreamProgramCache": "core.program._file_cache",
     "InMemoryProgramCache": "core.program._program_cache",
-    "MemcpyOverlapMode": "core.memory._copy_options",
-    "MemcpySrcAccessOrder": "core.memory._copy_options",
+    "MemcpyOverlapMode": "core.exchange._copy_options",
+    "MemcpySrcAccessOrder": "core.exchange._copy_options",
     "ProgramCacheResource": "core.program._program_cache",
-    "copy_batch": "core.memory._copies",
+    "copy_batch": "core.exchange._copies",
     "discard_batch": "core.memory._migration",
     "discard_prefetch_batch": "core.memory._migration",
     "make_program_cache_key": "core.program._program_key",

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from cupola import Buffer, CUDAError, Device, DeviceMemoryResource, Event, PinnedMemoryResource
+from cupola.core.device import _event_ipc
 from cupola.core.memory import _ipc
 from tests.core.memory import ipc_child
 from tests.core.memory.ipc_child import SIZE, Gate, add, bytes_of
@@ -237,7 +238,7 @@ class TestEvents:
         with pytest.raises(TypeError, match="IPCEventDescriptor"):
             Event.from_ipc_descriptor(b"")
         with pytest.raises(ValueError, match="64 bytes"):
-            Event.from_ipc_descriptor(_ipc.event_descriptor(b"short", False))
+            Event.from_ipc_descriptor(_event_ipc.event_descriptor(b"short", False))
         with pytest.raises(RuntimeError, match="ipc_enabled"):
             stream.record().ipc_descriptor  # noqa: B018
         with pytest.raises(RuntimeError, match="ipc_enabled"):
@@ -344,7 +345,9 @@ class TestResources:
         with pytest.raises(TypeError, match="multiprocessing"):
             pickle.dumps(pool.allocation_handle)
 
-    @pytest.mark.parametrize("kind", [_ipc.IPCBufferDescriptor, _ipc.IPCEventDescriptor, _ipc.IPCAllocationHandle])
+    @pytest.mark.parametrize(
+        "kind", [_ipc.IPCBufferDescriptor, _event_ipc.IPCEventDescriptor, _ipc.IPCAllocationHandle]
+    )
     def test_no_direct_calls(self, kind):
         with pytest.raises(RuntimeError, match=f"{kind.__name__} objects cannot be instantiated"):
             kind()

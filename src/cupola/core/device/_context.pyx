@@ -9,6 +9,8 @@ from cupola.core.base._cuda cimport (
     forget_faults
 )
 
+from cupola._above import above
+
 
 cdef class Context:
     """What a device keeps for a process: its allocations, modules, streams and events (``CUcontext``).
@@ -41,8 +43,7 @@ cdef class Context:
     @property
     def device(self):
         """Device: the device that the context belongs to."""
-        from cupola.core.device._device import Device
-        return Device(self.device_id)
+        return above("Device")(self.device_id)
 
     def close(self):
         """Drop this reference to the context; idempotent.

@@ -25,6 +25,7 @@ from cupola.core.device._event cimport event_from_options
 from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport create_stream, default_stream, foreign_stream, older_stream
 
+from cupola._above import above
 from cupola.core.device._device_properties import properties_of
 from cupola.core.base._errors import CUDAError
 
@@ -175,11 +176,9 @@ cdef class Device:
         """MemoryResource: where :meth:`allocate` gets memory; the device's current pool unless set."""
         if self.memory is None:
             if self.properties.memory_pools_supported:
-                from cupola.core.memory._device_memory import DeviceMemoryResource
-                self.memory = DeviceMemoryResource(self.device_id)
+                self.memory = above("DeviceMemoryResource")(self.device_id)
             else:
-                from cupola.core.memory._unpooled import SynchronousMemoryResource
-                self.memory = SynchronousMemoryResource(self.device_id)
+                self.memory = above("SynchronousMemoryResource")(self.device_id)
             self.memory_is_own = True
         return self.memory
 
@@ -401,8 +400,7 @@ cdef class Device:
             :meth:`set_current` was not called on this thread.
         """
         self.require_context()
-        from cupola.graph import GraphBuilder
-        return GraphBuilder._from_stream(self.create_stream())
+        return above("GraphBuilder")._from_stream(self.create_stream())
 
     cdef Context require_context(self):
         if self.current is None:

@@ -1,7 +1,7 @@
 from cupola.bindings.driver import CUevent
 from cupola.core.device._context import Context
 from cupola.core.device._device import Device
-from cupola.core.memory._ipc import IPCEventDescriptor
+from cupola.core.device._event_ipc import IPCEventDescriptor
 
 class SharedEvent: ...
 

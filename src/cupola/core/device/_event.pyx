@@ -15,6 +15,7 @@ from cupola.core.base._cuda cimport (
 )
 from cupola.core.base._gil cimport let_others_run, take_back
 
+from cupola._above import above
 from cupola.core.base._errors import CUDAError
 
 cimport cython
@@ -98,7 +99,7 @@ cdef class Event:
                 "the Event is not shared between processes: record one with stream.record(options={'ipc_enabled': True})"
             )
         if self.descriptor is None:
-            from cupola.core.memory._ipc import event_descriptor
+            from cupola.core.device._event_ipc import event_descriptor
 
             pushed = enter(self.context)    # a GPU's driver crashes where another device's is current
             with nogil:
@@ -142,7 +143,7 @@ cdef class Event:
         RuntimeError
             The driver cannot open the event, for example since it is one of this process, or no context is current.
         """
-        from cupola.core.memory._ipc import IPCEventDescriptor, check_payload
+        from cupola.core.device._event_ipc import IPCEventDescriptor, check_payload
 
         if not isinstance(descriptor, IPCEventDescriptor):
             raise TypeError(f"descriptor must be an IPCEventDescriptor, not {type(descriptor).__name__}")
@@ -152,8 +153,7 @@ cdef class Event:
     def device(self):
         """Device: where the event was made."""
         self.open_pointer()
-        from cupola.core.device._device import Device
-        return Device(self.device_id)
+        return above("Device")(self.device_id)
 
     @property
     def context(self):
@@ -382,7 +382,8 @@ cdef Event event_from_options(CUcontext context, object options, dict keywords, 
             raise TypeError("an event with ipc_enabled comes from stream.record(options=...), which records it at once")
         if chosen.timing_enabled:
             raise TypeError("an event that processes share has no timing: leave out timing_enabled or ipc_enabled")
-        from cupola.core.memory import _ipc    # so that multiprocessing can send it
+        from cupola.core.device._event_ipc import let_events_pass
+        let_events_pass(Event, import_event)
         event = _create(
             context, False, bool(chosen.blocking_sync),
             CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS | (CU_EVENT_BLOCKING_SYNC if chosen.blocking_sync else 0),

@@ -16,6 +16,8 @@ from cupola.core.base._cuda cimport (
 from cupola.core.device._event cimport Event, event_from_options, new_event, record_event
 from cupola.core.base._gil cimport let_others_run, take_back
 
+from cupola._above import above
+
 cimport cython
 
 
@@ -164,8 +166,7 @@ cdef class Stream:
     def device(self):
         """Device: the device that the stream's work runs on."""
         cdef int device_id = self.find_device()
-        from cupola.core.device._device import Device
-        return Device(device_id)
+        return above("Device")(device_id)
 
     @property
     def context(self):
@@ -287,8 +288,7 @@ cdef class Stream:
             The stream is closed.
         """
         self.open_handle()
-        from cupola.graph import GraphBuilder
-        return GraphBuilder._from_stream(self)
+        return above("GraphBuilder")._from_stream(self)
 
     def __eq__(self, other):
         if not isinstance(other, Stream):

@@ -12,6 +12,8 @@ from cupola.core.base._dlpack cimport DLManagedTensorVersioned, DLPackExchangeAP
 from cupola.core.exchange._protocols cimport adopt
 from cupola.core.exchange._strided_memory cimport StridedMemory
 
+from cupola._above import above
+
 cdef DLPackExchangeAPI _api
 
 
@@ -26,9 +28,8 @@ cdef int _to_managed(void* view, DLManagedTensorVersioned** out) except -1:
 
 
 cdef int _from_managed(DLManagedTensorVersioned* managed, void** out) except -1:
-    from cupola.core.exchange._view import StridedMemoryView
-
-    view = StridedMemoryView.__new__(StridedMemoryView)
+    kind = above("StridedMemoryView")
+    view = kind.__new__(kind)
     adopt(<StridedMemory>view, managed)
     Py_INCREF(view)
     out[0] = <void*>view

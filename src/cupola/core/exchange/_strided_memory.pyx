@@ -9,6 +9,8 @@ from cupola.core.base._dlpack cimport (
     parse_request,
 )
 
+from cupola.core.exchange._layout import _StridedLayout
+
 cimport cython
 
 # DLPack's (code, bits) of NumPy's kinds of type, and back.
@@ -104,8 +106,6 @@ cdef class StridedMemory:
 
     @property
     def _layout(self):
-        from cupola.core.exchange._layout import _StridedLayout
-
         return _StridedLayout(self.shape, self.strides, self.itemsize)
 
     cdef object find_dtype(self):

@@ -3,7 +3,7 @@ from typing import Any, SupportsInt, TypeVar, overload
 
 from cupola.core.device._memory_resource import MemoryResource
 from cupola.core.device._stream import Stream
-from cupola.core.memory._copy_options import CopyOptions
+from cupola.core.exchange._copy_options import CopyOptions
 from cupola.core.memory._ipc import IPCBufferDescriptor
 from cupola.graph import GraphBuilder
 

@@ -18,7 +18,9 @@ from cupola.core.base._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make
 from cupola.core.device._memory_resource cimport MemoryResource, byte_count
 from cupola.core.device._stream cimport Stream, StreamHandle, default_stream, keep_for_graph, older_stream, stream_argument
 
+from cupola._above import above
 from cupola.core.base._errors import CUDAError, CUDAWarning
+from cupola.core.memory import _access
 
 cimport cython
 
@@ -254,11 +256,9 @@ cdef class Buffer:
         CUDAError
             When the descriptor is of another pool, or of this process.
         """
-        from cupola.core.memory._ipc_memory import import_buffer
-
         if older is not None:
             stream = older_stream(older, stream, "from_ipc_descriptor(mr, ipc_descriptor")
-        return import_buffer(cls, mr, ipc_descriptor, stream)
+        return above("import_buffer")(cls, mr, ipc_descriptor, stream)
 
     cdef Allocation open_allocation(self):
         if self.allocation is None:
@@ -312,9 +312,7 @@ cdef class Buffer:
         AttributeError
             It has no memory resource, or one without pools.
         """
-        from cupola.core.memory._ipc_memory import export_buffer
-
-        return export_buffer(self)
+        return above("export_buffer")(self)
 
     def get_ipc_descriptor(self):
         """Older spelling of :attr:`ipc_descriptor`.
@@ -449,7 +447,7 @@ cdef class Buffer:
         if options is None and isinstance(dst, Buffer):
             _copy(<Buffer>dst, self, stream)
         else:
-            _copies().copy(dst, self, stream, options)
+            above("copy_arrays")(dst, self, stream, options)
         return dst
 
     def copy_from(self, src, older=None, *, stream=None, options=None):
@@ -480,7 +478,7 @@ cdef class Buffer:
         if options is None and isinstance(src, Buffer):
             _copy(self, <Buffer>src, stream)
         else:
-            _copies().copy(self, src, stream, options)
+            above("copy_arrays")(self, src, stream, options)
 
     def fill(self, value, older=None, *, stream=None):
         """Repeat a pattern over the whole buffer, asynchronously (``cuMemsetD8Async``, D16, D32).
@@ -519,8 +517,6 @@ cdef class Buffer:
         with nogil:
             status = fill_async(pointer, pattern, width, count, native)
         if status != CUDA_SUCCESS:
-            from cupola.core.memory import _access
-
             _access.fill(pointer, pattern, width, count, queue, status)
 
     # --- exchange -------------------------------------------------------------------------------------
@@ -567,10 +563,8 @@ cdef class Buffer:
         return device.device_type, device.device_id
 
     def __reduce__(self):
-        from cupola.core.memory._ipc_memory import rebuild_buffer
-
         descriptor = self.ipc_descriptor
-        return rebuild_buffer, (self.allocation.resource, descriptor)
+        return above("rebuild_buffer"), (self.allocation.resource, descriptor)
 
     def __eq__(self, other):
         if not isinstance(other, Buffer):
@@ -614,19 +608,6 @@ def wrap_handle(cls, ptr, size, mr, owner, stream):
     return buffer
 
 
-cdef object _copies_module = None
-
-
-cdef object _copies():
-    """The module for copies that are not simply between two Buffers; it builds on this one."""
-    global _copies_module
-    if _copies_module is None:
-        from cupola.core.memory import _copies as module
-
-        _copies_module = module
-    return _copies_module
-
-
 cdef int _copy(Buffer target, Buffer source, object stream) except -1:
     cdef Stream queue
     cdef CUstream native
@@ -646,8 +627,6 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
     with nogil:
         status = copy_async(to, frm, size, native)
     if status != CUDA_SUCCESS:
-        from cupola.core.memory import _access
-
         _access.copy(to, frm, size, queue, status)
     return 0
 

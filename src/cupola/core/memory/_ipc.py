@@ -1,27 +1,25 @@
-"""What processes pass to each other to share pools, buffers and events, and how `multiprocessing` sends it.
+"""What processes pass to each other to share pools and buffers, and how `multiprocessing` sends it.
 
 Imported when something is first shared: `multiprocessing.reduction` is slow to import. A pool travels as a file
-descriptor, which only multiprocessing can send; a buffer and an event are described by 64 bytes that any pickle
-carries. Importing runs on what a peer sent: share with processes that you trust.
+descriptor, which only multiprocessing can send; a buffer is described by 64 bytes that any pickle carries. Importing
+runs on what a peer sent: share with processes that you trust.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
-from multiprocessing import active_children, get_start_method
-from multiprocessing import context as _context
 from multiprocessing.reduction import DupFd, ForkingPickler
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakValueDictionary
 
+from cupola._above import above
+from cupola.core.device._event import Event, import_event
+from cupola.core.device._event_ipc import let_events_pass, warn_of_fork
+
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from cupola.core.device._event import Event
     from cupola.core.memory._shareable_pool import ShareablePoolResource
-
-PAYLOAD = 64  # bytes of CUmemPoolPtrExportData and CUipcEventHandle
 
 # Pools by uuid, of those that this process made and those that it imported; it keeps none of them alive.
 registry: WeakValueDictionary[UUID, ShareablePoolResource] = WeakValueDictionary()
@@ -47,28 +45,6 @@ class IPCBufferDescriptor:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return buffer_descriptor, (self._payload, self._size)
-
-
-class IPCEventDescriptor:
-    """Says to another process which event to wait for (``CUipcEventHandle``).
-
-    From :attr:`Event.ipc_descriptor`; :meth:`Event.from_ipc_descriptor` takes it. Any pickle carries it.
-    """
-
-    __slots__ = ("_blocking", "_payload")
-    _payload: bytes
-    _blocking: bool
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise RuntimeError("IPCEventDescriptor objects cannot be instantiated directly; use Event.ipc_descriptor")
-
-    def __eq__(self, other: object) -> bool:
-        return self._payload == other._payload if isinstance(other, IPCEventDescriptor) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return event_descriptor, (self._payload, self._blocking)
 
 
 class IPCAllocationHandle:
@@ -134,13 +110,6 @@ def buffer_descriptor(payload: bytes, size: int) -> IPCBufferDescriptor:
     return made
 
 
-def event_descriptor(payload: bytes, blocking: bool) -> IPCEventDescriptor:
-    """Make a descriptor of what :attr:`Event.ipc_descriptor` says."""
-    made = IPCEventDescriptor.__new__(IPCEventDescriptor)
-    made._payload, made._blocking = payload, blocking
-    return made
-
-
 def allocation_handle(file: int, uuid: UUID | None) -> IPCAllocationHandle:
     """Take over a file descriptor.
 
@@ -156,40 +125,7 @@ def allocation_handle(file: int, uuid: UUID | None) -> IPCAllocationHandle:
     return made
 
 
-def check_payload(descriptor: IPCBufferDescriptor | IPCEventDescriptor) -> bytes:
-    """The bytes for the driver.
-
-    Raises
-    ------
-    ValueError
-        There are too few of them.
-    """
-    payload = descriptor._payload
-    if len(payload) < PAYLOAD:
-        raise ValueError(f"the {type(descriptor).__name__} must have {PAYLOAD} bytes, but has {len(payload)}")
-    return payload
-
-
 # ---- multiprocessing ----------------------------------------------------------------------------------
-
-_warned = False
-
-
-def _warn_of_fork() -> None:
-    """Warn, once, when children of this process would be forked."""
-    global _warned
-    if _warned or get_start_method(allow_none=True) not in (None, "fork") or _context.get_spawning_popen() is not None:
-        return
-    # "fork" is also what is said where no method was chosen; children tell of a get_context("spawn").
-    if any(getattr(child, "_start_method", "fork") not in (None, "fork") for child in active_children()):
-        return
-    _warned = True
-    warnings.warn(
-        "CUDA does not survive a fork, and child processes are forked unless another start method is chosen: use "
-        "multiprocessing.set_start_method('spawn') for processes that share memory or events",
-        UserWarning,
-        stacklevel=2,
-    )
 
 
 def _rebuild_handle(file: Any, uuid: UUID | None) -> IPCAllocationHandle:
@@ -197,7 +133,7 @@ def _rebuild_handle(file: Any, uuid: UUID | None) -> IPCAllocationHandle:
 
 
 def _reduce_handle(handle: IPCAllocationHandle) -> tuple[Any, ...]:
-    _warn_of_fork()
+    warn_of_fork()
     return _rebuild_handle, (DupFd(int(handle)), handle.uuid)
 
 
@@ -209,33 +145,14 @@ def _rebuild_pool(kind: type[ShareablePoolResource], arguments: tuple[Any, ...])
 def _reduce_pool(resource: ShareablePoolResource) -> tuple[Any, ...]:
     if not resource.is_ipc_enabled:
         return resource.__reduce__()  # raises
-    _warn_of_fork()
+    warn_of_fork()
     return _rebuild_pool, (type(resource), resource._import_arguments())
 
 
-def _rebuild_event(descriptor: IPCEventDescriptor, device_id: int) -> Event:
-    from cupola.core.device._event import import_event
-
-    return import_event(descriptor, device_id)
-
-
-def _reduce_event(event: Event) -> tuple[Any, ...]:
-    if not event.is_ipc_enabled:
-        raise RuntimeError(
-            "the Event belongs to this process: record one with stream.record(options={'ipc_enabled': True})"
-        )
-    _warn_of_fork()
-    return _rebuild_event, (event.ipc_descriptor, event.device.device_id)
-
-
 def _register() -> None:
-    from cupola.core.device._event import Event
-    from cupola.core.memory._device_memory import DeviceMemoryResource
-    from cupola.core.memory._pinned_memory import PinnedMemoryResource
-
+    let_events_pass(Event, import_event)
     ForkingPickler.register(IPCAllocationHandle, _reduce_handle)
-    ForkingPickler.register(Event, _reduce_event)
-    for kind in (DeviceMemoryResource, PinnedMemoryResource):
+    for kind in (above("DeviceMemoryResource"), above("PinnedMemoryResource")):
         ForkingPickler.register(kind, _reduce_pool)
 
 

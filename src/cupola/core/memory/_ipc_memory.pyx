@@ -17,7 +17,8 @@ from cupola.core.device._stream cimport StreamHandle, default_stream, stream_arg
 
 from _weakref import ref
 
-from cupola.core.memory._ipc import IPCBufferDescriptor, buffer_descriptor, check_payload
+from cupola.core.device._event_ipc import check_payload
+from cupola.core.memory._ipc import IPCBufferDescriptor, buffer_descriptor
 
 # What is imported, by (address of the pool, bytes of the descriptor): an import of the same again shares the mapping.
 cdef dict _imports = {}

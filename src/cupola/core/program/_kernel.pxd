@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from cupola.core.base._cuda cimport CUkernel
-from cupola.core.program._object_code cimport Library
+from cupola.core.program._library cimport Library
 
 
 # What the fast path of a launch passes for a parameter.

@@ -10,8 +10,8 @@ from cupola.core.base._cuda cimport (
     CUfunction_attribute, CUkernel, CUresult, check, cu, driver_module, factory_error,
     forget_missing
 )
-from cupola.core.launch._launch_config cimport LaunchConfig
-from cupola.core.program._object_code cimport ObjectCode
+
+from cupola._above import above
 
 cimport cython
 
@@ -67,7 +67,7 @@ cdef class Kernel:
         cdef Kernel kernel
         if not isinstance(handle, int):
             raise TypeError(f"handle must be an int, not {type(handle).__name__}: pass int(handle)")
-        if mod is not None and not isinstance(mod, ObjectCode):
+        if mod is not None and not isinstance(mod, above("ObjectCode")):
             raise TypeError(f"mod must be an ObjectCode or None, not {type(mod).__name__}")
         kernel = new_kernel(<CUkernel><uintptr_t>handle, None, None)
         kernel.owner = mod
@@ -103,7 +103,7 @@ cdef class Kernel:
         require_layout(self)
         return [ParamInfo(self.parameters[i].offset, self.parameters[i].size) for i in range(self.parameter_count)]
 
-    def prepare(self, LaunchConfig config not None, *types):
+    def prepare(self, config, *types):
         """Fix how the kernel is launched, for calls that are faster than :func:`launch` and check more.
 
         Parameters
@@ -125,8 +125,7 @@ cdef class Kernel:
         TypeError
             The number of types, or the size of one, is not what the kernel has.
         """
-        from cupola.core.launch._prepared import prepare
-        return prepare(self, config, types)
+        return above("prepare")(self, config, types)
 
     @property
     def attributes(self):
@@ -140,8 +139,7 @@ cdef class Kernel:
     def occupancy(self):
         """KernelOccupancy: how many blocks of the kernel run at the same time."""
         if self.known_occupancy is None:
-            from cupola.core.launch._occupancy import occupancy_of
-            self.known_occupancy = occupancy_of(self)
+            self.known_occupancy = above("occupancy_of")(self)
         return self.known_occupancy
 
     cdef int read_layout(self) except -1:

@@ -8,6 +8,7 @@ from _thread import RLock, _local
 
 from cupola.core.base._options import as_options
 from cupola.core.program._linker_options import DRIVER_IGNORES, DRIVER_REFUSES, LinkerOptions
+from cupola.core.program._nvjitlink import require_nvjitlink
 from cupola.core.program._object_code import ObjectCode
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -280,22 +281,6 @@ def _let_go(destroy: Callable[[int], None], handle: int, home: list[int]) -> Non
         destroy(handle)
     else:
         home.append(handle)
-
-
-def require_nvjitlink() -> tuple[int, int]:
-    """The version of nvJitLink.
-
-    Raises
-    ------
-    RuntimeError
-        It cannot be loaded, or is older than 12.3.
-    """
-    from cupola.bindings import nvjitlink
-
-    major, minor = nvjitlink.version()
-    if (major, minor) < (12, 3):
-        raise RuntimeError(f"nvJitLink {major}.{minor} is too old: 12.3 is needed")
-    return major, minor
 
 
 def _choose_backend() -> CompilerBackendType:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cupola.core.base._options import naming_options
+from cupola.core.program._nvjitlink import require_nvjitlink
 from cupola.core.program._option_flags import EACH, FLAG, SWITCH, VALUE, emit
 
 _Texts = str | Sequence[str] | None
@@ -156,8 +157,6 @@ class LinkerOptions:
             raise TypeError(f"backend must be a str, got {type(backend).__name__}")
         if backend.lower() != "nvjitlink":
             raise ValueError(f"backend must be 'nvjitlink', got {backend!r}")
-        from cupola.core.program._linker import require_nvjitlink
-
         require_nvjitlink()
         result: list[str] = []
         for field, kind, text in NVJITLINK:

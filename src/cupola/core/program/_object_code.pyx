@@ -4,15 +4,16 @@ import os
 from _thread import RLock
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-    CUdeviceptr, CUjit_option, CUkernel, CUlibrary, CUmodule, CUresult, check, cu, driver_module, driver_usable,
-    factory_error, fail_because, forget_missing, report
+    CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUdeviceptr, CUjit_option, CUkernel, CUlibrary, CUmodule, CUresult, check, cu,
+    driver_module, factory_error, fail_because, forget_missing
 )
 from cupola.core.program._kernel cimport new_kernel
+from cupola.core.program._library cimport LOG_SIZE, Library
+
+from cupola.core.memory._buffer import Buffer
 
 cimport cython
 
@@ -21,23 +22,6 @@ cdef bytes HEADS_MARK = b"cupolaSG"
 
 # The kinds that the driver loads; the others are for the linker.
 cdef tuple LOADABLE = ("cubin", "ptx", "fatbin")
-
-
-cdef class Library:
-    def __cinit__(self):
-        self.log = <char*>PyMem_RawCalloc(LOG_SIZE, 1)
-        if self.log == NULL:
-            raise MemoryError()
-        self.options = [CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
-        self.option_values = [<void*>self.log, <void*><uintptr_t>LOG_SIZE]
-
-    def __dealloc__(self):
-        cdef CUresult status
-        if self.pointer != NULL and driver_usable():
-            with nogil:
-                status = cu.cuLibraryUnload(self.pointer)
-            report(status, b"cuLibraryUnload")
-        PyMem_RawFree(self.log)
 
 
 cdef class ObjectCode:
@@ -266,8 +250,6 @@ cdef class ObjectCode:
         cdef size_t size = 0
         cdef const char* text = symbol
         cdef CUresult status
-        from cupola.core.memory._buffer import Buffer
-
         with nogil:
             status = cu.cuLibraryGetGlobal(&pointer, &size, native, text)
             if status == CUDA_ERROR_NOT_FOUND and cu.cuLibraryGetManaged(&pointer, &size, native, text) == CUDA_SUCCESS:

@@ -204,8 +204,9 @@ def _header_versions(folder: str) -> bytes:
 
 
 def _describe_ptx(options: ProgramOptions, target: str, text: bytes, extra: bytes | None) -> list[bytes]:
-    from cupola.core.program._linker import Linker, require_nvjitlink
+    from cupola.core.program._linker import Linker
     from cupola.core.program._linker_options import DRIVER_IGNORES, DRIVER_REFUSES
+    from cupola.core.program._nvjitlink import require_nvjitlink
     from cupola.core.program._ptx_compiler import PASSED_ON, linker_options
 
     if Linker.which_backend() == "nvJitLink":

@@ -29,7 +29,8 @@ from cupola.core.memory._migration cimport as_location, buffers_argument
 from cupola.core.device._stream cimport Stream, keep_for_graph, stream_argument
 
 from cupola.core.memory import _access
-from cupola.core.memory._copy_options import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder
+from cupola.core.exchange._copy_options import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder
+from cupola.core.exchange._view import StridedMemoryView
 
 
 # --- sides ------------------------------------------------------------------------------------------------
@@ -82,8 +83,6 @@ cdef int _take_buffer(Side side, object array, str name, bint writable) except -
 
 
 cdef int _take_view(Side side, object array, str name, bint writable, Stream queue, bint captured) except -1:
-    from cupola.core.exchange._view import StridedMemoryView
-
     # What makes the array runs first, unless it is to become part of a graph, which cannot wait for anything outside.
     view = StridedMemoryView.from_any_interface(array, stream_ptr=-1 if captured else <uintptr_t>queue.pointer)
     if not view._layout.is_contiguous_any:
@@ -125,7 +124,7 @@ cdef int _keep_until_done(Side side, CUstream stream) except -1:
 # --- single copies ----------------------------------------------------------------------------------------
 
 
-def copy(dst, src, stream, options):
+def copy_arrays(dst, src, stream, options):
     """Copy between a Buffer and a Buffer or array."""
     cdef Stream queue = stream_argument(stream)
     cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
