@@ -17,8 +17,8 @@ from cupola.cpu.compiler.emit.values.builder import Builder, constant
 from cupola.cpu.compiler.emit.values.values import Value
 
 from .fragments import ELEMENT_BITS, Product
-from .matrix import Vectors, along_columns, along_rows, begin, element, elements, finish, multiply_add, pick
 from .registry import Operation
+from .tiles import Vectors, along_columns, along_rows, begin, element, elements, finish, multiply_add, pick
 
 
 def chunks_of(p: Product) -> int:
