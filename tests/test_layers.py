@@ -24,8 +24,7 @@ ROOMS = (
     "core.base", "core.device", "core.memory", "core.exchange", "core.program", "core.launch", "core",
     "graph", "utils", "", "_aliases", "_alias_packages", "cli", "testing", "__main__",
 )  # fmt: skip
-# The one exception from the order of providers: bindings loads the CPU device as it loads libcuda.so.1, and the CPU
-# device knows nothing of it. Nobody else names it.
+# Rooms that may know that there is a CPU device: to all others it is a driver behind the table of bindings.
 MAY_NAME_THE_CPU_DEVICE = {"cpu", "bindings", "", "cli"}
 
 LIMIT = 25  # modules of a folder
@@ -35,6 +34,10 @@ IMPORT = re.compile(
     r"|c?import\s+(?P<modules>[\w., ]+))",
     re.MULTILINE,
 )
+
+
+# A name in a text is an import as well.
+BY_NAME = re.compile(r"""(?:import_module|__import__|modules\.get|modules\[|find_spec)\(?f?["']cupola\.([\w.]+)""")
 
 
 class Import(NamedTuple):
@@ -95,8 +98,10 @@ def _cython_imports(text: str, package: list[str]) -> Iterator[Import]:
 def imports(path: Path, root: Path = ROOT) -> Iterator[Import]:
     """What a file imports of cupola at run time, inside of functions too."""
     package = ["cupola", *path.relative_to(root).parts[:-1]]
-    found = (_python_imports if path.suffix == ".py" else _cython_imports)(path.read_text(), package)
-    for module, name, inside in found:
+    text = path.read_text()
+    found = (_python_imports if path.suffix == ".py" else _cython_imports)(text, package)
+    by_name = (Import(f"cupola.{name.strip('.')}", "", True) for name in BY_NAME.findall(text))
+    for module, name, inside in [*found, *by_name]:
         if module.split(".")[0] != "cupola":
             continue
         module = module.removeprefix("cupola").removeprefix(".")
@@ -193,6 +198,7 @@ BAD = {
     ),
     "core/memory/bad.pyx": ("cdef f():\n    from cupola import Program\n", [".Program"]),
     "core/launch/bad.py": ("from cupola import cpu\n", ["cpu"]),
+    "core/launch/worse.pyx": ('graph = sys.modules.get("cupola.graph")\n', ["graph"]),
     "graph/good.py": (
         "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from cupola import Graph\nimport cupola.core\n",
         [],

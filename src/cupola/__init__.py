@@ -99,7 +99,6 @@ _ABOVE = {
     "GraphBuilder": "graph._builder",
     "GraphDefinition": "graph._definition",
     "GraphNode": "graph._node",
-    "MemsetNode": "graph._node_kinds",
     "StridedMemoryView": "core.exchange._view",
     "SynchronousMemoryResource": "core.memory._unpooled",
     "copy_arrays": "core.exchange._copies",
@@ -108,6 +107,7 @@ _ABOVE = {
     "occupancy_of": "core.launch._occupancy",
     "prepare": "core.launch._prepared",
     "rebuild_buffer": "core.memory._ipc_memory",
+    "request": "bindings._provider",
 }
 
 _SUBMODULES = frozenset({"bindings", "cpu", "graph", "pathfinder", "typing", "utils"})

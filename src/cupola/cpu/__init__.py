@@ -6,7 +6,8 @@ Programs get it without asking when no GPU is found, with ``CUPOLA_DEVICE=cpu``,
 from __future__ import annotations
 
 import os
-import sys
+
+from cupola._above import above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ def use(model: str = "h200", devices: int = 1, threads: int | None = None, cuda_
             )
     if model not in (known := [key for key, *_ in _driver.models()]):
         raise ValueError(f"model must be one of {', '.join(known)}, got {model!r}")
-    provider = sys.modules.get("cupola.bindings._provider")
-    if provider is not None:
-        provider.request("cpu")
+    above("request")("cpu")
     _driver.configure(model, devices)
     os.environ.update(CUPOLA_DEVICE="cpu", CUPOLA_CPU_MODEL=model, CUPOLA_CPU_DEVICES=str(devices))
     if threads is not None:

@@ -1,5 +1,5 @@
 from cupola.core.base._cuda cimport CUgraph, CUgraphNode, CUgraphNodeParams, CUresult
-from cupola.core.device._stream cimport Stream
+from cupola.core.device._stream cimport Recorder, Stream
 from cupola.graph._hierarchy cimport GraphHandle, Hierarchy
 
 
@@ -16,7 +16,7 @@ cdef enum State:
     CLOSED
 
 
-cdef class GraphBuilder:
+cdef class GraphBuilder(Recorder):
     cdef Stream queue               # None once closed; an object of its own: closing others does not end the capture
     cdef Stream shown               # what `stream` gives: the one it was made from, or None until somebody asks
     cdef Hierarchy hierarchy        # what is recorded, with all branches and bodies; None before building begins

@@ -13,7 +13,7 @@ from cupola.core.base._cuda cimport (
     CUstreamCaptureMode, CUstreamCaptureStatus, check, closed_error, cu, driver_usable,
     fail,
 )
-from cupola.core.device._stream cimport Stream, create_stream, new_stream
+from cupola.core.device._stream cimport Recorder, Stream, create_stream, new_stream
 from cupola.core.device._stream_order cimport wait_for
 from cupola.graph._callback cimport HostCall, prepare_callback
 from cupola.graph._condition cimport GraphCondition, create_condition
@@ -333,7 +333,7 @@ cdef class GraphBuilder:
         if self.state != CAPTURING:
             raise ValueError("the builder is not building; call begin_building() first")
         parameters = child_parameters(graph)
-        self._keep(parameters.record.kept)
+        self.keep_operands(parameters.record.kept)
         self.append(&parameters.native)
 
     def callback(self, fn, *, user_data=None):
@@ -363,14 +363,15 @@ cdef class GraphBuilder:
             status = cu.cuLaunchHostFunc(native, call.function, call.data)
         check(status, b"cuLaunchHostFunc")
 
-    def _keep(self, operands):
+    cdef int keep_operands(self, object operands) except -1:
         """Have the graph keep objects that work about to be recorded needs; for launches, copies and fills."""
         cdef CUstreamCaptureStatus capture
         if self.state != CAPTURING or not operands:
-            return
+            return 0
         check(cu.cuStreamIsCapturing(self.queue.pointer, &capture), b"cuStreamIsCapturing")
         if capture == CU_STREAM_CAPTURE_STATUS_ACTIVE:  # else the work is refused
             retain(self.root_graph(), operands)
+        return 0
 
     def create_condition(self, default_value=None):
         """Make a condition for a conditional node of this graph (``cuGraphConditionalHandleCreate``).
@@ -483,6 +484,9 @@ cdef class GraphBuilder:
     @property
     def stream(self):
         """Stream: the stream whose work is recorded."""
+        return self.recorded_stream()
+
+    cdef Stream recorded_stream(self):
         self.require_open()
         if self.shown is None or self.shown.is_closed:
             self.shown = new_stream(self.queue.open_handle())

@@ -306,10 +306,11 @@ cdef int print_dot(CUgraph graph, object path, object options) except -1:
 
 cdef str _find_foreign_fill(GraphHandle handle, CUcontext context):
     """A captured fill that its stream's device has no access for: the driver finds that out as late as here."""
-    kind = above("MemsetNode")
+    from cupola.graph._node_kinds import MemsetNode
+
     own = wrap_context(context).device_id if context != NULL else -1
     for node in list_nodes(handle):
-        for owner in devices_of(node.dptr) - {own} if isinstance(node, kind) else ():
+        for owner in devices_of(node.dptr) - {own} if isinstance(node, MemsetNode) else ():
             return (
                 f"{node!r} fills memory of device {owner}, and the graph is of device {own}: record it with a stream of "
                 f"device {owner}, or give device {own} access (peer_accessible_by of the buffer's memory resource)."

@@ -31,11 +31,17 @@ cdef class Stream:
     cdef int find_device(self) except -1
 
 
+cdef class Recorder:
+    """What APIs take for a stream and what records the work instead: the base class of GraphBuilder."""
+    cdef Stream recorded_stream(self)       # None once closed
+    cdef int keep_operands(self, object operands) except -1     # of what is about to be recorded
+
+
 cdef Stream new_stream(StreamHandle native)             # a further Stream object on the same native stream
 cdef Stream create_stream(CUcontext context, object options, object nonblocking, object priority)
 cdef Stream foreign_stream(object owner)                # by __cuda_stream__; TypeError, RuntimeError
 
-# What APIs with a `stream` parameter take: Stream or GraphBuilder; the Stream, open. TypeError for anything else.
+# What APIs with a `stream` parameter take: Stream or Recorder; the Stream, open. TypeError for anything else.
 cdef inline Stream stream_argument(object stream):
     if type(stream) is Stream:
         (<Stream>stream).open_pointer()
@@ -47,7 +53,7 @@ cdef Stream other_stream_argument(object stream)
 # The stream of a call that got it by position, as releases before 1.0 took it; with a DeprecationWarning.
 cdef object older_stream(object older, object stream, str call)     # call: "allocate(size"
 
-# Where `stream` is a GraphBuilder that records, have its graph keep the operands of what is about to be recorded.
+# Where `stream` is a Recorder, have its graph keep the operands of what is about to be recorded.
 cdef int keep_for_graph(object stream, tuple operands) except -1
 
 cdef Stream default_stream()        # legacy or per-thread, as the environment variable says now

@@ -1,6 +1,5 @@
 """Streams: queues of work of a device, our own ones and those of other libraries."""
 
-import sys
 import warnings
 
 from cpython.pystate cimport PyThreadState
@@ -402,6 +401,14 @@ cdef Stream foreign_stream(object owner):
     return new_stream(native)
 
 
+cdef class Recorder:
+    cdef Stream recorded_stream(self):
+        raise NotImplementedError
+
+    cdef int keep_operands(self, object operands) except -1:
+        raise NotImplementedError
+
+
 cdef Stream _waited(object owner):
     """Wrap what :meth:`Stream.wait` is given; what is wrong with its ``__cuda_stream__`` is a ValueError there."""
     try:
@@ -418,12 +425,11 @@ cdef Stream other_stream_argument(object stream):
         return found
     if stream is None:
         raise TypeError("a stream is required; device.default_stream is one")
-    graph = sys.modules.get("cupola.graph")
-    if graph is not None and isinstance(stream, graph.GraphBuilder):
-        inner = stream.stream
-        if inner is None:
+    if isinstance(stream, Recorder):
+        found = (<Recorder>stream).recorded_stream()
+        if found is None:
             raise closed_error(stream)
-        return <Stream?>inner
+        return found
     if isinstance(stream, int):
         advice = "Stream.from_handle(address) wraps an address"
     elif hasattr(stream, "create_stream"):
@@ -441,10 +447,8 @@ cdef object older_stream(object older, object stream, str call):
 
 
 cdef int keep_for_graph(object stream, tuple operands) except -1:
-    if not isinstance(stream, Stream):
-        graph = sys.modules.get("cupola.graph")
-        if graph is not None and isinstance(stream, graph.GraphBuilder):
-            stream._keep(operands)
+    if isinstance(stream, Recorder):
+        (<Recorder>stream).keep_operands(operands)
     return 0
 
 

@@ -5,7 +5,6 @@ METH_FASTCALL: that takes its arguments where the interpreter has them, while a 
 copy them into a tuple first.
 """
 
-import sys
 import warnings
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
@@ -19,7 +18,7 @@ from cupola.core.base._cuda cimport (
 )
 from cupola.core.program._kernel cimport Kernel, Parameter
 from cupola.core.launch._launch_config cimport LaunchConfig
-from cupola.core.device._stream cimport Stream, foreign_stream, keep_for_graph, stream_argument
+from cupola.core.device._stream cimport Recorder, Stream, foreign_stream, keep_for_graph, stream_argument
 
 cdef extern from *:
     """
@@ -191,8 +190,7 @@ cdef Stream _find_stream(object stream):
     """Anything but a plain Stream: a subclass, a graph builder, or a stream of another library."""
     if isinstance(stream, Stream) or stream is None or not hasattr(stream, "__cuda_stream__"):
         return stream_argument(stream)
-    graph = sys.modules.get("cupola.graph")
-    if graph is not None and isinstance(stream, graph.GraphBuilder):
+    if isinstance(stream, Recorder):
         return stream_argument(stream)
     warnings.warn(
         f"launch() with {type(stream).__name__}: wrap it once with Device.create_stream(obj)", DeprecationWarning,
