@@ -87,6 +87,8 @@ def provide(library: str) -> Provision:
         return _provide_driver()
     if library == "cudart" and (emulated := _emulated_runtime()):
         return emulated
+    if library == "nvml" and (emulated := _emulated_nvml()):
+        return emulated
     from cupola.pathfinder import load_nvidia_dynamic_lib
 
     loaded = load_nvidia_dynamic_lib(library)
@@ -114,6 +116,36 @@ def _emulated_runtime() -> Provision | None:
 
     runtime = getattr(import_module("cupola.cpu._driver"), "runtime_lookup", None)
     return name, None, runtime, explain, per_thread
+
+
+def _emulated_nvml() -> Provision | None:
+    """The CPU device's NVML, when that is what runs kernels, or would. Looking at devices starts no driver."""
+    from importlib import import_module
+
+    try:
+        if not _is_cpu():
+            return None
+        lookup = import_module("cupola.cpu._driver").nvml_lookup
+    except ImportError:
+        return None
+    return _CPU_DEVICE, None, lookup, None, False
+
+
+def _is_cpu() -> bool:
+    """Whether the CPU device is chosen, or would be by the next driver call, as far as NVML can tell."""
+    chosen = current() or _wanted()
+    if chosen != "auto":
+        return chosen == "cpu"
+    if _stands_in():
+        return True
+    from cupola.bindings import nvml
+    from cupola.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    try:
+        status, count = nvml._count_devices(load_nvidia_dynamic_lib("nvml")._handle_uint)
+    except DynamicLibNotFoundError:
+        return True
+    return status != 0 or count == 0
 
 
 def provide_library() -> None:

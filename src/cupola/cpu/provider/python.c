@@ -8,6 +8,7 @@
 #include "cudart/cudart.h"
 #include "driver/base/base.h"
 #include "driver/lookup.h"
+#include "nvml/nvml.h"
 
 static PyObject *configure(PyObject *self, PyObject *arguments) {
     const char *key;
@@ -65,6 +66,11 @@ static PyObject *get_runtime_symbols(PyObject *self, PyObject *unused) {
     return names(runtime_lookup_count(), runtime_lookup_name);
 }
 
+static PyObject *get_nvml_symbols(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return names(nvml_lookup_count(), nvml_lookup_name);
+}
+
 static PyMethodDef methods[] = {
     {"configure", configure, METH_VARARGS,
      PyDoc_STR("configure(model: str, devices: int) -> None\n\nChoose the modelled GPU and the number of devices.")},
@@ -74,6 +80,9 @@ static PyMethodDef methods[] = {
     {"symbols", get_symbols, METH_NOARGS, PyDoc_STR("symbols() -> tuple[str, ...]\n\nThe driver functions provided.")},
     {"runtime_symbols", get_runtime_symbols, METH_NOARGS,
      PyDoc_STR("runtime_symbols() -> tuple[str, ...]\n\nThe functions of the CUDA runtime that are provided.")},
+    {"nvml_symbols", get_nvml_symbols, METH_NOARGS,
+     PyDoc_STR("nvml_symbols() -> tuple[str, ...]\n\nThe functions of NVML that do more than to say that they are not "
+               "supported.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -88,6 +97,7 @@ static int execute(PyObject *module) {
     if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
     if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
     if (add_capsule(module, "exported", "cupola.cpu._driver.exported", (void *)exported)) return -1;
+    if (add_capsule(module, "nvml_lookup", "cupola.cpu._driver.nvml_lookup", (void *)nvml_lookup)) return -1;
     if (add_capsule(module, "runtime_lookup", "cupola.cpu._driver.runtime_lookup", (void *)runtime_lookup)) return -1;
     return add_capsule(module, "explain", "cupola.cpu._driver.explain", (void *)explain);
 }

@@ -277,12 +277,17 @@ static PyObject *count_devices(PyObject *module, PyObject *library) {
     (void)module;
     void *handle = PyLong_AsVoidPtr(library);
     if (!handle) return NULL;
-    int (*initialise)(unsigned), (*count)(int *);
-    *(void **)&initialise = dlsym(handle, "cuInit");
-    *(void **)&count = dlsym(handle, "cuDeviceGetCount");
+    bool manages = !dlsym(handle, "cuInit"); /* NVML, then, which is left as it was */
+    int (*initialise)(unsigned), (*count)(int *), (*finish)(void);
+    *(void **)&initialise = dlsym(handle, manages ? "nvmlInitWithFlags" : "cuInit");
+    *(void **)&count = dlsym(handle, manages ? "nvmlDeviceGetCount_v2" : "cuDeviceGetCount");
+    *(void **)&finish = manages ? dlsym(handle, "nvmlShutdown") : NULL;
     int status = -1, devices = 0;
     Py_BEGIN_ALLOW_THREADS if (initialise && count) status = initialise(0);
-    if (status == 0) status = count(&devices);
+    if (status == 0) {
+        status = count(&devices);
+        if (finish) finish();
+    }
     Py_END_ALLOW_THREADS return Py_BuildValue("(ii)", status, devices);
 }
 
@@ -348,7 +353,7 @@ static PyMethodDef methods[] = {
      "Returns\n-------\ncupola.bindings.Inspection"},
     {"_open", open_library, METH_O, "_open(path, /)\n--\n\nLoad a library; returns its handle and path."},
     {"_count_devices", count_devices, METH_O,
-     "_count_devices(library, /)\n--\n\nThe status of cuInit or cuDeviceGetCount and the number of devices."},
+     "_count_devices(library, /)\n--\n\nThe status of the first call that failed and the number of devices, of a driver or an NVML."},
     {"_provider_name", name_provider, METH_NOARGS,
      "_provider_name()\n--\n\nWhat fills the function table, or None as long as that is open."},
     {0},

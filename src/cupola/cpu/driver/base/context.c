@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base.h"
+#include "engine/memory/usage.h"
 
 enum { API_VERSION = 3020 };
 
@@ -44,12 +45,14 @@ static CUresult context_activate(CUcontext context, unsigned flags) {
     context->heap.used = 0;
     context->heap.limit = context->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
     context->active = true;
+    usage_add(&cpu_usage->devices[context->device->ordinal].contexts, 1);
     return CUDA_SUCCESS;
 }
 
 static void context_deactivate(CUcontext context) {
     if (!context->active) return; /* a primary context that was reset, but is still retained */
     context->active = false;
+    usage_add(&cpu_usage->devices[context->device->ordinal].contexts, -1);
     streams_context_destroyed(context); /* waits for all their work */
     events_context_destroyed(context);
     modules_context_destroyed(context);
@@ -119,6 +122,7 @@ void context_fault(CUcontext context, CUresult status, CUmodule module, const cp
         atomic_store_explicit(&context->error, status, memory_order_release);
     }
     pthread_mutex_unlock(&context->lock);
+    if (first && launch) cpu_usage_fault(context->device->ordinal, (int)status);
     if (first || !fault) return;
     if (fault->module) module_release(fault->module);
     free(fault->text);

@@ -168,14 +168,18 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice ordinal) {
 }
 
 /* The same in every process, so that caches may be keyed by it: "cupola", the model and the ordinal. */
+void device_uuid(const struct device *device, CUuuid *uuid) {
+    memset(uuid->bytes, 0, sizeof uuid->bytes);
+    memcpy(uuid->bytes, "cupola", 6);
+    memcpy(uuid->bytes + 8, device->model->key, strnlen(device->model->key, 6));
+    uuid->bytes[15] = (char)device->ordinal;
+}
+
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice ordinal) {
     struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!uuid) return fail_null("uuid");
-    memset(uuid->bytes, 0, sizeof uuid->bytes);
-    memcpy(uuid->bytes, "cupola", 6);
-    memcpy(uuid->bytes + 8, device->model->key, strnlen(device->model->key, 6));
-    uuid->bytes[15] = (char)ordinal;
+    device_uuid(device, uuid);
     return CUDA_SUCCESS;
 }
 

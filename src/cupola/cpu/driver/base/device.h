@@ -27,6 +27,8 @@ const struct model *model_find(const char *key);
 
 /* Set up `count` devices of the model, 1 to MAX_DEVICES. False: too late, cuInit has been called. */
 bool driver_configure(const struct model *model, int count);
+/* Settle which devices there are, without starting the driver, for whoever only looks at them. */
+CUresult driver_choose_devices(void);
 
 enum { MAX_DEVICES = 16 };
 
@@ -41,5 +43,6 @@ extern struct device devices[MAX_DEVICES];
 extern int device_count;
 CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INVALID_DEVICE when there is none */
 int device_attribute(const struct device *device, CUdevice_attribute attribute);
+void device_uuid(const struct device *device, CUuuid *uuid);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base.h"
+#include "engine/memory/usage.h"
 #include "engine/memory/memory.h"
 
 __thread struct thread_state thread_state;
@@ -43,11 +44,19 @@ static CUresult configure_from_environment(void) {
     return CUDA_SUCCESS;
 }
 
+CUresult driver_choose_devices(void) {
+    pthread_mutex_lock(&lock);
+    CUresult status = device_count ? CUDA_SUCCESS : configure_from_environment();
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
 /* The threads that run the streams exist only in the process that started them. As on a GPU, a child forked after
  * cuInit cannot use the driver; one forked before can. */
 static void forked_child(void) {
     if (driver_phase == DRIVER_READY) driver_phase = DRIVER_FORKED;
     thread_state.depth = 0;
+    cpu_usage_forget();
     pthread_mutex_init(&lock, NULL);
 }
 
@@ -78,6 +87,7 @@ CUresult cuInit(unsigned flags) {
             status = context_new_primary(&devices[i]);
         }
         if (!status) {
+            cpu_usage_publish();
             pthread_atfork(NULL, NULL, forked_child);
             driver_phase = DRIVER_READY;
         }

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "engine/memory/usage.h"
 #include "module.h"
 
 enum { MAX_GRID_X = INT_MAX, MAX_GRID_YZ = 65535, MAX_BLOCK_XY = 1024, MAX_BLOCK_Z = 64, MAX_THREADS = 1024 };
@@ -201,7 +202,10 @@ CUresult kernel_execute(struct op *op) {
     launch->heap = &op->context->heap;
     launch->stack_limit = (uint32_t)op->context->limits[CU_LIMIT_STACK_SIZE];
     launch->fault.kind = CPU_FAULT_NONE;
+    cpu_usage_track *track = &cpu_usage->devices[launch->device].kernels;
+    cpu_usage_begin(track);
     int fault = cpu_engine_run(launch);
+    cpu_usage_end(track);
     if (likely(!fault)) return CUDA_SUCCESS;
     CUresult status = (size_t)fault < sizeof fault_status / sizeof *fault_status && fault_status[fault]
                           ? fault_status[fault]

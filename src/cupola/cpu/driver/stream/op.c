@@ -1,6 +1,7 @@
 /* Operations: what a stream or a graph carries out. */
 #include <stdlib.h>
 
+#include "engine/memory/usage.h"
 #include "stream.h"
 
 struct op *op_new(enum op_kind kind, CUcontext context) {
@@ -71,6 +72,14 @@ static void run_host_function(struct op *op, CUresult error) {
     thread_state.in_callback = false;
 }
 
+static CUresult transfer(struct op *op) {
+    cpu_usage_track *track = op->context ? &cpu_usage->devices[op->context->device->ordinal].transfers : NULL;
+    if (track) cpu_usage_begin(track);
+    CUresult status = op->kind == OP_COPY ? copy_execute(&op->copy) : fill_execute(&op->fill);
+    if (track) cpu_usage_end(track);
+    return status;
+}
+
 CUresult op_execute(struct op *op) {
     CUresult error =
         op->context ? (CUresult)atomic_load_explicit(&op->context->error, memory_order_acquire) : CUDA_SUCCESS;
@@ -84,8 +93,8 @@ CUresult op_execute(struct op *op) {
             switch (op->kind) {
                 case OP_KERNEL: return kernel_execute(op); /* has recorded its error */
                 case OP_GRAPH: return graph_execute(op);   /* its nodes have */
-                case OP_COPY: status = copy_execute(&op->copy); break;
-                case OP_FILL: status = fill_execute(&op->fill); break;
+                case OP_COPY:
+                case OP_FILL: status = transfer(op); break;
                 case OP_ALLOCATE: status = memory_execute(op); break;
                 case OP_WRITE_VALUE:
                 case OP_WAIT_VALUE: status = value_execute(op); break;

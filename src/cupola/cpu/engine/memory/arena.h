@@ -62,7 +62,7 @@ struct arena {
     uint64_t *taken; /* a bit for each chunk */
     uint32_t cursor; /* where the search for a free run starts */
     uint64_t ids;
-    uint64_t capacity[CPU_MEMORY_DEVICES], used[CPU_MEMORY_DEVICES];
+    uint64_t capacity[CPU_MEMORY_DEVICES]; /* what is used of it: usage.h */
     uint64_t host_capacity, host_used;
 };
 extern struct arena arena;

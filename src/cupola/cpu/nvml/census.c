@@ -1,0 +1,182 @@
+/* Who uses the devices: the pages that processes publish about themselves (engine/memory/usage.h).
+ *
+ * Such a page is a file without a name, which goes with its process and with those who look at it. It is found among the
+ * open files in /proc, where one sees the processes of one's own user; a copy of the file in a forked child names its
+ * parent, and is passed over. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/memory/usage.h"
+#include "nvml/nvml.h"
+
+static const struct cpu_usage *map_file(const char *path, int64_t pid) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return NULL;
+    struct stat status;
+    const struct cpu_usage *usage = MAP_FAILED;
+    if (!fstat(file, &status) && (size_t)status.st_size >= sizeof *usage)
+        usage = mmap(NULL, sizeof *usage, PROT_READ, MAP_SHARED, file, 0);
+    close(file);
+    if (usage == MAP_FAILED) return NULL;
+    if (usage->magic == CPU_USAGE_MAGIC && usage->size == sizeof *usage && usage->pid == pid) return usage;
+    munmap((void *)usage, sizeof *usage);
+    return NULL;
+}
+
+/* The page of a process, mapped; NULL when it has none. */
+static const struct cpu_usage *map_process(int64_t pid) {
+    char path[64], target[64];
+    snprintf(path, sizeof path, "/proc/%lld/fd", (long long)pid);
+    DIR *files = opendir(path);
+    if (!files) return NULL; /* it has ended, or belongs to somebody else */
+    const struct cpu_usage *usage = NULL;
+    for (struct dirent *entry; !usage && (entry = readdir(files));) {
+        ssize_t length = readlinkat(dirfd(files), entry->d_name, target, sizeof target - 1);
+        if (length < 0) continue;
+        target[length] = 0;
+        if (strncmp(target, "/memfd:" CPU_USAGE_NAME, sizeof "/memfd:" CPU_USAGE_NAME - 1)) continue;
+        char file[sizeof path + sizeof entry->d_name];
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        usage = map_file(file, pid);
+    }
+    closedir(files);
+    return usage;
+}
+
+/* Call `visit` for each process that publishes a page; it says whether it keeps the mapping. */
+static void each_process(bool (*visit)(const struct cpu_usage *usage, void *data), void *data) {
+    DIR *processes = opendir("/proc");
+    if (!processes) return;
+    for (struct dirent *entry; (entry = readdir(processes));) {
+        char *end;
+        long long pid = strtoll(entry->d_name, &end, 10);
+        if (*end || pid <= 0) continue;
+        const struct cpu_usage *usage = map_process(pid);
+        if (usage && !visit(usage, data)) munmap((void *)usage, sizeof *usage);
+    }
+    closedir(processes);
+}
+
+/* ---- use ------------------------------------------------------------------------------------------------------- */
+
+struct census {
+    int ordinal;
+    uint64_t now;
+    struct nvml_process *processes;
+    size_t room, count;
+};
+
+static bool count_process(const struct cpu_usage *usage, void *data) {
+    struct census *census = data;
+    const struct cpu_usage_device *device = &usage->devices[census->ordinal];
+    if (!usage_load(&device->contexts)) return false;
+    if (census->count < census->room)
+        census->processes[census->count] = (struct nvml_process){
+            .pid = usage->pid,
+            .memory = usage_load(&device->memory),
+            .kernels = cpu_usage_share(&device->kernels, census->now),
+            .transfers = cpu_usage_share(&device->transfers, census->now),
+        };
+    census->count++;
+    return false;
+}
+
+static int by_pid(const void *a, const void *b) {
+    int64_t left = ((const struct nvml_process *)a)->pid, right = ((const struct nvml_process *)b)->pid;
+    return (left > right) - (left < right);
+}
+
+size_t nvml_census(int ordinal, struct nvml_process *processes, size_t room) {
+    struct census census = {.ordinal = ordinal, .now = cpu_usage_now(), .processes = processes, .room = room};
+    each_process(count_process, &census);
+    size_t written = census.count < room ? census.count : room;
+    if (written) qsort(processes, written, sizeof *processes, by_pid);
+    return census.count;
+}
+
+/* ---- faults ---------------------------------------------------------------------------------------------------- */
+
+/* A watch keeps the pages that it has found, so that the last words of a process are still read when it has gone. */
+struct nvml_watch {
+    struct watched {
+        const struct cpu_usage *usage;
+        uint64_t seen; /* faults of it that were told */
+    } *watched;
+    size_t count, room;
+    uint64_t looked; /* ns, when /proc was last read */
+    bool begun;      /* the first look is over: what new processes did, they did since */
+};
+
+enum { LOOK_EVERY = 50 * 1000 * 1000 /* ns */ };
+
+static bool watch_process(const struct cpu_usage *usage, void *data) {
+    struct nvml_watch *watch = data;
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->watched[i].usage->pid == usage->pid && watch->watched[i].usage->began == usage->began) return false;
+    if (watch->count == watch->room) {
+        size_t room = watch->room ? 2 * watch->room : 8;
+        struct watched *larger = realloc(watch->watched, room * sizeof *larger);
+        if (!larger) return false; /* it is looked at again next time */
+        watch->watched = larger, watch->room = room;
+    }
+    watch->watched[watch->count++] =
+        (struct watched){.usage = usage, .seen = watch->begun ? 0 : usage_load(&usage->faults)};
+    return true;
+}
+
+static bool has_ended(const struct cpu_usage *usage) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%lld", (long long)usage->pid);
+    return access(path, F_OK) != 0;
+}
+
+static void look(struct nvml_watch *watch) {
+    uint64_t now = cpu_usage_now();
+    if (watch->begun && now - watch->looked < LOOK_EVERY) return;
+    for (size_t i = 0; i < watch->count;) {
+        struct watched *item = &watch->watched[i];
+        if (item->seen != usage_load(&item->usage->faults) || !has_ended(item->usage)) {
+            i++;
+            continue;
+        }
+        munmap((void *)item->usage, sizeof *item->usage);
+        *item = watch->watched[--watch->count];
+    }
+    each_process(watch_process, watch);
+    watch->looked = now;
+    watch->begun = true;
+}
+
+struct nvml_watch *nvml_watch_new(void) {
+    struct nvml_watch *watch = calloc(1, sizeof *watch);
+    if (watch) look(watch);
+    return watch;
+}
+
+int nvml_watch_next(struct nvml_watch *watch, struct nvml_fault *fault) {
+    look(watch);
+    for (size_t i = 0; i < watch->count; i++) {
+        struct watched *item = &watch->watched[i];
+        uint64_t faults = usage_load(&item->usage->faults);
+        if (item->seen == faults) continue;
+        if (faults - item->seen > CPU_USAGE_FAULTS) item->seen = faults - CPU_USAGE_FAULTS; /* overwritten */
+        const struct cpu_usage_fault *found = &item->usage->fault[item->seen++ % CPU_USAGE_FAULTS];
+        *fault = (struct nvml_fault){.device = found->device, .status = found->status};
+        return 1;
+    }
+    return 0;
+}
+
+void nvml_watch_free(struct nvml_watch *watch) {
+    for (size_t i = 0; i < watch->count; i++) munmap((void *)watch->watched[i].usage, sizeof(struct cpu_usage));
+    free(watch->watched);
+    free(watch);
+}

@@ -1,0 +1,140 @@
+/* Events ("Event Handling Methods"): a kernel that faults is reported as the Xid error that a GPU would report.
+ *
+ * A set is one watch of all processes' faults (census.c). Waiting looks again and again: faults are rare, and whoever
+ * waits for them does nothing else. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "driver/base/base.h"
+#include "engine/memory/usage.h"
+#include "nvml/nvml.h"
+
+enum {
+    LOOK_AGAIN = 2 * 1000 * 1000, /* ns */
+    XID_EXCEPTION = 13,           /* graphics engine exception: illegal instructions, misaligned addresses, traps */
+    XID_MEMORY_PAGE_FAULT = 31,
+    XID_STOPPED = 43, /* what an assertion in a kernel leads to */
+};
+
+/* Statuses of faulting kernels -> Xid errors (NVIDIA GPU Debug Guidelines, "Xid messages"). */
+static unsigned xid_of(int status) {
+    switch (status) {
+        case CUDA_ERROR_ILLEGAL_ADDRESS: return XID_MEMORY_PAGE_FAULT;
+        case CUDA_ERROR_ASSERT: return XID_STOPPED;
+        default: return XID_EXCEPTION;
+    }
+}
+
+struct nvmlEventSet_st {
+    struct nvml_watch *watch;
+    unsigned long long types[MAX_DEVICES]; /* that were asked for */
+};
+
+static nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) {
+    nvmlReturn_t status = nvml_enter();
+    if (status) return status;
+    if (!set) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!(*set = calloc(1, sizeof **set))) return NVML_ERROR_MEMORY;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types) {
+    NVML_DEVICE(device, ordinal, types);
+    (void)ordinal;
+    *types = nvmlEventTypeAll; /* like an H200, though of most there will never be one */
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {
+    NVML_DEVICE(device, ordinal, set);
+    if (types & ~(unsigned long long)nvmlEventTypeAll) return NVML_ERROR_NOT_SUPPORTED;
+    if (!set->watch && !(set->watch = nvml_watch_new())) return NVML_ERROR_MEMORY;
+    set->types[ordinal] |= types;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned milliseconds) {
+    nvmlReturn_t status = nvml_enter();
+    if (status) return status;
+    if (!set || !data) return NVML_ERROR_INVALID_ARGUMENT;
+    uint64_t end = cpu_usage_now() + (uint64_t)milliseconds * 1000000;
+    for (;;) {
+        struct nvml_fault fault;
+        while (set->watch && nvml_watch_next(set->watch, &fault)) {
+            if (fault.device < 0 || fault.device >= device_count) continue; /* of a process with more devices */
+            if (!(set->types[fault.device] & nvmlEventTypeXidCriticalError)) continue;
+            *data = (nvmlEventData_t){
+                .device = nvml_handle(fault.device),
+                .eventType = nvmlEventTypeXidCriticalError,
+                .eventData = xid_of(fault.status),
+                .gpuInstanceId = ~0u,
+                .computeInstanceId = ~0u,
+            };
+            return NVML_SUCCESS;
+        }
+        if (cpu_usage_now() >= end) return NVML_ERROR_TIMEOUT;
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN}, NULL);
+    }
+}
+
+static nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
+    if (!set) return NVML_ERROR_INVALID_ARGUMENT;
+    if (set->watch) nvml_watch_free(set->watch);
+    free(set);
+    return NVML_SUCCESS;
+}
+
+/* ---- of the system: devices that come and go, which these never do ---------------------------------------------- */
+
+struct nvmlSystemEventSet_st {
+    unsigned long long types;
+};
+
+static nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *request) {
+    nvmlReturn_t status = nvml_enter();
+    if (status) return status;
+    if (!request) return NVML_ERROR_INVALID_ARGUMENT;
+    NVML_VERSIONED(request, nvmlSystemEventSetCreateRequest_v1);
+    return (request->set = calloc(1, sizeof *request->set)) ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+}
+
+static nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *request) {
+    if (!request || !request->set) return NVML_ERROR_INVALID_ARGUMENT;
+    NVML_VERSIONED(request, nvmlSystemEventSetFreeRequest_v1);
+    free(request->set);
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *request) {
+    nvmlReturn_t status = nvml_enter();
+    if (status) return status;
+    if (!request || !request->set) return NVML_ERROR_INVALID_ARGUMENT;
+    NVML_VERSIONED(request, nvmlSystemRegisterEventRequest_v1);
+    request->set->types |= request->eventTypes;
+    return NVML_SUCCESS;
+}
+
+static nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *request) {
+    nvmlReturn_t status = nvml_enter();
+    if (status) return status;
+    if (!request || !request->set || !request->data || !request->dataSize) return NVML_ERROR_INVALID_ARGUMENT;
+    NVML_VERSIONED(request, nvmlSystemEventSetWaitRequest_v1);
+    request->numEvent = 0;
+    nanosleep(&(struct timespec){.tv_sec = request->timeoutms / 1000,
+                                 .tv_nsec = (long)(request->timeoutms % 1000) * 1000000},
+              NULL);
+    return NVML_ERROR_TIMEOUT;
+}
+
+const struct nvml_entry nvml_event_entries[] = {
+    NVML_ENTRY(nvmlEventSetCreate),
+    NVML_ENTRY(nvmlDeviceGetSupportedEventTypes),
+    NVML_ENTRY(nvmlDeviceRegisterEvents),
+    NVML_ENTRY(nvmlEventSetWait_v2),
+    NVML_ENTRY(nvmlEventSetFree),
+    NVML_ENTRY(nvmlSystemEventSetCreate),
+    NVML_ENTRY(nvmlSystemEventSetFree),
+    NVML_ENTRY(nvmlSystemRegisterEvents),
+    NVML_ENTRY(nvmlSystemEventSetWait),
+    {NULL, NULL},
+};

@@ -1,0 +1,41 @@
+/* From the names of NVML's functions to the functions. The modelled GPU lacks what the others ask for: virtual GPUs, MIG,
+ * NVLink, confidential computing, accounting, settings. They answer as a GPU without the feature does, whatever their
+ * arguments are. */
+#include <string.h>
+
+#include "nvml/nvml.h"
+
+extern const struct nvml_entry nvml_session_entries[], nvml_device_entries[], nvml_memory_entries[], nvml_state_entries[],
+    nvml_neighbour_entries[], nvml_event_entries[], nvml_field_entries[];
+
+static const struct nvml_entry *const tables[] = {
+    nvml_session_entries,   nvml_device_entries, nvml_memory_entries, nvml_state_entries,
+    nvml_neighbour_entries, nvml_event_entries,  nvml_field_entries,
+};
+enum { TABLES = sizeof tables / sizeof *tables };
+
+static nvmlReturn_t not_supported(void) {
+    nvmlReturn_t status = nvml_enter();
+    return status ? status : NVML_ERROR_NOT_SUPPORTED;
+}
+
+void *nvml_lookup(const char *symbol) {
+    for (int t = 0; t < TABLES; t++)
+        for (const struct nvml_entry *entry = tables[t]; entry->name; entry++)
+            if (!strcmp(entry->name, symbol)) return entry->function;
+    return strncmp(symbol, "nvml", 4) ? NULL : (void *)not_supported;
+}
+
+size_t nvml_lookup_count(void) {
+    size_t count = 0;
+    for (int t = 0; t < TABLES; t++)
+        for (const struct nvml_entry *entry = tables[t]; entry->name; entry++) count++;
+    return count;
+}
+
+const char *nvml_lookup_name(size_t index) {
+    for (int t = 0; t < TABLES; t++)
+        for (const struct nvml_entry *entry = tables[t]; entry->name; entry++)
+            if (!index--) return entry->name;
+    return NULL;
+}
