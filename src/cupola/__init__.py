@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cupola import cpu as cpu
     from cupola import graph as graph
     from cupola import pathfinder as pathfinder
+    from cupola import system as system
     from cupola import typing as typing
     from cupola import utils as utils
     from cupola.core.base._errors import CompilerWarning as CompilerWarning
@@ -108,9 +109,10 @@ _ABOVE = {
     "prepare": "core.launch._prepared",
     "rebuild_buffer": "core.memory._ipc_memory",
     "request": "bindings._provider",
+    "system_device": "system._device",
 }
 
-_SUBMODULES = frozenset({"bindings", "cpu", "graph", "pathfinder", "typing", "utils"})
+_SUBMODULES = frozenset({"bindings", "cpu", "graph", "pathfinder", "system", "typing", "utils"})
 
 # Older places of names that have moved.
 _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "utils"}
@@ -118,7 +120,7 @@ _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "util
 # Chapters of cuda.core that are not there yet.
 _LATER = frozenset({
     "ContextOptions", "DeviceResources", "GraphicsResource", "SMResource", "SMResourceOptions", "TensorMapDescriptor",
-    "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions", "checkpoint", "system", "texture",
+    "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions", "checkpoint", "texture",
 })  # fmt: skip
 
 __all__ = sorted([*_HOMES, *_SUBMODULES])

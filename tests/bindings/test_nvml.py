@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import pickle
 import shutil
 import subprocess
@@ -200,7 +201,8 @@ for call in ("nvml.init_v2()", "nvml.device_get_name(1)", "nvml.NvmlError(2)", "
         print(error, isinstance(error, nvml.NvmlError))
 print(nvml.check_status(0))
 """
-    assert run_python(source).stdout.splitlines() == [*["nvml was not found False"] * 4, "0"]
+    done = run_python(source, CUPOLA_DEVICE="gpu")
+    assert done.stdout.splitlines() == [*["nvml was not found False"] * 4, "0"]
 
 
 # ---- with a library made for the test ----
@@ -279,7 +281,10 @@ def test_calls(tmp_path):
     include = BINDINGS / "include"
     subprocess.run(["gcc", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{include}", "-o", path, source], check=True)
     calls = [call for call, *_ in (*CALLS, *ERRORS, *MISUSES)]
-    done = subprocess.run([sys.executable, "-c", PROGRAM, path], input=repr(calls), capture_output=True, text=True)
+    environment = os.environ | {"CUPOLA_DEVICE": "gpu"}  # that of the CPU device is another library
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, path], input=repr(calls), capture_output=True, text=True, env=environment
+    )
     assert done.returncode == 0, done.stderr
     expected = [*(value for _, value in CALLS), *(tuple(rest) for _, *rest in ERRORS)]
     names = {"TypeError": TypeError, "ValueError": ValueError, "OverflowError": OverflowError}
@@ -291,11 +296,10 @@ def test_calls(tmp_path):
         assert result == value, call
 
 
-# ---- with the real library ----
+# ---- with the library of the device: NVIDIA's, or that of the CPU device ----
 
 
-@pytest.mark.gpu_only
-class TestGpu:
+class TestDevice:
     @pytest.fixture(autouse=True)
     def library(self):
         nvml.init_v2()
@@ -323,7 +327,7 @@ class TestGpu:
 
     def test_memory(self, gpu):
         memory, old = nvml.device_get_memory_info_v2(gpu), nvml.device_get_memory_info(gpu)
-        assert 0 < memory.used <= memory.total and memory.total == old.total
+        assert 0 <= memory.used <= memory.total and memory.total == old.total
         assert memory.total == memory.free + memory.used + memory.reserved or memory.free <= memory.total
         assert nvml.device_get_bar1_memory_info(gpu).bar1_total > 0
 

@@ -22,6 +22,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, text in REPORTS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         command.add_argument("--json", action="store_true", help="print the same as JSON")
+    watcher = commands.add_parser(
+        "top",
+        help="show the devices, how busy they are, and who uses them, every second",
+        description="Show the devices, how busy they are, and the processes that use them, until Ctrl-C.",
+    )
+    watcher.add_argument("--interval", metavar="SECONDS", type=float, default=1.0, help="time between two looks (1)")
+    watcher.add_argument("-n", "--count", metavar="N", type=int, help="stop after N looks (1: print once)")
+    watcher.add_argument("--json", action="store_true", help="print a line of JSON for each look")
     runner = commands.add_parser(
         "run",
         help="run a program that imports cuda.core, cuda.bindings or cuda.pathfinder on cupola",
@@ -54,6 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.module:
             return run.run(options.module[1:], module=options.module[0])
         return run.run(options.program, module=None)
+    if options.command == "top":
+        from . import top
+
+        if options.interval < 0 or (options.count is not None and options.count < 1):
+            watcher.error("--interval must not be negative, and --count must be at least 1")
+        return top.run(options.interval, options.count, as_json=options.json)
     if options.command == "doctor":
         from . import doctor
 

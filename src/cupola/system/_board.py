@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from cupola.bindings import nvml
 
+from ._library import Unpicklable
 from ._names import INFOROM_OBJECTS
 from .typing import InforomObject
 
 
-class InforomInfo:
+class InforomInfo(Unpicklable):
     """The InfoROM of a board, which tells its identity and history."""
 
     def __init__(self, handle: int) -> None:
@@ -49,7 +50,7 @@ class InforomInfo:
         return nvml.device_get_board_part_number(self._handle)
 
 
-class DeviceAttributes:
+class DeviceAttributes(Unpicklable):
     """The share of a GPU that a MIG device has (``nvmlDeviceGetAttributes_v2``)."""
 
     def __init__(self, handle: int) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from cupola.bindings import nvml
 
+from ._library import Unpicklable
 from ._names import CLOCK_IDS, CLOCK_TYPES, pstate_number
 from .typing import ClockId, ClockType
 
 
-class ClockOffsets:
+class ClockOffsets(Unpicklable):
     """How far a clock is, and may be, set off from its usual rate (``nvmlDeviceGetClockOffsets``)."""
 
     def __init__(self, handle: int, clock: int, pstate: int) -> None:
@@ -30,7 +31,7 @@ class ClockOffsets:
         return self._offset.min_clock_offset_m_hz
 
 
-class ClockInfo:
+class ClockInfo(Unpicklable):
     """One clock of a device."""
 
     def __init__(self, handle: int, clock_type: ClockType | str) -> None:
@@ -86,7 +87,7 @@ class ClockInfo:
         return ClockOffsets(self._handle, self._type, pstate_number(pstate))
 
 
-class GpuDynamicPstatesUtilization:
+class GpuDynamicPstatesUtilization(Unpicklable):
     """One domain of `GpuDynamicPstatesInfo`."""
 
     def __init__(self, record: nvml.GpuDynamicPstatesInfo_utilization) -> None:
@@ -113,7 +114,7 @@ class GpuDynamicPstatesUtilization:
         return self._record.dec_threshold
 
 
-class GpuDynamicPstatesInfo:
+class GpuDynamicPstatesInfo(Unpicklable):
     """What decides on the performance state, domain by domain: a sequence (``nvmlDeviceGetDynamicPstatesInfo``)."""
 
     def __init__(self, handle: int) -> None:

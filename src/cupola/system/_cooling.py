@@ -6,6 +6,7 @@ import warnings
 
 from cupola.bindings import nvml
 
+from ._library import Unpicklable
 from ._names import (
     COOLER_CONTROLS,
     COOLER_TARGETS,
@@ -28,7 +29,7 @@ _IN_FIELDS = frozenset(["SHUTDOWN", "SLOWDOWN", "MEM_MAX", "GPU_MAX"])
 """Thresholds that NVML serves as field values since Ada."""
 
 
-class CoolerInfo:
+class CoolerInfo(Unpicklable):
     """A cooler of a device (``nvmlDeviceGetCoolerInfo``)."""
 
     def __init__(self, handle: int) -> None:
@@ -46,7 +47,7 @@ class CoolerInfo:
         return COOLER_TARGETS.members(self._info.target)
 
 
-class FanInfo:
+class FanInfo(Unpicklable):
     """One fan of a device."""
 
     def __init__(self, handle: int, fan: int) -> None:
@@ -90,7 +91,7 @@ class FanInfo:
         nvml.device_set_default_fan_speed_v2(self._handle, self._fan)
 
 
-class ThermalSensor:
+class ThermalSensor(Unpicklable):
     """One sensor of `ThermalSettings`."""
 
     def __init__(self, record: nvml.GpuThermalSettings_sensor) -> None:
@@ -122,7 +123,7 @@ class ThermalSensor:
         return self._record.current_temp
 
 
-class ThermalSettings:
+class ThermalSettings(Unpicklable):
     """The sensors of one target: a sequence (``nvmlDeviceGetThermalSettings``)."""
 
     def __init__(self, handle: int, target: int) -> None:
@@ -136,7 +137,7 @@ class ThermalSettings:
         return ThermalSensor(self._sensors[index])
 
 
-class Temperature:
+class Temperature(Unpicklable):
     """The temperatures of a device, in degrees Celsius."""
 
     def __init__(self, handle: int) -> None:

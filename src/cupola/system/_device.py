@@ -13,7 +13,7 @@ from ._clocks import ClockInfo, GpuDynamicPstatesInfo, performance_state, suppor
 from ._cooling import CoolerInfo, FanInfo, Temperature
 from ._events import DeviceEvents
 from ._fields import FieldIds, FieldValues, requested
-from ._library import device_handles, initialize
+from ._library import Unpicklable, device_handles, initialize
 from ._memory import BAR1MemoryInfo, MemoryInfo, ProcessInfo, RepairStatus, Utilization, running_processes
 from ._mig import MigInfo
 from ._names import (
@@ -43,7 +43,7 @@ _MEMORY_NODES = 1024
 """The most NUMA nodes that Linux knows."""
 
 
-class Device:
+class Device(Unpicklable):
     """A device as NVML sees it: its state rather than what it computes.
 
     Looking at a device makes no CUDA context and needs none. Each call of the class makes an object. Indexes of NVML

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cupola.bindings import nvml
 
-from ._library import initialize
+from ._library import Unpicklable, initialize
 from ._names import EVENT_TYPES, SYSTEM_EVENT_TYPES
 from .typing import EventType, SystemEventType
 
@@ -36,7 +36,7 @@ def _wait(attempt: Callable[[int], Result], timeout_ms: int) -> Result:
                 raise
 
 
-class EventData:
+class EventData(Unpicklable):
     """An event of a device."""
 
     def __init__(self, device: Device, record: nvml.EventData) -> None:
@@ -74,7 +74,7 @@ class EventData:
         return value
 
 
-class DeviceEvents:
+class DeviceEvents(Unpicklable):
     """Events of a device that were asked for with ``Device.register_events``.
 
     NVML forgets them when the object goes.
@@ -106,7 +106,7 @@ class DeviceEvents:
         return EventData(type(self._device)._from_handle(record.device_), record)
 
 
-class SystemEvent:
+class SystemEvent(Unpicklable):
     """An event of the system."""
 
     def __init__(self, record: nvml.SystemEventData_v1) -> None:
@@ -130,7 +130,7 @@ class SystemEvent:
         return Device(pci_bus_id=bus_id_of(self.gpu_id))
 
 
-class SystemEvents:
+class SystemEvents(Unpicklable):
     """Events of the system: a sequence."""
 
     def __init__(self, records: nvml.SystemEventData_v1) -> None:
@@ -143,7 +143,7 @@ class SystemEvents:
         return SystemEvent(self._records[index])
 
 
-class RegisteredSystemEvents:
+class RegisteredSystemEvents(Unpicklable):
     """Events of the system that were asked for with `register_events`. NVML forgets them when the object goes."""
 
     def __init__(self, events: SystemEventType | str | list[SystemEventType | str]) -> None:

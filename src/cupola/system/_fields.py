@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from cupola.bindings import nvml
 
+from ._library import Unpicklable
 from .typing import FieldId
 
 FieldIds = Iterable["int | FieldId | tuple[int | FieldId, int]"]
@@ -22,7 +23,7 @@ _MEMBERS = {
 """Type of a value -> the member of NVML's union that holds it."""
 
 
-class FieldValue:
+class FieldValue(Unpicklable):
     """One of `FieldValues`."""
 
     def __init__(self, record: nvml.FieldValue) -> None:
@@ -59,7 +60,7 @@ class FieldValue:
         return value
 
 
-class FieldValues:
+class FieldValues(Unpicklable):
     """What a device answered for several fields: a sequence (``nvmlDeviceGetFieldValues``)."""
 
     def __init__(self, records: nvml.FieldValue) -> None:

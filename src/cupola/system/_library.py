@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from cupola.bindings import nvml
 
@@ -53,3 +53,12 @@ def device_handles() -> Iterator[int]:
     initialize()
     for index in range(nvml.device_get_count_v2()):
         yield nvml.device_get_handle_by_index_v2(index)
+
+
+class Unpicklable:
+    """What stands for something of this process: a handle, or what NVML answered at some moment."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle a {type(self).__name__}: it belongs to this process; send the device's uuid")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from cupola.bindings import nvml
 
+from ._library import Unpicklable
 
-class MemoryInfo:
+
+class MemoryInfo(Unpicklable):
     """Device memory when it was asked, in bytes (``nvmlDeviceGetMemoryInfo_v2``)."""
 
     def __init__(self, handle: int) -> None:
@@ -59,7 +61,7 @@ class BAR1MemoryInfo(MemoryInfo):
         raise nvml.NotSupportedError(nvml.Return.ERROR_NOT_SUPPORTED)
 
 
-class ProcessInfo:
+class ProcessInfo(Unpicklable):
     """A process that computes on a device (``nvmlDeviceGetComputeRunningProcesses_v3``)."""
 
     def __init__(self, pid: int, used: int, instances: tuple[int, int] | None) -> None:
@@ -102,7 +104,7 @@ def running_processes(handle: int) -> list[ProcessInfo]:
     ]
 
 
-class Utilization:
+class Utilization(Unpicklable):
     """How busy a device was during the last sample period (``nvmlDeviceGetUtilizationRates``)."""
 
     def __init__(self, handle: int) -> None:
@@ -119,7 +121,7 @@ class Utilization:
         return self._rates.memory
 
 
-class RepairStatus:
+class RepairStatus(Unpicklable):
     """Whether memory repairs wait for a reset (``nvmlDeviceGetRepairStatus``)."""
 
     def __init__(self, handle: int) -> None:

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from cupola.bindings import nvml
 
+from ._library import Unpicklable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._device import Device
 
 
-class MigInfo:
+class MigInfo(Unpicklable):
     """Whether a GPU is divided into MIG devices, and into which."""
 
     def __init__(self, device: Device) -> None:

@@ -6,10 +6,11 @@ import warnings
 
 from cupola.bindings import nvml
 
+from ._library import Unpicklable
 from ._names import NVLINK_VERSIONS
 
 
-class PciInfo:
+class PciInfo(Unpicklable):
     """The place and the link of a device on PCI (``nvmlDeviceGetPciInfoExt``)."""
 
     def __init__(self, handle: int) -> None:
@@ -112,7 +113,7 @@ class _NvlinkInfoMeta(type):
         return 18
 
 
-class NvlinkInfo(metaclass=_NvlinkInfoMeta):
+class NvlinkInfo(Unpicklable, metaclass=_NvlinkInfoMeta):
     """One NVLink of a device."""
 
     def __init__(self, handle: int, link: int) -> None:
