@@ -36,7 +36,7 @@ class State:
     memory_used: int  # bytes
     memory_total: int  # bytes
     temperature: int | None  # degrees Celsius
-    power: float | None  # watts
+    power: int | None  # watts
     sm_clock: int | None  # MHz
     processes: list[Process]
 
@@ -48,8 +48,8 @@ def _asked(question: Callable[[], Value]) -> Value | None:
         return None
 
 
-def _power(device: system.Device) -> float:
-    return float(device.get_field_values([system.typing.FieldId.DEV_POWER_INSTANT])[0].value) / 1000
+def _power(device: system.Device) -> int:
+    return round(device.get_field_values([system.typing.FieldId.DEV_POWER_INSTANT])[0].value / 1000)
 
 
 def _name(pid: int) -> str:
@@ -86,7 +86,7 @@ def table(states: list[State]) -> str:
         memory = f"{_mib(state.memory_used)} / {_mib(state.memory_total)} MiB"
         lines.append(
             f"{state.index:>2} {state.name[:39]:<39} {_unit(state.utilization, ' %'):>5} {memory:>20}"
-            f" {_unit(state.temperature, ' C'):>6} {_unit(state.power and round(state.power), ' W'):>7}"
+            f" {_unit(state.temperature, ' C'):>6} {_unit(state.power, ' W'):>7}"
             f" {_unit(state.sm_clock, ' MHz'):>9}"
         )
     lines += ["", f"{'device':>6} {'pid':>9} {'memory':>12}  process"]
