@@ -26,6 +26,7 @@ UPWARD = [
     "driver/ipc",
     "driver",
     "cudart",
+    "nvml",
     "provider",
 ]
 """Each room may include from those before it. In `engine` itself is what all its rooms share and what the driver sees,

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/common.h"
 #include "engine/memory/usage.h"
 #include "nvml/nvml.h"
 
@@ -95,7 +96,7 @@ static int by_pid(const void *a, const void *b) {
 }
 
 size_t nvml_census(int ordinal, struct nvml_process *processes, size_t room) {
-    struct census census = {.ordinal = ordinal, .now = cpu_usage_now(), .processes = processes, .room = room};
+    struct census census = {.ordinal = ordinal, .now = clock_now(), .processes = processes, .room = room};
     each_process(count_process, &census);
     size_t written = census.count < room ? census.count : room;
     if (written) qsort(processes, written, sizeof *processes, by_pid);
@@ -139,7 +140,7 @@ static bool has_ended(const struct cpu_usage *usage) {
 }
 
 static void look(struct nvml_watch *watch) {
-    uint64_t now = cpu_usage_now();
+    uint64_t now = clock_now();
     if (watch->begun && now - watch->looked < LOOK_EVERY) return;
     for (size_t i = 0; i < watch->count;) {
         struct watched *item = &watch->watched[i];

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "driver/base/base.h"
+#include "common/common.h"
 #include "engine/memory/usage.h"
 #include "nvml/nvml.h"
 
@@ -57,7 +58,7 @@ static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
     if (!set || !data) return NVML_ERROR_INVALID_ARGUMENT;
-    uint64_t end = cpu_usage_now() + (uint64_t)milliseconds * 1000000;
+    uint64_t end = clock_now() + (uint64_t)milliseconds * 1000000;
     for (;;) {
         struct nvml_fault fault;
         while (set->watch && nvml_watch_next(set->watch, &fault)) {
@@ -72,7 +73,7 @@ static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
             };
             return NVML_SUCCESS;
         }
-        if (cpu_usage_now() >= end) return NVML_ERROR_TIMEOUT;
+        if (clock_now() >= end) return NVML_ERROR_TIMEOUT;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN}, NULL);
     }
 }

@@ -2,6 +2,7 @@
 #include "nvml/facts.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "driver/base/base.h"
 #include "nvml/nvml.h"
@@ -18,4 +19,10 @@ const struct board *board_of(int ordinal) {
     for (size_t i = 0; i < sizeof boards / sizeof *boards; i++)
         if (!strcmp(boards[i].key, devices[ordinal].model->key)) return &boards[i];
     return &boards[0];
+}
+
+uint64_t board_energy(int ordinal) {
+    struct timespec up;
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    return (uint64_t)(board_of(ordinal)->idle_power * ((double)up.tv_sec + 1e-9 * (double)up.tv_nsec));
 }

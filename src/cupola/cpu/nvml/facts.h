@@ -2,6 +2,8 @@
 #ifndef CUPOLA_CPU_NVML_FACTS_H
 #define CUPOLA_CPU_NVML_FACTS_H
 
+#include <stdint.h>
+
 struct board {
     const char *key;          /* of the driver's model */
     unsigned architecture;    /* NVML_DEVICE_ARCH_* */
@@ -14,6 +16,7 @@ struct board {
 };
 
 const struct board *board_of(int ordinal);
+uint64_t board_energy(int ordinal); /* mJ since the computer was started, at rest */
 
 /* The same for all models: measured on an H200 at rest. */
 enum {

@@ -2,14 +2,9 @@
 #include <time.h>
 
 #include "driver/base/base.h"
+#include "common/common.h"
 #include "engine/memory/usage.h"
 #include "nvml/nvml.h"
-
-static uint64_t energy_of(int ordinal) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)((double)board_of(ordinal)->idle_power * ((double)now.tv_sec + 1e-9 * (double)now.tv_nsec));
-}
 
 static nvmlReturn_t put_unsigned(nvmlFieldValue_t *field, unsigned value) {
     field->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
@@ -44,7 +39,7 @@ static nvmlReturn_t read_field(int ordinal, nvmlFieldValue_t *field) {
         case NVML_FI_DEV_REMAPPED_FAILURE: return put_long(field, 0); /* no error ever happens */
         case NVML_FI_DEV_MEMORY_TEMP: return put_unsigned(field, BOARD_TEMPERATURE);
         case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
-        case NVML_FI_DEV_ENERGY: return put_long(field, energy_of(ordinal));
+        case NVML_FI_DEV_ENERGY: return put_long(field, board_energy(ordinal));
         case NVML_FI_DEV_PCIE_REPLAY_COUNTER:
         case NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER: return put_unsigned(field, 0);
         case NVML_FI_DEV_POWER_AVERAGE:
@@ -68,12 +63,12 @@ static nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvm
     NVML_DEVICE(device, ordinal, fields);
     if (count <= 0) return NVML_ERROR_INVALID_ARGUMENT;
     for (int i = 0; i < count; i++) {
-        uint64_t begin = cpu_usage_now();
+        uint64_t begin = clock_now();
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
         fields[i].nvmlReturn = read_field(ordinal, &fields[i]);
         fields[i].timestamp = (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-        fields[i].latencyUsec = (long long)(cpu_usage_now() - begin) / 1000;
+        fields[i].latencyUsec = (long long)(clock_now() - begin) / 1000;
     }
     return NVML_SUCCESS;
 }

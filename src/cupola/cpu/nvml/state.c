@@ -1,7 +1,5 @@
 /* Clocks, temperatures, power and modes: constants of the model, as an H200 at rest told them. What a GPU of this kind does
  * not have (fans, a display, automatic boost) is not supported here either. */
-#include <time.h>
-
 #include "driver/base/base.h"
 #include "nvml/nvml.h"
 
@@ -218,12 +216,9 @@ static nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t de
     return NVML_SUCCESS;
 }
 
-/* Millijoules since the computer was started, at rest. */
 static nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *energy) {
     NVML_DEVICE(device, ordinal, energy);
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    *energy = (unsigned long long)((double)board_of(ordinal)->idle_power * ((double)now.tv_sec + 1e-9 * (double)now.tv_nsec));
+    *energy = board_energy(ordinal);
     return NVML_SUCCESS;
 }
 

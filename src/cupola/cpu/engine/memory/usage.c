@@ -1,5 +1,6 @@
 /* What this process uses of the devices (usage.h). */
 #define _GNU_SOURCE
+#include "common/common.h"
 #include "engine/memory/usage.h"
 
 #include <pthread.h>
@@ -24,7 +25,7 @@ void cpu_usage_publish(void) {
     *page = private_usage;
     page->size = sizeof *page;
     page->pid = getpid();
-    page->began = cpu_usage_now();
+    page->began = clock_now();
     __atomic_store_n(&page->magic, CPU_USAGE_MAGIC, __ATOMIC_RELEASE);
     __atomic_store_n(&cpu_usage, page, __ATOMIC_RELEASE);
 }
@@ -57,14 +58,14 @@ static void count(cpu_usage_track *track, uint64_t start, uint64_t end) {
 
 void cpu_usage_begin(cpu_usage_track *track) {
     if (__atomic_fetch_add(&track->running, 1, __ATOMIC_ACQ_REL) == 0)
-        __atomic_store_n(&track->since, cpu_usage_now(), __ATOMIC_RELEASE);
+        __atomic_store_n(&track->since, clock_now(), __ATOMIC_RELEASE);
 }
 
 /* `since` is read while this operation still counts, so that nobody sets it again. */
 void cpu_usage_end(cpu_usage_track *track) {
     uint64_t since = __atomic_load_n(&track->since, __ATOMIC_ACQUIRE);
     if (__atomic_fetch_sub(&track->running, 1, __ATOMIC_ACQ_REL) != 1) return;
-    uint64_t now = cpu_usage_now();
+    uint64_t now = clock_now();
     if (now > since) count(track, since, now);
 }
 

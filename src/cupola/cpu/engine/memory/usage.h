@@ -8,7 +8,6 @@
 #define CUPOLA_CPU_USAGE_H
 
 #include <stdint.h>
-#include <time.h>
 
 #define CPU_USAGE_NAME "cupola-usage"
 #define CPU_USAGE_MAGIC UINT64_C(0x31656761737561) /* another one when the layout changes */
@@ -54,12 +53,6 @@ extern struct cpu_usage *cpu_usage; /* of this process */
 
 #define usage_load(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
 #define usage_add(place, number) __atomic_fetch_add(place, number, __ATOMIC_RELAXED)
-
-static inline uint64_t cpu_usage_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 void cpu_usage_publish(void); /* at cuInit: from now on others can see it */
 void cpu_usage_forget(void);  /* in a forked child: the counters are the parent's */
