@@ -22,7 +22,7 @@ ROOT = Path(cupola.__file__).parent
 ROOMS = (
     "_above", "_completion", "typing", "pathfinder", "cpu", "bindings",
     "core.base", "core.device", "core.memory", "core.exchange", "core.program", "core.launch", "core",
-    "graph", "utils", "", "_aliases", "_alias_packages", "cli", "testing", "__main__",
+    "graph", "utils", "", "system", "_aliases", "_alias_packages", "cli", "testing", "__main__",
 )  # fmt: skip
 # Rooms that may know that there is a CPU device: to all others it is a driver behind the table of bindings.
 MAY_NAME_THE_CPU_DEVICE = {"cpu", "bindings", "", "cli"}

@@ -130,6 +130,7 @@ def test_the_same_device_in_cuda(gpu):
     device = gpu.to_cuda_device()
     assert device.uuid == gpu.uuid_without_prefix and device.name == gpu.name
     assert tuple(device.compute_capability) == gpu.cuda_compute_capability
+    assert device.to_system_device().uuid == gpu.uuid
 
 
 def test_versions():

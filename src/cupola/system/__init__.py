@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from cupola.bindings.nvml import UnknownError as UnknownError
     from cupola.bindings.nvml import VgpuEccNotSupportedError as VgpuEccNotSupportedError
     from cupola.system._device import Device as Device
-    from cupola.system._events import register_events as register_events
     from cupola.system._machine import CUDA_BINDINGS_NVML_IS_COMPATIBLE as CUDA_BINDINGS_NVML_IS_COMPATIBLE
     from cupola.system._machine import get_driver_branch as get_driver_branch
     from cupola.system._machine import get_kernel_mode_driver_version as get_kernel_mode_driver_version
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     from cupola.system._machine import get_topology_common_ancestor as get_topology_common_ancestor
     from cupola.system._machine import get_user_mode_driver_version as get_user_mode_driver_version
     from cupola.system._pci import NvlinkInfo as NvlinkInfo
+    from cupola.system._system_events import register_events as register_events
 
 # Name -> module that has it.
 _HOMES = {
@@ -75,7 +75,7 @@ _HOMES = {
     "get_process_name": "_machine",
     "get_topology_common_ancestor": "_machine",
     "get_user_mode_driver_version": "_machine",
-    "register_events": "_events",
+    "register_events": "_system_events",
 }
 
 # Classes of errors, which the bindings have.

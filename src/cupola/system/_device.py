@@ -491,6 +491,14 @@ class Device(Unpicklable):
         return DeviceEvents(self, events)
 
 
+def system_device(uuid: str) -> Device:
+    """NVML's device with a UUID of CUDA, which has no prefix."""
+    try:
+        return Device(uuid=f"GPU-{uuid}")
+    except nvml.NotFoundError:
+        return Device(uuid=f"MIG-{uuid}")
+
+
 def _text(value: str | bytes) -> str:
     return value.decode("ascii") if isinstance(value, bytes) else value
 

@@ -1,4 +1,4 @@
-"""Waiting for events of devices and of the system."""
+"""Waiting for events of devices."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cupola.bindings import nvml
 
-from ._library import Unpicklable, initialize
-from ._names import EVENT_TYPES, SYSTEM_EVENT_TYPES
-from .typing import EventType, SystemEventType
+from ._library import Unpicklable
+from ._names import EVENT_TYPES
+from .typing import EventType
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -22,7 +22,7 @@ _SLICE = 200
 """Milliseconds that NVML waits at a time: between two waits Python handles signals."""
 
 
-def _wait(attempt: Callable[[int], Result], timeout_ms: int) -> Result:
+def wait_for(attempt: Callable[[int], Result], timeout_ms: int) -> Result:
     """Try until an event has come, for at most `timeout_ms`; 0: for ever. Raises NVML's TimeoutError."""
     if timeout_ms < 0:
         raise ValueError(f"timeout_ms must not be negative, got {timeout_ms}; 0 waits for ever")
@@ -102,93 +102,5 @@ class DeviceEvents(Unpicklable):
         system.GpuIsLostError
             When the device is gone.
         """
-        record = _wait(lambda limit: nvml.event_set_wait_v2(self._set, limit), timeout_ms)
+        record = wait_for(lambda limit: nvml.event_set_wait_v2(self._set, limit), timeout_ms)
         return EventData(type(self._device)._from_handle(record.device_), record)
-
-
-class SystemEvent(Unpicklable):
-    """An event of the system."""
-
-    def __init__(self, record: nvml.SystemEventData_v1) -> None:
-        self._record = record
-
-    @property
-    def event_type(self) -> SystemEventType:
-        """SystemEventType: what happened."""
-        return SYSTEM_EVENT_TYPES.member(self._record.event_type)
-
-    @property
-    def gpu_id(self) -> int:
-        """int: place of the device on PCI: domain, bus and device number, from the high bits to the low ones."""
-        return self._record.gpu_id
-
-    @property
-    def device(self) -> Device:
-        """Device: the device that it happened to."""
-        from ._device import Device
-
-        return Device(pci_bus_id=bus_id_of(self.gpu_id))
-
-
-class SystemEvents(Unpicklable):
-    """Events of the system: a sequence."""
-
-    def __init__(self, records: nvml.SystemEventData_v1) -> None:
-        self._records = records
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __getitem__(self, index: int) -> SystemEvent:
-        return SystemEvent(self._records[index])
-
-
-class RegisteredSystemEvents(Unpicklable):
-    """Events of the system that were asked for with `register_events`. NVML forgets them when the object goes."""
-
-    def __init__(self, events: SystemEventType | str | list[SystemEventType | str]) -> None:
-        mask = SYSTEM_EVENT_TYPES.mask(events)
-        initialize()
-        self._set = nvml.system_event_set_create()
-        weakref.finalize(self, nvml.system_event_set_free, self._set)
-        nvml.system_register_events(mask, self._set)
-
-    def wait(self, timeout_ms: int = 0, buffer_size: int = 1) -> SystemEvents:
-        """Wait for the next events (``nvmlSystemEventSetWait``). Ctrl-C ends the wait.
-
-        Parameters
-        ----------
-        timeout_ms
-            The longest time to wait, in milliseconds; 0 for no limit.
-        buffer_size
-            The most events to take at a time.
-
-        Raises
-        ------
-        system.TimeoutError
-            When nothing happened in that time.
-        """
-        return SystemEvents(_wait(lambda limit: nvml.system_event_set_wait(self._set, limit, buffer_size), timeout_ms))
-
-
-def register_events(events: SystemEventType | str | list[SystemEventType | str]) -> RegisteredSystemEvents:
-    """Ask for events of the system (``nvmlSystemRegisterEvents``).
-
-    Parameters
-    ----------
-    events
-        One or several, as members or strings.
-
-    Raises
-    ------
-    ValueError
-        For an unknown string.
-    TypeError
-        For what is neither a string nor a list.
-    """
-    return RegisteredSystemEvents(events)
-
-
-def bus_id_of(gpu_id: int) -> str:
-    """Place of a device on PCI as text. An id has 16 bits of domain, 8 of bus and 8 of device."""
-    return f"{gpu_id >> 16 & 0xFFFF:08X}:{gpu_id >> 8 & 0xFF:02X}:{gpu_id & 0xFF:02X}.0"

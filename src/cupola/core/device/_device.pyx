@@ -128,6 +128,20 @@ cdef class Device:
             self.known_uuid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
         return self.known_uuid
 
+    def to_system_device(self):
+        """Find NVML's device that is the same, to ask for its state.
+
+        Returns
+        -------
+        cupola.system.Device
+
+        Raises
+        ------
+        cupola.system.NvmlError
+            When NVML does not know the device.
+        """
+        return above("system_device")(self.uuid)
+
     @property
     def name(self):
         """str: the name of the model (``cuDeviceGetName``)."""
