@@ -163,6 +163,34 @@ class TestKernel:
         with pytest.raises(TypeError, match="kernel add takes 2"):
             launch(stream, ONE, again)
         stream.sync()
+
+    @pytest.mark.parametrize("others", [False, True], ids=["no code", "other code"])
+    def test_from_handle_keeps_the_code_loaded(self, stream, out, others):
+        code = ObjectCode.from_ptx(PTX)
+        kernel = code.get_kernel("one")
+        again = Kernel.from_handle(int(kernel.handle), ObjectCode.from_ptx(PTX) if others else None)
+        del code, kernel
+        gc.collect()
+        assert again.num_arguments == 1
+        launch(stream, ONE, again, out)
+        stream.sync()
+        once_more = Kernel.from_handle(int(again.handle))
+        del again
+        launch(stream, ONE, once_more, out)
+        stream.sync()
+
+    @pytest.mark.cpu_only  # what a GPU makes of the address is not documented
+    def test_from_handle_lets_go(self):
+        code = ObjectCode.from_ptx(PTX)
+        kernel, handle = Kernel.from_handle(int(code.get_kernel("one").handle)), int(code.get_kernel("one").handle)
+        assert kernel.num_arguments == 1
+        del code, kernel
+        gc.collect()
+        with pytest.raises(CUDAError, match="INVALID_HANDLE"):
+            Kernel.from_handle(handle).num_arguments  # noqa: B018
+
+    def test_from_handle_refuses(self, module):
+        kernel = module.get_kernel("add")
         with pytest.raises(TypeError, match="must be an int"):
             Kernel.from_handle(kernel.handle)
         with pytest.raises(TypeError, match="must be an ObjectCode"):

@@ -93,6 +93,18 @@ class TestMapping:
             cache["none"] = ObjectCode.from_ptx("/no/such/file")
         assert len(cache) == 2
 
+    def test_what_is_kept_with_the_code_is_no_part_of_it(self, make):
+        code, cache = ObjectCode.from_cubin(b"machine code"), make()
+        code._take_heads(b".entry k(.param .f32 x)")
+        cache["code"] = code
+        found = cache["code"]
+        assert found == b"machine code" == bytes(code.code) and bytes(found) == b"machine code"
+        cache["again"] = found
+        for stored in (found, cache["again"], pickle.loads(pickle.dumps(found))):
+            again = ObjectCode.from_cubin(stored)
+            assert again.code == b"machine code" and type(again.code) is bytes
+            assert again._signatures() == b".entry k(.param .f32 x)"
+
     def test_update_clear_close(self, make):
         with make() as cache:
             cache.update({"a": b"1", "b": b"2"})
@@ -353,6 +365,8 @@ class TestKey:
         assert isinstance(key(), bytes) and len(key()) == 32 and key() == key()
         assert key(code_type="C++", target_type="PTX") == key()
         assert key(options={"debug": False}) == key() and key(options={"include_path": []}) == key()
+        for option in ("include_path", "undefine_macro", "ptxas_options"):
+            assert key(options={option: False}) == key(options={option: True}) == key(), "as in cuda.core"
         assert key(name_expressions=("a", "b")) == key(name_expressions=["b", "a"])
 
     @pytest.mark.parametrize(
@@ -492,7 +506,7 @@ class TestCompile:
                 code=SOURCE, code_type="c++", target_type="cubin", options=ProgramOptions(arch=f"sm_{device.arch}")
             )
         ]
-        assert stored.startswith(code.code) and run(ObjectCode.from_cubin(stored), stream, 4) == 4.0
+        assert stored == code.code and run(ObjectCode.from_cubin(stored), stream, 4) == 4.0
 
     def test_ptx_programs(self, make, device, stream):
         cache = make()

@@ -18,6 +18,7 @@ from threading import RLock
 
 from cupola.core.base._user_cache import user_cache_directory
 from cupola.core.program._program_cache import Key, ProgramCacheResource, Value, checked_limit
+from cupola.core.program._signatures import from_cache
 
 _MAGIC = b"cupolaPC"  # ends an entry, behind the SHA-256 of the code
 _FOOTER = 32 + len(_MAGIC)
@@ -78,7 +79,7 @@ class FileStreamProgramCache(ProgramCacheResource):
                 stored = file.read()
                 _mark_used(file.fileno())
                 if _is_whole(stored):
-                    return stored[:-_FOOTER]
+                    return from_cache(stored[:-_FOOTER])
                 seen = _Entry.of(path, os.fstat(file.fileno()))
         except (FileNotFoundError, NotADirectoryError):
             raise KeyError(key) from None

@@ -10,6 +10,7 @@ from cupola.core.base._cuda cimport (
     CUfunction_attribute, CUkernel, CUresult, check, cu, driver_module, factory_error,
     forget_missing
 )
+from cupola.core.program._library cimport library_of
 
 from cupola._above import above
 
@@ -52,7 +53,8 @@ cdef class Kernel:
         handle : int
             The address; ``int(kernel.handle)`` of another library's kernel.
         mod : ObjectCode, optional
-            Kept alive. None: the caller keeps the code loaded.
+            Kept alive. The code of a kernel that :meth:`ObjectCode.get_kernel` gave is kept loaded anyway, that of
+            others is the caller's to keep.
 
         Returns
         -------
@@ -69,7 +71,7 @@ cdef class Kernel:
             raise TypeError(f"handle must be an int, not {type(handle).__name__}: pass int(handle)")
         if mod is not None and not isinstance(mod, above("ObjectCode")):
             raise TypeError(f"mod must be an ObjectCode or None, not {type(mod).__name__}")
-        kernel = new_kernel(<CUkernel><uintptr_t>handle, None, None)
+        kernel = new_kernel(<CUkernel><uintptr_t>handle, library_of(<CUkernel><uintptr_t>handle), None)
         kernel.owner = mod
         return kernel
 

@@ -1,4 +1,4 @@
-from cupola.core.base._cuda cimport CUjit_option, CUlibrary
+from cupola.core.base._cuda cimport CUjit_option, CUkernel, CUlibrary
 
 
 cdef enum:
@@ -14,3 +14,9 @@ cdef class Library:
     cdef CUjit_option options[2]
     cdef void* option_values[2]
     cdef bytes heads                # of its kernels in PTX (_signatures.py), or None
+    cdef list kernels               # addresses of those that were asked for
+    cdef int remember(self, CUkernel kernel) except -1
+
+
+# The one that a kernel is of, if it was asked for and is still loaded, else None.
+cdef Library library_of(CUkernel kernel)

@@ -7,9 +7,16 @@ from cupola.core.base._cuda cimport (
     CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CUresult, cu, driver_usable, report
 )
 
+cimport cython
 
+# Whose the kernels are that were asked for, by their addresses: an address of a Library, which takes them out.
+cdef dict known_kernels = {}
+
+
+@cython.no_gc_clear  # __dealloc__ needs the list
 cdef class Library:
     def __cinit__(self):
+        self.kernels = []
         self.log = <char*>PyMem_RawCalloc(LOG_SIZE, 1)
         if self.log == NULL:
             raise MemoryError()
@@ -18,8 +25,22 @@ cdef class Library:
 
     def __dealloc__(self):
         cdef CUresult status
+        if known_kernels is not None:  # it goes at the end of the interpreter
+            for kernel in self.kernels:
+                known_kernels.pop(kernel, None)
         if self.pointer != NULL and driver_usable():
             with nogil:
                 status = cu.cuLibraryUnload(self.pointer)
             report(status, b"cuLibraryUnload")
         PyMem_RawFree(self.log)
+
+    cdef int remember(self, CUkernel kernel) except -1:
+        """That `kernel` is one of this library's."""
+        if <uintptr_t>kernel not in known_kernels:
+            known_kernels[<uintptr_t>kernel] = <uintptr_t><void*>self
+            self.kernels.append(<uintptr_t>kernel)
+
+
+cdef Library library_of(CUkernel kernel):
+    found = known_kernels.get(<uintptr_t>kernel)
+    return None if found is None else <Library><void*><uintptr_t>found

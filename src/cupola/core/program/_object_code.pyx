@@ -213,6 +213,7 @@ cdef class ObjectCode:
             fail_because(status, b"cuLibraryGetKernel", _describe_missing(self, library, name))
         if status != CUDA_SUCCESS:
             _fail_load(self, library, status, b"cuLibraryGetKernel")
+        library.remember(kernel)
         known = self.symbols is not None and name in self.symbols
         return new_kernel(kernel, library, str(name) if known else symbol.decode("utf-8", "replace"))
 
@@ -362,9 +363,14 @@ cdef ObjectCode new_object_code(object module, str code_type, str name, object s
     made.name = name
     made.symbols = symbols
     made.lock = RLock()
-    if code_type == "cubin" and isinstance(module, bytes) and (<bytes>module).endswith(HEADS_MARK):
-        from cupola.core.program._signatures import split_heads
-        made.code, made.heads = split_heads(module)
+    if code_type == "cubin" and isinstance(module, bytes):
+        if type(module) is not bytes:
+            from cupola.core.program._signatures import CachedCode
+            if isinstance(module, CachedCode):
+                made.code, made.heads = bytes(module), module.heads
+        elif (<bytes>module).endswith(HEADS_MARK):
+            from cupola.core.program._signatures import split_heads
+            made.code, made.heads = split_heads(module)
     return made
 
 

@@ -6,7 +6,7 @@ Flags are emitted in the order of the tables. What an option's value may be depe
 FLAG      the text, when the value is true
 SWITCH    the text with ``true`` or ``false`` (NVVM: ``1`` or ``0``) behind it, when it is not None
 VALUE     the text with the value behind it, when it is not None
-EACH      the text with an item behind it, once for each item of a sequence (a str is one item)
+EACH      the text with an item behind it, once for each item of a sequence (a str is one item, a bool is none)
 MACRO     as EACH, where an item is a name or a (name, value) pair
 ========  ============================================================================================
 """
@@ -167,11 +167,13 @@ def emit(field: str, kind: int, text: str, value: Any, booleans: tuple[str, str]
     elif kind == VALUE:
         yield f"{text}{value}"
     else:
-        for item in _items(field, kind, value):
+        for item in items(field, kind, value):
             yield text + item
 
 
-def _items(field: str, kind: int, value: Any) -> Iterator[str]:
+def items(field: str, kind: int, value: Any) -> Iterator[str]:
+    if kind == EACH and isinstance(value, bool):
+        return  # False is none of them, and so is True, as in cuda.core
     one = (str, os.PathLike, int) + ((tuple,) if kind == MACRO else ())
     many = (value,) if isinstance(value, one) else value
     if kind == MACRO and not isinstance(many, list | tuple):

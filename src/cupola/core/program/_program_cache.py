@@ -9,6 +9,7 @@ from threading import RLock
 from typing import Any, Self, overload
 
 from cupola.core.program._object_code import ObjectCode
+from cupola.core.program._signatures import from_cache, to_cache
 
 Key = bytes | bytearray | str
 Value = bytes | bytearray | memoryview | ObjectCode
@@ -21,7 +22,8 @@ class ProgramCacheResource(ABC):
     kept. There is no ``in`` and no iteration: what is there now may be gone when it is asked for, so use :meth:`get`.
 
     Subclasses define ``__getitem__``, ``__setitem__``, ``__delitem__``, ``__len__`` and :meth:`clear`; the functions
-    `as_key` and `as_value` of this class check and convert what those are given.
+    `as_key` and `as_value` of this class check and convert what those are given. What `as_value` gives may have more
+    behind the code, by which launches know the types of parameters; :meth:`cupola.ObjectCode.from_cubin` finds it.
     """
 
     @abstractmethod
@@ -136,7 +138,9 @@ class ProgramCacheResource(ABC):
         FileNotFoundError
             The file of an ObjectCode does not exist.
         """
-        if isinstance(value, bytes | bytearray | memoryview):
+        if isinstance(value, bytes):
+            return bytes(to_cache(value))
+        if isinstance(value, bytearray | memoryview):
             return bytes(value)
         if isinstance(value, ObjectCode):
             return value._to_cache()
@@ -184,7 +188,7 @@ class InMemoryProgramCache(ProgramCacheResource):
             if found is None:
                 raise KeyError(key)
             self._entries.move_to_end(self.as_key(key))
-            return found
+            return from_cache(found)
 
     def __setitem__(self, key: Key, value: Value) -> None:
         name, data = self.as_key(key), self.as_value(value)

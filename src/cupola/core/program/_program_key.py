@@ -178,10 +178,10 @@ def _describe_cxx(options: ProgramOptions, target: str, text: bytes, extra: byte
 
 
 def _folders(options: ProgramOptions) -> list[str]:
+    from cupola.core.program import _option_flags
+
     given = options.include_path
-    if given is None:
-        return []
-    return [os.fspath(folder) for folder in ([given] if isinstance(given, str | os.PathLike) else given)]
+    return [] if given is None else list(_option_flags.items("include_path", _option_flags.EACH, given))
 
 
 @functools.cache

@@ -52,6 +52,27 @@ def with_heads(code: bytes, heads: bytes) -> bytes:
     return b"".join((code, heads, struct.pack("<Q", len(heads)), _MAGIC))
 
 
+class CachedCode(bytes):
+    """Machine code from a cache, which knows the heads of its kernels: they are stored with it, but no part of it."""
+
+    heads: bytes
+
+
+def from_cache(stored: bytes) -> bytes:
+    """What a cache gives for the bytes that it keeps."""
+    code, heads = split_heads(stored)
+    if heads is None:
+        return stored
+    made = CachedCode(code)
+    made.heads = heads
+    return made
+
+
+def to_cache(code: bytes) -> bytes:
+    """The bytes that a cache keeps."""
+    return with_heads(bytes(code), code.heads) if isinstance(code, CachedCode) else code
+
+
 def split_heads(stored: bytes) -> tuple[bytes, bytes | None]:
     """The machine code and the heads of what `with_heads` made; None when there are none."""
     if not stored.endswith(_MAGIC) or len(stored) < 16:
