@@ -613,14 +613,55 @@ def test_bad_conditions(graph, context):
 
 
 @pytest.mark.cpu_only
-def test_what_a_condition_cannot_have(graph, context, host):
+def test_a_condition_drives_one_node(graph, context):
     """The driver of a GPU may say so in other words, or only when the graph is instantiated."""
     handle = ok(driver.cuGraphConditionalHandleCreate(graph, context, 0, 0))
-    (body,) = conditional(graph, handle, KIND.CU_GRAPH_COND_TYPE_IF)
+    conditional(graph, handle, KIND.CU_GRAPH_COND_TYPE_IF)
     assert status(add_conditional(graph, handle, KIND.CU_GRAPH_COND_TYPE_IF)[0]) == BAD
+
+
+# ---- the order of launches -------------------------------------------------------------------------
+
+
+def test_launches_and_uploads_come_behind_earlier_launches(graph, memory, make_stream, make_event, host):
+    """Of the same executable, whatever streams they are in: also one that was destroyed meanwhile."""
     function = driver.CUDA_HOST_NODE_PARAMS()
-    function.fn = host.function(lambda: None)
-    assert status(driver.cuGraphAddHostNode(body, [], 0, function)) == "CUDA_ERROR_NOT_SUPPORTED"
+    function.fn = host.function(lambda: host.notes.append("launch"))
+    ok(driver.cuGraphAddHostNode(graph, [], 0, function))
+    executable = ok(driver.cuGraphInstantiate(graph, 0))
+    blocked, uploading, launching = ok(driver.cuStreamCreate(1)), make_stream(), make_stream()
+    host.block(blocked)
+    ok(driver.cuGraphLaunch(executable, blocked))
+    ok(driver.cuStreamDestroy(blocked))
+    ok(driver.cuGraphUpload(executable, uploading))
+    host.note(uploading, "upload")
+    uploaded = make_event(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+    ok(driver.cuEventRecord(uploaded, uploading))
+    ok(driver.cuStreamWaitEvent(launching, uploaded, 0))
+    ok(driver.cuGraphLaunch(executable, launching))
+    host.note(launching, "end")
+    assert status(driver.cuStreamQuery(uploading)) == status(driver.cuStreamQuery(launching)) == "CUDA_ERROR_NOT_READY"
+    assert host.notes == []
+    host.release()
+    ok(driver.cuStreamSynchronize(launching))
+    assert host.notes == ["launch", "upload", "launch", "end"]
+    ok(driver.cuGraphExecDestroy(executable))
+
+
+def test_an_upload_behind_a_launch_outlives_the_executable(graph, make_stream, host):
+    function = driver.CUDA_HOST_NODE_PARAMS()
+    function.fn = host.function(lambda: host.notes.append("launch"))
+    ok(driver.cuGraphAddHostNode(graph, [], 0, function))
+    executable = ok(driver.cuGraphInstantiate(graph, 0))
+    stream, uploading = make_stream(), make_stream()
+    host.block(stream)
+    ok(driver.cuGraphLaunch(executable, stream))
+    ok(driver.cuGraphUpload(executable, uploading))
+    host.note(uploading, "upload")
+    ok(driver.cuGraphExecDestroy(executable))
+    host.release()
+    ok(driver.cuStreamSynchronize(uploading))
+    assert host.notes == ["launch", "upload"]
 
 
 # ---- pictures ------------------------------------------------------------------------------------

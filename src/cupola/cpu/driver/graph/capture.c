@@ -197,16 +197,22 @@ static CUresult add_wanted(CUgraph graph, const struct node_set *after, struct w
     return CUDA_SUCCESS;
 }
 
+static bool is_memory(const struct wanted *w) {
+    return w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || w->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+}
+
 static CUresult add(CUstream stream, struct wanted *w) {
     struct participant *p;
     CUgraphNode node = NULL;
     pthread_mutex_lock(&lock);
     CUresult status = enter_capture(stream, &p);
-    if (status == CUDA_SUCCESS) {
+    if (status) {
+        if (w->op) op_free(w->op);
+    } else if (is_memory(w) && graph_check_memory_place(p->capture->graph)) {
+        status = CUDA_ERROR_NOT_SUPPORTED; /* which does not spoil the capture */
+    } else {
         status = add_wanted(p->capture->graph, &p->set, w, &node);
         status = advance(p, status, node);
-    } else if (w->op) {
-        op_free(w->op);
     }
     unlock();
     return status;

@@ -4,7 +4,7 @@
  * launches the clone is flattened into a plan: a list of operations in topological order, with child
  * graphs in line. Plans never change, so a launch that is queued runs what it was queued with; a changed
  * executable makes a new plan at its next launch. A launch is one operation on its stream, which walks the
- * plan. A plan holds the user objects and conditions of the graph it was made from, which an update may
+ * plan, behind all launches of the executable before it, whatever streams they are in. A plan holds the user objects and conditions of the graph it was made from, which an update may
  * replace while the launch is under way.
  *
  * Memory that a graph allocates and does not free exists from the call of cuGraphLaunch on, like that of
@@ -20,6 +20,7 @@ struct step {
     struct device_node *device; /* of the executable, which outlives the plan; NULL: kernels cannot change the step */
     uint64_t version;
     bool disabled; /* by the host; kernels may enable it */
+    bool unreachable; /* a copy that the device is to make, and cannot */
     const struct condition *condition;
     CUgraphConditionalNodeType type;
     unsigned body_count;
@@ -40,6 +41,7 @@ struct plan {
     struct held_objects held;
     struct condition_list *conditions;
     bool has_updatable;
+    unsigned depth; /* of bodies around what is being flattened */
 };
 
 static struct step *steps_append(struct steps *steps) {
@@ -102,10 +104,22 @@ static bool is_freed_in(CUgraph graph, uint64_t address) {
 
 static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps);
 
+static bool is_pageable(const char *address) {
+    cpu_allocation found;
+    return !cpu_memory_find((uint64_t)address, &found) && !cpu_memory_owns((uint64_t)address);
+}
+
+/* Host memory that CUDA does not know is out of reach for a body, which the device runs by itself. */
+static bool copies_pageable(const struct op *op) {
+    return op->kind == OP_COPY && (is_pageable(op->copy.source) || is_pageable(op->copy.target));
+}
+
 static bool append_conditional(CUgraphNode node, struct plan *plan, struct steps *steps) {
     struct steps *bodies = calloc(node->body_count, sizeof *bodies);
     bool fine = bodies != NULL;
+    plan->depth++;
     for (unsigned i = 0; fine && i < node->body_count; i++) fine = flatten(node->bodies[i], plan, &bodies[i]);
+    plan->depth--;
     struct step *step = fine ? steps_append(steps) : NULL;
     if (step == NULL) {
         for (unsigned i = 0; bodies && i < node->body_count; i++) steps_free(&bodies[i]);
@@ -140,7 +154,10 @@ static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
             fine = append_op(steps, node->op) && append_op(&plan->records, node->op);
             break;
-        default: fine = append_op(steps, node->op);
+        default:
+            fine = append_op(steps, node->op);
+            if (fine && plan->depth)
+                steps->items[steps->count - 1].unreachable = copies_pageable(node->op->op);
         }
     }
     free(nodes);
@@ -214,6 +231,16 @@ static void run_conditional(struct walk *walk, const struct step *step) {
     }
 }
 
+static CUresult refuse_copy(const struct op *op) {
+    if (atomic_load(&op->context->error)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    CUresult status = fail(CUDA_ERROR_ILLEGAL_ADDRESS,
+                           "a copy in the body of a conditional node, which was changed in the executable graph, has "
+                           "pageable host memory at one end: the device runs bodies by itself and reaches pinned "
+                           "memory only");
+    context_fault(op->context, status, NULL, NULL);
+    return status;
+}
+
 /* After an error the rest is walked all the same: each operation knows what is still to be done then. */
 static void run(struct walk *walk, const struct steps *steps) {
     for (size_t i = 0; i < steps->count; i++) {
@@ -223,8 +250,9 @@ static void run(struct walk *walk, const struct steps *steps) {
             continue;
         }
         if (unlikely(step->op->op->kind == OP_WAIT) && waits_for_itself(walk, step->op->op)) continue;
-        CUresult status = unlikely(step->device != NULL) ? device_node_execute(step->device, step->op->op)
-                                                         : op_execute(step->op->op);
+        CUresult status = unlikely(step->unreachable)     ? refuse_copy(step->op->op)
+                          : unlikely(step->device != NULL) ? device_node_execute(step->device, step->op->op)
+                                                           : op_execute(step->op->op);
         if (unlikely(status) && !walk->status) walk->status = status;
     }
 }
@@ -241,13 +269,11 @@ static void refresh(const struct steps *steps) {
 CUresult graph_execute(struct op *op) {
     struct plan *plan = op->graph.graph;
     struct walk walk = {op->graph.stream, op->sequence, op->context, CUDA_SUCCESS};
-    pthread_mutex_lock(&plan->exec->running);
     if (unlikely(plan->has_updatable)) refresh(&plan->steps);
     if (likely(!op->graph.upload)) {
         conditions_reset(plan->conditions);
         run(&walk, &plan->steps);
     }
-    pthread_mutex_unlock(&plan->exec->running);
     return walk.status;
 }
 
@@ -257,7 +283,7 @@ static void exec_release(CUgraphExec exec) {
     graph_release(exec->graph);
     free(exec->clones);
     pthread_mutex_destroy(&exec->lock);
-    pthread_mutex_destroy(&exec->running);
+    if (exec->last_stream) stream_release(exec->last_stream);
     handle_free(HANDLE_GRAPH_EXEC, exec);
 }
 
@@ -320,6 +346,37 @@ static CUresult check_structure(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *pa
         if (attributes && attributes->unfinished) RETURN_IF(check_finished(node->op->op));
         if (node->op && node->op->op->kind == OP_FILL) RETURN_IF(check_fill(node->op->op));
         for (unsigned i = 0; i < node->body_count; i++) RETURN_IF(check_structure(node->bodies[i], params));
+    }
+    return CUDA_SUCCESS;
+}
+
+/* The device runs the bodies of conditional nodes by itself, so they take what it can do. Of copies that it cannot make
+ * a GPU's driver says that they are of several contexts. */
+static CUresult check_bodies(CUgraph graph, bool in_body, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    for (CUgraphNode node = graph->first; node; node = node->next) {
+        bool conditional = node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+        switch ((int)node->type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+        case CU_GRAPH_NODE_TYPE_EMPTY:
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL: break;
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            if (in_body && copies_pageable(node->op->op))
+                return wrong(params, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED, node,
+                             CUDA_ERROR_INVALID_VALUE,
+                             "a copy in the body of a conditional node has pageable host memory at one end; it may "
+                             "have pinned memory");
+            break;
+        default:
+            if (in_body)
+                return wrong(params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node,
+                             CUDA_ERROR_INVALID_VALUE,
+                             "the body of a conditional node may contain kernels, copies, fills, empty nodes, child "
+                             "graphs of these, and conditional nodes");
+        }
+        for (unsigned i = 0; i < node->body_count; i++)
+            RETURN_IF(check_bodies(node->bodies[i], in_body || conditional, params));
     }
     return CUDA_SUCCESS;
 }
@@ -408,6 +465,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
     if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
         RETURN_IF(enter_stream(params->hUploadStream, &stream));
     RETURN_IF(check_structure(hGraph, params));
+    RETURN_IF(check_bodies(hGraph, false, params));
     if (!graph_conditions_are_used(hGraph->root))
         return wrong(params, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL, CUDA_ERROR_INVALID_VALUE,
                      "a conditional handle was made for the graph, but no conditional node uses it");
@@ -418,7 +476,6 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
     CUgraphExec exec = handle_new(HANDLE_GRAPH_EXEC, sizeof *exec);
     if (exec == NULL) return no_memory("the executable graph");
     pthread_mutex_init(&exec->lock, NULL);
-    pthread_mutex_init(&exec->running, NULL);
     exec->id = atomic_fetch_add(&next_id, 1);
     exec->flags = params->flags;
     exec->graph = graph_clone(hGraph, NULL);
@@ -476,10 +533,32 @@ CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId) {
 
 /* ---- launch ------------------------------------------------------------------------------------------- */
 
+/* Queue an operation behind the launches so far, and note it as the last of them; without one, only have the stream wait.
+ * With the lock. */
+static CUresult submit_behind(CUgraphExec exec, CUstream stream, struct op *op) {
+    CUstream last = exec->last_stream;
+    if (last && last != stream && !stream_has_completed(last, exec->last_sequence)) {
+        struct op *wait = op_new_wait(stream->context, handle_retain(last), exec->last_sequence);
+        CUresult status = wait ? stream_submit(stream, wait) : no_memory("the executable graph");
+        if (status) {
+            if (op) op_free(op);
+            return status;
+        }
+    }
+    if (op == NULL) return CUDA_SUCCESS;
+    RETURN_IF(stream_submit(stream, op));
+    exec->last_sequence = atomic_load(&stream->submitted);
+    if (last == stream) return CUDA_SUCCESS;
+    exec->last_stream = handle_retain(stream);
+    if (last) stream_release(last);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
     RETURN_IF(graph_exec_check(hGraphExec));
+    if (unlikely(stream_is_capturing(stream))) return capture_refuse(stream, "cuGraphUpload");
     pthread_mutex_lock(&hGraphExec->lock);
     struct plan *plan = current_plan(hGraphExec);
     struct op *op = plan && plan->has_updatable ? op_new(OP_GRAPH, stream->context) : NULL;
@@ -490,17 +569,16 @@ CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
         op->graph.graph = plan;
         graph_op_retain(op);
     }
+    CUresult status = fine ? submit_behind(hGraphExec, stream, op) : no_memory("the executable graph");
     pthread_mutex_unlock(&hGraphExec->lock);
-    if (!fine) return no_memory("the executable graph");
-    return op ? stream_submit(stream, op) : CUDA_SUCCESS;
+    return status;
 }
 
 /* Take the plan of a launch, with the references of its operation, and make the memory that outlives the
- * launch. */
+ * launch. With the lock. */
 static CUresult take_plan(CUgraphExec exec, struct op *op) {
     bool again = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     CUresult status = CUDA_SUCCESS;
-    pthread_mutex_lock(&exec->lock);
     struct plan *plan = current_plan(exec);
     if (plan == NULL) status = no_memory("the executable graph");
     for (size_t i = 0; !status && i < plan->allocations.count; i++)
@@ -509,7 +587,6 @@ static CUresult take_plan(CUgraphExec exec, struct op *op) {
         op->graph.graph = plan;
         graph_op_retain(op);
     }
-    pthread_mutex_unlock(&exec->lock);
     return status;
 }
 
@@ -521,15 +598,21 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     struct op *op = op_new(OP_GRAPH, stream->context);
     if (op == NULL) return no_memory("the executable graph");
     op->graph.stream = stream;
+    pthread_mutex_lock(&hGraphExec->lock);
     CUresult status = take_plan(hGraphExec, op);
+    struct plan *plan = NULL;
     if (unlikely(status)) {
         op_free(op);
-        return status;
+    } else {
+        struct plan *taken = op->graph.graph;
+        if (unlikely(taken->records.count)) {
+            plan = taken;
+            atomic_fetch_add(&plan->references, 1);
+        }
+        status = submit_behind(hGraphExec, stream, op);
     }
-    struct plan *plan = op->graph.graph;
-    if (likely(plan->records.count == 0)) return stream_submit(stream, op);
-    atomic_fetch_add(&plan->references, 1);
-    status = stream_submit(stream, op);
+    pthread_mutex_unlock(&hGraphExec->lock);
+    if (likely(plan == NULL)) return status;
     for (size_t i = 0; !status && i < plan->records.count; i++) {
         CUevent event = plan->records.items[i].op->op->record.event;
         if (event->capture) capture_event_forget(event);

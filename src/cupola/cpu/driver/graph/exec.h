@@ -13,12 +13,14 @@ struct CUgraphExec_st {
     struct handle handle; /* references: the user's, and one for each queued launch */
     unsigned id;
     cuuint64_t flags;
-    pthread_mutex_t lock;    /* the clone and the plan */
-    pthread_mutex_t running; /* launches of one executable run one after the other */
-    CUgraph graph;           /* a clone of the definition */
+    pthread_mutex_t lock; /* the clone, the plan and the last launch */
+    CUgraph graph;        /* a clone of the definition */
     struct clone_of *clones; /* of all its nodes, sorted by origin */
     size_t clone_count;
     struct plan *plan; /* NULL: to be made again at the next launch */
+    /* Where the last launch is queued: the next one, or an upload, comes behind it. NULL: there was none. */
+    CUstream last_stream;
+    uint64_t last_sequence;
 };
 
 /* Which of the executable's nodes stands for a node of the definition. */

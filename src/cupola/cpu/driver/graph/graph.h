@@ -117,6 +117,7 @@ CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNod
  * it. */
 CUresult graph_make_op(const CUgraphNodeParams *params, const struct launch_attributes *attributes, struct op **op);
 const struct launch_attributes *node_attributes(CUgraphNode node); /* NULL: not a kernel node */
+CUresult graph_check_memory_place(CUgraph graph); /* whether allocations and frees may be put there */
 CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                               size_t count, const CUmemPoolProps *pool, const CUmemAccessDesc *access,
                               size_t access_count, size_t size, uint64_t *address, CUgraphNode *node);

@@ -112,34 +112,19 @@ CUresult graph_node_set_op(CUgraphNode node, struct op *op) {
     return CUDA_SUCCESS;
 }
 
-/* What a conditional node's body may contain. */
-static CUresult check_place(CUgraph graph, CUgraphNodeType type) {
-    static const bool allowed[] = {
-        [CU_GRAPH_NODE_TYPE_KERNEL] = true, [CU_GRAPH_NODE_TYPE_MEMCPY] = true,
-        [CU_GRAPH_NODE_TYPE_MEMSET] = true, [CU_GRAPH_NODE_TYPE_EMPTY] = true,
-        [CU_GRAPH_NODE_TYPE_GRAPH] = true,  [CU_GRAPH_NODE_TYPE_CONDITIONAL] = true};
-    bool fine = (size_t)type < sizeof allowed && allowed[type];
-    for (CUgraph g = graph; !fine && g->parent; g = g->parent->graph)
-        if (g->parent->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-            return fail(CUDA_ERROR_NOT_SUPPORTED,
-                        "the body of a conditional node may contain kernels, copies, fills, empty nodes, "
-                        "child graphs and "
-                        "conditional nodes, but not nodes of type %d",
-                        (int)type);
+CUresult graph_check_memory_place(CUgraph graph) {
+    for (CUgraph g = graph; g->parent; g = g->parent->graph)
+        if (g->parent->type == CU_GRAPH_NODE_TYPE_GRAPH)
+            return fail(CUDA_ERROR_NOT_SUPPORTED, "allocation and free nodes cannot be put into a child graph");
     return CUDA_SUCCESS;
 }
 
 CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
                            const CUgraphEdgeData *data, size_t count, struct op *op, CUgraphNode *node) {
-    CUresult status = check_place(graph, type);
     struct shared_op *shared = NULL;
-    if (status) {
-        op_free(op);
-        return status;
-    }
     if (op && (shared = shared_op_new(op)) == NULL) return no_memory("the graph node");
     CUgraphNode made;
-    status = graph_add(graph, type, dependencies, data, count, &made);
+    CUresult status = graph_add(graph, type, dependencies, data, count, &made);
     if (status) {
         shared_op_release(shared);
         return status;
@@ -154,6 +139,7 @@ CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, co
                               size_t access_count, size_t size, uint64_t *address, CUgraphNode *node) {
     CUcontext context;
     CUmemAccessDesc *kept = NULL;
+    RETURN_IF(graph_check_memory_place(graph));
     RETURN_IF(context_find(NULL, &context));
     if (size == 0)
         return fail(CUDA_ERROR_INVALID_VALUE, "an allocation node must allocate at least one byte");
@@ -186,6 +172,7 @@ CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, co
 CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                         size_t count, uint64_t address, CUgraphNode *node) {
     CUcontext context;
+    RETURN_IF(graph_check_memory_place(graph));
     RETURN_IF(context_find(NULL, &context));
     if (!memory_is_of_graph(address))
         return fail(CUDA_ERROR_INVALID_VALUE,
