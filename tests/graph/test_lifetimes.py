@@ -131,11 +131,15 @@ def test_views_keep_what_they_were_given(device, stream, kernels, parts):
         buffer.close()
         run(graph, stream)
     del buffer
-    graph[node].update(dst=buffers[3], value=1, width=4)
-    assert wait_until(lambda: len(resource.freed) == 2)
-    graph[node].update(dst=buffers[3], value=1, width=4)
-    assert wait_until(lambda: len(resource.freed) == 3)
-    buffers[3].close()
+
+    last = buffers[3]
+
+    def replaced() -> bool:
+        graph[node].update(dst=last, value=1, width=4)
+        return len(resource.freed) == 3
+
+    assert wait_until(replaced)
+    last.close()
     del buffers
     run(graph, stream)
     assert len(resource.freed) == 3

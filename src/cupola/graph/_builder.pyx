@@ -21,7 +21,7 @@ from cupola.graph._graph cimport instantiate, print_dot
 from cupola.graph._hierarchy cimport GraphHandle, graph_handle, new_hierarchy
 from cupola.graph._node cimport wrap_definition
 from cupola.graph._parameters cimport Parameters, child_parameters, conditional_parameters
-from cupola.graph._retained cimport drop_released, retain
+from cupola.graph._retained cimport drop_released
 
 cimport cython
 
@@ -330,11 +330,20 @@ cdef class GraphBuilder:
             raise TypeError(f"child must be a GraphBuilder, got {type(child).__name__}")
         cdef GraphHandle graph = child._finished()
         cdef Parameters parameters
+        cdef CUgraph around
+        cdef CUgraphNode node
         if self.state != CAPTURING:
             raise ValueError("the builder is not building; call begin_building() first")
+        around = self.captured_graph()
+        self.root_graph()
         parameters = child_parameters(graph)
-        self.keep_operands(parameters.record.kept)
-        self.append(&parameters.native)
+        stripped = parameters.strip_child()
+        try:
+            node = self.append(&parameters.native)
+        finally:
+            parameters.restore_child(stripped)
+        self.hierarchy.note(around, node, parameters.record)
+        self.hierarchy.keep_copied(around, node, parameters.record)
 
     def callback(self, fn, *, user_data=None):
         """Record a call of a function on the host (``cuLaunchHostFunc``). It must not call CUDA.
@@ -348,16 +357,14 @@ cdef class GraphBuilder:
             For a function pointer: an address to pass, or bytes, of which the graph keeps a copy.
         """
         cdef HostCall call
-        cdef CUgraph graph
         cdef CUresult status
         cdef CUstream native
         self.require_capturing("callback")
         drop_released()
         self.captured_graph()
-        graph = self.root_graph()
         keep = prepare_callback(fn, user_data, &call)
         # First the reference, then the node: the graph may hold too much, but never too little.
-        retain(graph, keep)
+        self.hierarchy.keep_beside(self.root_graph(), keep)
         native = self.queue.pointer
         with nogil:
             status = cu.cuLaunchHostFunc(native, call.function, call.data)
@@ -370,7 +377,7 @@ cdef class GraphBuilder:
             return 0
         check(cu.cuStreamIsCapturing(self.queue.pointer, &capture), b"cuStreamIsCapturing")
         if capture == CU_STREAM_CAPTURE_STATUS_ACTIVE:  # else the work is refused
-            retain(self.root_graph(), operands)
+            self.hierarchy.keep_beside(self.root_graph(), operands)
         return 0
 
     def create_condition(self, default_value=None):

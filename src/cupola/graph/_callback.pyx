@@ -42,9 +42,10 @@ cdef void _call_python(void* data) noexcept nogil:
 
 
 cdef void _call_with_gil(void* data) noexcept with gil:
-    cdef PyObject* result = PyObject_CallNoArgs(<PyObject*>data)
+    cdef object function = <object>data     # a reference for the time of the call, in which the graph's may go
+    cdef PyObject* result = PyObject_CallNoArgs(<PyObject*>function)
     if result == NULL:
-        PyErr_WriteUnraisable(<object>data)     # to sys.unraisablehook, and the graph goes on
+        PyErr_WriteUnraisable(function)     # to sys.unraisablehook, and the graph goes on
     Py_XDECREF(result)
 
 

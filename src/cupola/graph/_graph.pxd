@@ -1,29 +1,28 @@
-from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphExec
-from cupola.core.device._event cimport Event
+from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphExec, CUresult
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._parameters cimport Parameters
 
 
-cdef class Attachments:
-    """What an executable needs, beside what the driver has it keep of the graph that it was made from.
-
-    The executable holds it through a user object of the driver, so it stays until the last launch is over.
-    """
-    cdef tuple kept             # of the definition's nodes at that time
-    cdef dict changed           # address of a node -> what it has needed since it was changed in the executable
-    cdef list retired           # (Event of the last launch at that time, what a node needed until it was changed)
-    cdef Event launched         # recorded behind the last launch; None before the first one with changed nodes
-    cdef bint shared            # that event stands in `retired`: the next launch needs another one
+cdef class Retired:
+    """What an executable needed before it was changed, and launches may need that are not over."""
+    cdef list values
+    cdef object __weakref__
 
 
 cdef class Graph:
     cdef CUgraphExec pointer    # NULL once closed
     cdef CUcontext context      # of the stream that it was recorded in
     cdef unsigned long born     # `resets` at that time
-    cdef Attachments attachments    # None once closed
+    cdef bint launched          # it may have been
+    cdef tuple kept             # what the nodes of the definition needed at that time
+    cdef dict changed           # address of a node -> what it has needed since it was changed in the executable
+    cdef list waiting           # what it needed before it was changed; some launches of that time may not be over
+    cdef object retiring        # weak: the Retired that is kept until those are over; None: there was none
     cdef object __weakref__
     cdef CUgraphExec open_pointer(self) except NULL     # RuntimeError once closed, CUDAError once gone
     cdef int change(self, object node, Parameters parameters) except -1
+    cdef int retire(self, tuple values) except -1
+    cdef CUresult destroy(self) except *
 
 
 # The class of the view for each class of nodes; _executable_nodes fills it.

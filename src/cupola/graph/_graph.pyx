@@ -1,12 +1,14 @@
 """Executable graphs."""
 
+import weakref
+
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
 from cupola.core.device._context cimport is_gone, resets, wrap_context
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_READY, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED,
-    CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
+    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_INVALID_VALUE,
+    CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
     CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE,
     CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED,
@@ -15,16 +17,16 @@ from cupola.core.base._cuda cimport (
     CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED,
     CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
     CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE,
-    CU_STREAM_CAPTURE_STATUS_NONE, CUcontext, CUgraph, CUgraphExec, CUgraphExecUpdateResultInfo, CUgraphNode,
-    CUresult, CUstream, CUstreamCaptureStatus, CUuserObject, check, closed_error, cu,
+    CU_STREAM_CAPTURE_MODE_RELAXED, CUcontext, CUgraph, CUgraphExec, CUgraphExecUpdateResultInfo, CUgraphNode,
+    CUresult, CUstream, CUstreamCaptureMode, check, closed_error, cu,
     driver_usable, factory_error, fail_because, gone_error, report,
 )
-from cupola.core.device._event cimport Event, new_event, record_event
 from cupola.core.device._stream cimport Stream, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
+from cupola.graph._last_launch cimport keep_for_good, keep_until_over
 from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
 from cupola.graph._parameters cimport Parameters, refused
-from cupola.graph._retained cimport attach, detach, drop_released
+from cupola.graph._retained cimport drop_released
 
 from cupola._above import above
 from cupola.core.memory._access import devices_of
@@ -63,15 +65,8 @@ cdef dict _UPDATE_ERRORS = {
 cdef dict executable_classes = {}
 
 
-cdef class Attachments:
-    def __cinit__(self):
-        self.changed, self.retired = {}, []
-
-
-cdef Attachments _attachments_of(GraphHandle graph):
-    cdef Attachments made = Attachments.__new__(Attachments)
-    made.kept = graph.hierarchy.attachments()
-    return made
+cdef class Retired:
+    pass
 
 
 cdef class Graph:
@@ -85,13 +80,9 @@ cdef class Graph:
     def __init__(self, *args, **kwargs):
         raise factory_error("Graph", "GraphBuilder.complete() or GraphDefinition.instantiate()")
 
-    def __dealloc__(self):
-        cdef CUgraphExec pointer = self.pointer
-        cdef CUresult status
-        if pointer != NULL and driver_usable() and not is_gone(self.context, self.born):
-            with nogil:
-                status = cu.cuGraphExecDestroy(pointer)
-            report(status, b"cuGraphExecDestroy")
+    # Not __dealloc__: before that the collector may have cleared what a launch under way still needs.
+    def __del__(self):
+        report(self.destroy(), b"cuGraphExecDestroy")
 
     cdef CUgraphExec open_pointer(self) except NULL:
         if self.pointer == NULL:
@@ -112,11 +103,10 @@ cdef class Graph:
         cdef CUstream native = queue.pointer
         cdef CUgraphExec pointer = self.open_pointer()
         cdef CUresult status
+        self.launched = True
         with nogil:
             status = cu.cuGraphLaunch(pointer, native)
         check(status, b"cuGraphLaunch")
-        if self.attachments.changed:
-            _mark_launch(self.attachments, queue)
 
     def upload(self, stream):
         """Bring the graph to the device ahead of its first launch (``cuGraphUpload``).
@@ -158,8 +148,7 @@ cdef class Graph:
         cdef CUgraph graph
         cdef CUgraphExec pointer = self.open_pointer()
         cdef CUresult status
-        cdef CUuserObject native
-        cdef Attachments attachments
+        cdef tuple kept, before
         if isinstance(source, above("GraphBuilder")):
             handle = source._finished()
         elif isinstance(source, above("GraphDefinition")):
@@ -169,11 +158,13 @@ cdef class Graph:
         graph = handle.open_pointer()
         memset(&info, 0, sizeof(info))
         drop_released()
-        attachments = _attachments_of(handle)
-        native = attach(graph, attachments)
-        with nogil:
-            status = cu.cuGraphExecUpdate(pointer, graph, &info)
-        detach(graph, native)
+        kept = handle.hierarchy.attachments()
+        holds = handle.hierarchy.take_off()
+        try:
+            with nogil:
+                status = cu.cuGraphExecUpdate(pointer, graph, &info)
+        finally:
+            handle.hierarchy.put_back(holds)
         if status == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
             name, meaning = _UPDATE_ERRORS.get(<int>info.result, (f"result {<int>info.result}", "unknown"))
             where = f": {_describe(handle, info.errorNode)}" if info.errorNode != NULL else ""
@@ -184,7 +175,11 @@ cdef class Graph:
                 name="CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", status=<int>status, call="cuGraphExecUpdate",
             )
         check(status, b"cuGraphExecUpdate")
-        self.attachments = attachments
+        before = self.kept
+        for values in self.changed.values():
+            before += values
+        self.kept, self.changed = kept, {}
+        self.retire(_without(before, kept))
 
     def __getitem__(self, node):
         """A view of the counterpart of a node of the definition: :class:`.ExecutableKernelNode` and its siblings."""
@@ -203,26 +198,67 @@ cdef class Graph:
         """Give the counterpart of a node other parameters (``cuGraphExecNodeSetParams``)."""
         cdef CUgraphExec pointer = self.open_pointer()
         cdef CUgraphNode native = (<GraphNode>node).open_pointer()
-        cdef Attachments attachments = self.attachments
         cdef CUresult status
+        cdef tuple kept = parameters.record.kept
         drop_released()
-        _drop_retired(attachments)
-        with nogil:
-            status = cu.cuGraphExecNodeSetParams(pointer, native, &parameters.native)
+        stripped = parameters.strip_child()
+        try:
+            with nogil:
+                status = cu.cuGraphExecNodeSetParams(pointer, native, &parameters.native)
+        finally:
+            parameters.restore_child(stripped)
         if status != CUDA_SUCCESS:
             refused(status, b"cuGraphExecNodeSetParams", parameters)
-        before = attachments.changed.get(<uintptr_t>native)
-        attachments.changed[<uintptr_t>native] = parameters.record.kept
-        if before and attachments.launched is not None:
-            attachments.retired.append((attachments.launched, before))
-            attachments.shared = True
+        before = self.changed.get(<uintptr_t>native, ())
+        self.changed[<uintptr_t>native] = kept
+        return self.retire(_without(before, kept))
+
+    cdef int retire(self, tuple values) except -1:
+        """Let go of what the executable needed until now, once the launches so far are over.
+
+        That is asked once for all that has come together since it was asked last and the answer came.
+        """
+        cdef Retired batch
+        if values and self.launched:
+            self.waiting.append(values)
+        if self.waiting and (self.retiring is None or self.retiring() is None):
+            batch = Retired.__new__(Retired)
+            batch.values, self.waiting = self.waiting, []
+            self.retiring = weakref.ref(batch)
+            check(keep_until_over(self.pointer, self.context, batch), b"cuGraphUpload")
         return 0
+
+    cdef CUresult destroy(self) except *:
+        cdef CUgraphExec pointer = self.pointer
+        cdef CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED
+        cdef CUresult told = CUDA_SUCCESS, status
+        if pointer == NULL:
+            return CUDA_SUCCESS
+        self.pointer = NULL
+        # Until the driver has destroyed it: that waits for launches that the device has made.
+        needed = (self.kept, self.changed, self.waiting)
+        self.kept = self.changed = self.waiting = None
+        if not driver_usable():
+            if self.launched:       # and the launch may be under way while the interpreter goes down
+                keep_for_good(needed)
+            return CUDA_SUCCESS
+        if is_gone(self.context, self.born):
+            return CUDA_SUCCESS
+        if self.launched:
+            told = keep_until_over(pointer, self.context, needed)
+        with nogil:
+            # A capture on this thread, of the mode that such calls spoil, has nothing to do with it.
+            cu.cuThreadExchangeStreamCaptureMode(&mode)
+            status = cu.cuGraphExecDestroy(pointer)
+            cu.cuThreadExchangeStreamCaptureMode(&mode)
+        return told if told != CUDA_SUCCESS else status
 
     @property
     def handle(self):
         """cupola.bindings.driver.CUgraphExec: the executable, null once closed."""
         from cupola.bindings.driver import CUgraphExec as Handle
 
+        self.launched = True    # from here on anybody may do so
         return Handle(<uintptr_t>self.pointer)
 
     @property
@@ -232,16 +268,7 @@ cdef class Graph:
 
     def close(self):
         """Release the executable (``cuGraphExecDestroy``). A launch under way completes. Closing twice is fine."""
-        cdef CUgraphExec pointer = self.pointer
-        cdef CUresult status
-        if pointer == NULL:
-            return
-        self.pointer = NULL
-        if is_gone(self.context, self.born):
-            return
-        with nogil:
-            status = cu.cuGraphExecDestroy(pointer)
-        self.attachments = None     # the driver keeps them until the last launch is over
+        cdef CUresult status = self.destroy()
         drop_released()
         check(status, b"cuGraphExecDestroy")
 
@@ -252,27 +279,10 @@ cdef class Graph:
         raise TypeError("a Graph cannot be pickled")
 
 
-cdef int _mark_launch(Attachments attachments, Stream queue) except -1:
-    """Note when the launch just made, and with it all before it, is over: objects may have to be kept until then."""
-    cdef CUstreamCaptureStatus capture
-    cdef CUcontext context = queue.find_context()
-    cdef Event event = attachments.launched
-    check(cu.cuStreamIsCapturing(queue.pointer, &capture), b"cuStreamIsCapturing")
-    if capture != CU_STREAM_CAPTURE_STATUS_NONE:
-        return 0
-    if event is None or attachments.shared or event.context != context:
-        event = new_event(context, False, False)
-    record_event(event, queue.pointer)
-    attachments.launched, attachments.shared = event, False
-    return 0
-
-
-cdef int _drop_retired(Attachments attachments) except -1:
-    """Let go of what nodes needed before they were changed, once the launches of that time are over."""
-    cdef list retired = attachments.retired
-    while retired and cu.cuEventQuery((<Event>retired[0][0]).pointer) != CUDA_ERROR_NOT_READY:
-        retired.pop(0)
-    return 0
+cdef tuple _without(tuple values, tuple others):
+    """The objects among `values` that are not among `others`."""
+    cdef set there = {id(other) for other in others}
+    return tuple([value for value in values if id(value) not in there])
 
 
 cdef str _describe(GraphHandle graph, CUgraphNode node):
@@ -320,8 +330,6 @@ cdef str _find_foreign_fill(GraphHandle handle, CUcontext context):
 
 cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
     cdef CUgraph graph = handle.open_pointer()
-    cdef Attachments attachments = _attachments_of(handle)
-    cdef CUuserObject native
     cdef CUDA_GRAPH_INSTANTIATE_PARAMS parameters
     cdef CUgraphExec pointer = NULL
     cdef Graph result
@@ -337,23 +345,21 @@ cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
             parameters.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
         if options.use_node_priority:
             parameters.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
-    native = attach(graph, attachments)
-    with nogil:
-        status = cu.cuGraphInstantiateWithParams(&pointer, graph, &parameters)
-    detach(graph, native)
+    result = Graph.__new__(Graph)
+    result.context, result.born = context, resets
+    result.kept, result.changed, result.waiting = handle.hierarchy.attachments(), {}, []
+    holds = handle.hierarchy.take_off()
+    try:
+        with nogil:
+            status = cu.cuGraphInstantiateWithParams(&pointer, graph, &parameters)
+        result.pointer = pointer if status == CUDA_SUCCESS else NULL
+    finally:
+        handle.hierarchy.put_back(holds)
     if parameters.result_out != CUDA_GRAPH_INSTANTIATE_SUCCESS and parameters.result_out != CUDA_GRAPH_INSTANTIATE_ERROR:
-        if status == CUDA_SUCCESS and pointer != NULL:
-            with nogil:
-                cu.cuGraphExecDestroy(pointer)
         reason = _REFUSALS.get(<int>parameters.result_out, f"for an unknown reason ({<int>parameters.result_out})")
         where = f", at {_describe(handle, parameters.hErrNode_out)}" if parameters.hErrNode_out != NULL else ""
         raise RuntimeError(f"the graph cannot be made executable: {reason}{where}")
     if status == CUDA_ERROR_INVALID_VALUE:
         fail_because(status, b"cuGraphInstantiateWithParams", _find_foreign_fill(handle, context))
     check(status, b"cuGraphInstantiateWithParams")
-    result = Graph.__new__(Graph)
-    result.pointer = pointer
-    result.context = context
-    result.born = resets
-    result.attachments = attachments
     return result

@@ -3,11 +3,13 @@
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphNode
+from cupola.graph._retained cimport Hold
 
 
 cdef class Record:
     """What is known of a node beside what the driver tells."""
-    cdef tuple kept             # the objects that the node needs; other graphs take references of their own
+    cdef tuple kept             # the objects that the node needs
+    cdef Hold hold              # through which its graph keeps them; None: it needs none, or a graph inside the node does it
     cdef object subject         # what it does: Kernel, SharedEvent, callable, GraphCondition; or None
     cdef object config          # of a kernel launch with attributes: the LaunchConfig; else None
     cdef CUcontext context      # it was made in; NULL: unknown
@@ -25,12 +27,19 @@ cdef class Hierarchy:
     cdef unsigned long born     # `resets` at that time
     cdef object handles         # weak: address of a graph -> GraphHandle
     cdef dict records           # address of a graph -> {address of a node -> Record}
+    cdef dict others            # address of a graph -> [Hold]: what it keeps that belongs to none of these nodes
+    cdef int bare               # how many calls under way need the graphs without user objects
     cdef object __weakref__
 
     cdef Record find(self, CUgraph graph, CUgraphNode node)
     cdef Record note(self, CUgraph graph, CUgraphNode node, Record record)      # returns the record
     cdef int drop(self, CUgraph graph, CUgraphNode node) except -1              # and what was below the node
-    cdef tuple attachments(self)                                                # of all nodes
+    cdef int keep_beside(self, CUgraph graph, object value) except -1           # have a graph keep what is of no node
+    cdef int keep_copied(self, CUgraph graph, CUgraphNode node, Record record) except -1    # of a new child graph node
+    cdef tuple attachments(self)                                                # all that is kept
+    # So that what is made of the graphs gets no user objects. Give the result to put_back.
+    cdef list take_off(self)
+    cdef int put_back(self, list holds) except -1
 
 
 cdef class GraphHandle:

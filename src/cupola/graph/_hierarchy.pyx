@@ -8,10 +8,12 @@ collector finds a cycle.
 
 import weakref
 
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uintptr_t
 
 from cupola.core.device._context cimport is_gone, resets
-from cupola.core.base._cuda cimport CUgraph, CUgraphNode, cu, driver_usable, gone_error, report
+from cupola.core.base._cuda cimport CUgraph, CUgraphNode, check, cu, driver_usable, gone_error, report
+from cupola.graph._retained cimport Hold, hold
 
 
 cdef class Record:
@@ -31,7 +33,11 @@ cdef class Hierarchy:
     cdef Record note(self, CUgraph graph, CUgraphNode node, Record record):
         if self.context == NULL and record.context != NULL:
             self.context, self.born = record.context, resets
-        self.records.setdefault(<uintptr_t>graph, {})[<uintptr_t>node] = record
+        cdef dict records = self.records.setdefault(<uintptr_t>graph, {})
+        cdef Record before = records.get(<uintptr_t>node)
+        records[<uintptr_t>node] = record
+        if before is not None and before is not record and before.hold is not None:
+            before.hold.let_go()
         return record
 
     cdef int drop(self, CUgraph graph, CUgraphNode node) except -1:
@@ -40,6 +46,21 @@ cdef class Hierarchy:
         if record is not None:
             for body in record.bodies:
                 _drop_graph(self, body)
+            if record.hold is not None:
+                record.hold.let_go()
+        return 0
+
+    cdef int keep_beside(self, CUgraph graph, object value) except -1:
+        self.others.setdefault(<uintptr_t>graph, []).append(hold(graph, value))
+        return 0
+
+    cdef int keep_copied(self, CUgraph graph, CUgraphNode node, Record record) except -1:
+        # The copy goes with the node, and a clone of the copy alone needs it as well.
+        cdef CUgraph copy = NULL
+        if record.kept:
+            check(cu.cuGraphChildGraphNodeGetGraph(node, &copy), b"cuGraphChildGraphNodeGetGraph")
+            self.keep_beside(copy, record.kept)
+            record.bodies = (<uintptr_t>copy,)
         return 0
 
     cdef tuple attachments(self):
@@ -49,16 +70,79 @@ cdef class Hierarchy:
         for records in self.records.values():
             for record in records.values():
                 kept.extend(record.kept)
+        for holds in self.others.values():
+            for found in holds:
+                kept.extend((<Hold>found).value)
         return tuple(kept)
+
+    cdef list take_off(self):
+        cdef list holds = []
+        cdef Hold found
+        _list_holds(self, <uintptr_t>self.root, holds)
+        self.bare += 1
+        try:
+            for found in holds:
+                found.detach()
+        except BaseException:
+            self.put_back(holds)
+            raise
+        return holds
+
+    cdef int put_back(self, list holds) except -1:
+        cdef Hold found
+        self.bare -= 1
+        if self.bare == 0:
+            for found in holds:
+                found.attach()
+        return 0
+
+
+cdef int _list_holds(Hierarchy self, uintptr_t graph, list holds) except -1:
+    """All in a graph and those inside it that exist still: a node may have been destroyed by its handle."""
+    cdef dict records = self.records.get(graph)
+    cdef Record record
+    cdef set nodes = None
+    holds.extend(self.others.get(graph, ()))
+    for node, record in (records or {}).items():
+        if record.hold is not None:
+            holds.append(record.hold)
+        if record.bodies:
+            if nodes is None:
+                nodes = _addresses_of_nodes(<CUgraph>graph)
+            if node in nodes:
+                for body in record.bodies:
+                    _list_holds(self, body, holds)
+    return 0
+
+
+cdef set _addresses_of_nodes(CUgraph graph):
+    cdef CUgraphNode* nodes
+    cdef size_t count = 0, i
+    check(cu.cuGraphGetNodes(graph, NULL, &count), b"cuGraphGetNodes")
+    nodes = <CUgraphNode*>PyMem_Malloc((count + 1) * sizeof(CUgraphNode))
+    if nodes == NULL:
+        raise MemoryError()
+    try:
+        if count != 0:
+            check(cu.cuGraphGetNodes(graph, nodes, &count), b"cuGraphGetNodes")
+        return {<uintptr_t>nodes[i] for i in range(count)}
+    finally:
+        PyMem_Free(nodes)
 
 
 cdef int _drop_graph(Hierarchy self, object address) except -1:
+    """Forget a graph that the driver has destroyed with its node, and what it kept."""
     cdef dict records = self.records.pop(address, None)
     cdef Record record
+    cdef Hold found
+    for found in self.others.pop(address, ()):
+        found.forget()
     if records is not None:
         for record in records.values():
             for body in record.bodies:
                 _drop_graph(self, body)
+            if record.hold is not None:
+                record.hold.forget()
     return 0
 
 
@@ -98,7 +182,7 @@ cdef class GraphHandle:
 cdef Hierarchy new_hierarchy(CUgraph root, bint owned):
     cdef Hierarchy hierarchy = Hierarchy.__new__(Hierarchy)
     hierarchy.root, hierarchy.owned, hierarchy.born = root, owned, resets
-    hierarchy.handles, hierarchy.records = weakref.WeakValueDictionary(), {}
+    hierarchy.handles, hierarchy.records, hierarchy.others = weakref.WeakValueDictionary(), {}, {}
     return hierarchy
 
 

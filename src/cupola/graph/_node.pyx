@@ -14,7 +14,7 @@ from cupola.graph._parameters cimport (
     event_parameters, free_parameters, kernel_parameters, memcpy_parameters, memset_parameters, move_to_memory,
     refused, require_context,
 )
-from cupola.graph._retained cimport drop_released
+from cupola.graph._retained cimport Hold, drop_released, hold
 
 cdef dict node_classes = {}
 cdef object definition_class = None
@@ -335,21 +335,21 @@ cdef class NodeMaker:
         raise TypeError(f"a {type(self).__name__} cannot be pickled")
 
 
-cdef GraphNode _add(GraphHandle graph, Parameters parameters, list addresses):
+cdef CUgraphNode _add_native(CUgraph native, Parameters parameters, list addresses) except NULL:
     cdef size_t count = len(addresses)
-    cdef CUgraph native = graph.open_pointer()
     cdef CUgraphNode made = NULL
     cdef CUgraphNode* before = <CUgraphNode*>PyMem_Malloc((count + 1) * sizeof(CUgraphNode))
     cdef CUresult status
     cdef size_t i
     if before == NULL:
         raise MemoryError()
+    stripped = None
     try:
-        drop_released()
         if parameters.attributes:
             rehearse(&parameters.native, parameters.attributes, ())
         for i in range(count):
             before[i] = <CUgraphNode><uintptr_t>addresses[i]
+        stripped = parameters.strip_child()
         with nogil:
             status = cu.cuGraphAddNode(&made, native, before, NULL, count, &parameters.native)
         if status == CUDA_ERROR_INVALID_VALUE and move_to_memory(parameters):
@@ -357,14 +357,32 @@ cdef GraphNode _add(GraphHandle graph, Parameters parameters, list addresses):
                 status = cu.cuGraphAddNode(&made, native, before, NULL, count, &parameters.native)
     finally:
         PyMem_Free(before)
+        parameters.restore_child(stripped)
     if status != CUDA_SUCCESS:
         refused(status, b"cuGraphAddNode", parameters)
-    if parameters.attributes:
-        try:
+    return made
+
+
+cdef GraphNode _add(GraphHandle graph, Parameters parameters, list addresses):
+    cdef CUgraph native = graph.open_pointer()
+    cdef CUgraphNode made = NULL
+    cdef Record record = parameters.record
+    drop_released()
+    # First the reference, then the node: the graph may hold too much for a moment, but never too little.
+    if record.kept and parameters.child is None:
+        record.hold = hold(native, record.kept)
+    try:
+        made = _add_native(native, parameters, addresses)
+        if parameters.attributes:
             write_attributes(made, parameters.attributes, {})
-        except BaseException:
+        if parameters.child is not None:
+            graph.hierarchy.keep_copied(native, made, record)
+    except BaseException:
+        if made != NULL:
             cu.cuGraphDestroyNode(made)
-            raise
+        if record.hold is not None:
+            record.hold.let_go()
+        raise
     node = node_classes[<int>parameters.native.type]
     if not isinstance(node, type):
         parameters.record.bodies = tuple([
@@ -420,20 +438,37 @@ cdef class GraphNode(NodeMaker):
         if graph not in record.bodies:      # of a node that somebody else made: from now on it is known
             record.bodies = (*record.bodies, graph)
             self.home.hierarchy.note(self.home.pointer, self.pointer, record)
+            # Of a graph that was copied to here, what all of it needs is kept by the copy: from now on by this one as well.
+            for found in self.home.hierarchy.others.get(<uintptr_t>self.home.pointer, ()):
+                self.home.hierarchy.keep_beside(<CUgraph>graph, (<Hold>found).value)
         return graph_handle(self.home.hierarchy, <CUgraph>graph, self.home, self.pointer)
 
     cdef int change(self, Parameters parameters) except -1:
         """Give the node other parameters, and what they need (``cuGraphNodeSetParams``)."""
         cdef CUgraphNode pointer = self.open_pointer()
         cdef CUresult status
+        cdef Record record = parameters.record
         drop_released()
-        with nogil:
-            status = cu.cuGraphNodeSetParams(pointer, &parameters.native)
-        if status != CUDA_SUCCESS:
-            refused(status, b"cuGraphNodeSetParams", parameters)
+        if record.kept and parameters.child is None:
+            record.hold = hold(self.home.pointer, record.kept)
+        try:
+            stripped = parameters.strip_child()
+            try:
+                with nogil:
+                    status = cu.cuGraphNodeSetParams(pointer, &parameters.native)
+            finally:
+                parameters.restore_child(stripped)
+            if status != CUDA_SUCCESS:
+                refused(status, b"cuGraphNodeSetParams", parameters)
+        except BaseException:
+            if record.hold is not None:
+                record.hold.let_go()
+            raise
         if self.record().bodies:        # a child graph, which has been replaced
             self.home.bury(pointer)
-        self.home.hierarchy.note(self.home.pointer, pointer, parameters.record)
+        self.home.hierarchy.note(self.home.pointer, pointer, record)
+        if parameters.child is not None:
+            self.home.hierarchy.keep_copied(self.home.pointer, pointer, record)
         return 0
 
     @property

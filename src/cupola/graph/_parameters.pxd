@@ -10,7 +10,12 @@ cdef class Parameters:
     cdef dict attributes        # of a kernel node: CUlaunchAttributeID -> bytes of the value; else None
     cdef Record record          # of a node with these parameters
     cdef void* memory           # that `native` points to
+    cdef GraphHandle child      # of a child graph node: what it gets a copy of
     cdef object alive           # what `native` points into, until the driver has copied it
+
+    # Around the driver's copying of the child: the copy is to get no user objects.
+    cdef list strip_child(self)                         # None: there is no child
+    cdef int restore_child(self, list holds) except -1
 
 
 cdef CUcontext require_context() except NULL        # the current one; RuntimeError when there is none

@@ -42,6 +42,14 @@ cdef class Parameters:
     def __dealloc__(self):
         PyMem_Free(self.memory)
 
+    cdef list strip_child(self):
+        return None if self.child is None else self.child.hierarchy.take_off()
+
+    cdef int restore_child(self, list holds) except -1:
+        if holds is not None:
+            self.child.hierarchy.put_back(holds)
+        return 0
+
 
 cdef Parameters _parameters(CUgraphNodeType kind):
     cdef Parameters made = Parameters.__new__(Parameters)
@@ -329,10 +337,8 @@ cdef Parameters callback_parameters(object fn, object user_data):
 cdef Parameters child_parameters(GraphHandle child):
     cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_GRAPH)
     made.native.graph.graph = child.open_pointer()
+    made.child = child
     made.record.kept = child.hierarchy.attachments()
-    if child.parent is not None:
-        # What was captured is kept by the root, of which the driver copies nothing here.
-        made.record.kept += (child.hierarchy,)
     return made
 
 

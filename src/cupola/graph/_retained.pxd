@@ -1,13 +1,22 @@
-"""Keeping Python objects alive for as long as a graph, its clones and its executables need them."""
+"""What graphs keep alive for themselves and for what the driver copies of them: user objects."""
 
 from cupola.core.base._cuda cimport CUgraph, CUuserObject
 
-# Have `graph` keep `value`.
-cdef int retain(CUgraph graph, object value) except -1
 
-# The same for executables: what is instantiated from `graph`, or updated by it, between the two calls keeps `value`.
-cdef CUuserObject attach(CUgraph graph, object value) except NULL
-cdef int detach(CUgraph graph, CUuserObject native) except -1
+cdef class Hold:
+    """A Python object that a graph keeps."""
+    cdef CUuserObject native    # one reference is ours
+    cdef CUgraph graph
+    cdef bint attached          # the graph has a reference of its own
+    cdef bint dropped           # let go for good
+    cdef object value
+    cdef int attach(self) except -1
+    cdef int detach(self) except -1     # the graph must exist, as for let_go
+    cdef int let_go(self) except -1
+    cdef void forget(self)              # the graph is gone
+
+
+cdef Hold hold(CUgraph graph, object value)
 
 # Drop what graphs have let go of since the last time.
 cdef void drop_released() noexcept

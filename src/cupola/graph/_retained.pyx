@@ -1,50 +1,59 @@
-"""Keeping Python objects alive for as long as a graph, its clones and its executables need them.
+"""What graphs keep alive for themselves and for what the driver copies of them: user objects.
 
-CUDA Driver API, "Graph Management", user objects: a graph holds references to a user object, clones and executables
-get their own, and an executable keeps its own until its last launch is over. When the last reference goes, the driver
-calls a destructor on a thread of its choice.
+CUDA Driver API, "Graph Management", user objects: a graph holds references to a user object, and clones, child graphs
+and executables get their own. When the last reference goes, the driver calls a destructor on a thread of its choice.
+Executables must not get any, since a launch of one that has some takes several times as long: so the graph is relieved
+of them while an executable is made or updated (Hierarchy.take_off).
 """
 
 from cupola.core.base._cuda cimport (
-    CU_GRAPH_USER_OBJECT_MOVE, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, CUgraph, CUresult, CUuserObject, check, cu,
+    CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, CUgraph, CUresult, CUuserObject, check, cu, driver_usable, report,
 )
 from cupola.core.base._keep cimport drop_released as drop_kept, forget_kept, keep, release_kept
 
 
-cdef int retain(CUgraph graph, object value) except -1:
-    cdef CUuserObject native = _user_object(value)
-    cdef CUresult status = cu.cuGraphRetainUserObject(graph, native, 1, CU_GRAPH_USER_OBJECT_MOVE)
-    if status != 0:
-        cu.cuUserObjectRelease(native, 1)
-        return check(status, b"cuGraphRetainUserObject")
-    return 0
+cdef class Hold:
+    def __dealloc__(self):
+        if self.native != NULL and driver_usable():
+            report(cu.cuUserObjectRelease(self.native, 1), b"cuUserObjectRelease")
+
+    cdef int attach(self) except -1:
+        cdef CUresult status
+        if not self.attached and not self.dropped:
+            with nogil:
+                status = cu.cuGraphRetainUserObject(self.graph, self.native, 1, 0)
+            check(status, b"cuGraphRetainUserObject")
+            self.attached = True
+        return 0
+
+    cdef int detach(self) except -1:
+        cdef CUresult status
+        if self.attached:
+            self.attached = False
+            with nogil:
+                status = cu.cuGraphReleaseUserObject(self.graph, self.native, 1)
+            check(status, b"cuGraphReleaseUserObject")
+        return 0
+
+    cdef int let_go(self) except -1:
+        self.dropped = True
+        return self.detach()
+
+    cdef void forget(self):
+        self.dropped, self.attached = True, False
 
 
-cdef CUuserObject attach(CUgraph graph, object value) except NULL:
-    cdef CUuserObject native = _user_object(value)
-    cdef CUresult status = cu.cuGraphRetainUserObject(graph, native, 1, 0)
-    if status != 0:
-        cu.cuUserObjectRelease(native, 1)
-        check(status, b"cuGraphRetainUserObject")
-    return native
-
-
-cdef int detach(CUgraph graph, CUuserObject native) except -1:
-    cdef CUresult status = cu.cuGraphReleaseUserObject(graph, native, 1)
-    cu.cuUserObjectRelease(native, 1)
-    return check(status, b"cuGraphReleaseUserObject")
-
-
-cdef CUuserObject _user_object(object value) except NULL:
-    """A user object with one reference, which is the caller's."""
+cdef Hold hold(CUgraph graph, object value):
+    cdef Hold made = Hold.__new__(Hold)
     cdef CUuserObject native
-    cdef CUresult status
     cdef void* kept = keep(value, NULL)
-    status = cu.cuUserObjectCreate(&native, kept, release_kept, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+    cdef CUresult status = cu.cuUserObjectCreate(&native, kept, release_kept, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     if status != 0:
         forget_kept(kept)
         check(status, b"cuUserObjectCreate")
-    return native
+    made.native, made.graph, made.value = native, graph, value
+    made.attach()
+    return made
 
 
 cdef void drop_released() noexcept:

@@ -13,6 +13,8 @@ cdef object driver_module       # cupola.bindings.driver, for the classes of han
 cdef int fail(CUresult status, const char* call) except -1
 cdef int fail_because(CUresult status, const char* call, str detail) except -1     # with a sentence of our own
 cdef void report_failure(CUresult status, const char* call) noexcept
+# Whether it says that nothing runs in the context any more: it has been spoiled by a fault, or is gone.
+cdef bint context_is_broken(CUresult status) noexcept
 cdef void forget_faults() noexcept      # a context was reset: the next fault is a new one
 
 cdef inline int check(CUresult status, const char* call) except -1:

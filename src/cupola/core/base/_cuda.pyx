@@ -42,6 +42,10 @@ cdef bint _context_is_gone(CUresult status) noexcept:
             or status == CUDA_ERROR_CONTEXT_IS_DESTROYED)
 
 
+cdef bint context_is_broken(CUresult status) noexcept:
+    return _poisons_context(status) or _context_is_gone(status)
+
+
 cdef object make_error(CUresult status, const char* call, str detail):
     """The CUDAError for `status`. It must be made right after the call: the explanation is that of the last one."""
     cdef const char* text = NULL

@@ -8,6 +8,8 @@ thread empties the list soon after.
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdlib cimport free, malloc
 
+from cupola.core.base._cuda cimport CUresult, CUstream
+
 cdef extern from *:
     """
     #include <stdatomic.h>
@@ -64,6 +66,10 @@ cdef void* keep(object value, void* memory) except NULL:
 
 
 cdef void release_kept(void* kept) noexcept nogil:
+    cupola_release(kept)
+
+
+cdef void release_kept_behind(CUstream stream, CUresult status, void* kept) noexcept nogil:
     cupola_release(kept)
 
 
