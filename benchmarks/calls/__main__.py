@@ -20,14 +20,14 @@ import timeit
 from collections.abc import Callable
 from typing import Any
 
-from .python_side import cupy_layer, object_layer
+from .python_side import GRAPHS, cupy_layer, object_layer
 
 # Operations a repeat: few enough that no launch queue fills up (a full one makes every launch wait for the GPU).
 NUMBER = {
     "launch, 1 pointer": 400,
     "launch, 3 arguments": 400,
     "launch, 16 buffers": 400,
-    "graph launch, 20 kernels": 40,
+    **dict.fromkeys(GRAPHS, 40),
 }
 IMPORTS = {"cupola": "cupola", "cuda.core": "cuda.core", "CuPy": "cupy"}
 
@@ -53,10 +53,10 @@ def python_measure(statement: str, names: dict[str, Any]) -> Callable[[int], flo
 
 
 def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
-    """The C counterparts, on the very handles that the cupola statements use."""
+    """The C counterparts, on the very handles that the cupola statements use, but with graphs of their own."""
     import ctypes
 
-    from .c_side import argument_pointers, build, measurer
+    from .c_side import argument_pointers, build, capture, measurer
 
     library = build()
     pointer, a, n = ctypes.c_size_t(int(names["b"].handle)), ctypes.c_float(1), ctypes.c_size_t(5)
@@ -65,6 +65,14 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
     stream, other, event = (int(names[k].handle) for k in ("stream", "other", "event"))
     handles = {k: int(names[k].handle) for k in ("one", "three", "sixteen")}
     names["keep"] = (pointer, a, n, sixteen)
+    plain = capture(library, 20, 0, handles["one"], argument_pointers([pointer]))
+    graphs = dict.fromkeys(GRAPHS, plain)  # of its own: what an executable holds may cost something at a launch
+    graphs["graph launch, 20 kernels of 16 buffers"] = capture(
+        library, 20, 0, handles["sixteen"], argument_pointers(sixteen)
+    )
+    graphs["graph launch, 20 kernels and a callback"] = capture(
+        library, 20, 1, handles["one"], argument_pointers([pointer])
+    )
     return {
         "launch, 1 pointer": measurer(library, "launch", handles["one"], stream, argument_pointers([pointer])),
         "launch, 3 arguments": measurer(library, "launch", handles["three"], stream, three),
@@ -77,7 +85,7 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
         "copy 1 KiB host to device": measurer(library, "copy", names["b"].handle, names["host"].handle, 1024, stream),
         "fill 1 KiB": measurer(library, "fill", names["b"].handle, 1024, stream),
         "stream create + close": measurer(library, "stream_life", 0),
-        "graph launch, 20 kernels": measurer(library, "graph_launch", int(names["graph"].handle), stream),
+        **{row: measurer(library, "graph_launch", graph, stream) for row, graph in graphs.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""Build calls.c and call it: the cost of each operation from C, on handles that cupola made."""
+"""Build calls.c and call it: the cost of each operation from C, on handles that cupola made and graphs of its own."""
 
 from __future__ import annotations
 
@@ -41,6 +41,15 @@ def measurer(library: ctypes.CDLL, name: str, *arguments: Any) -> Callable[[int]
         return float(function(ctypes.c_int(n), *converted))
 
     return measure
+
+
+def capture(library: ctypes.CDLL, kernels: int, callbacks: int, kernel: int, arguments: ctypes.Array[Any]) -> int:
+    """The address of an executable graph that C has captured."""
+    library.bench_capture.restype = ctypes.c_void_p
+    found = library.bench_capture(kernels, callbacks, ctypes.c_void_p(kernel), arguments)
+    if not found:
+        raise RuntimeError("C could not capture its graph")
+    return int(found)
 
 
 def argument_pointers(values: list[ctypes._SimpleCData[Any]]) -> ctypes.Array[ctypes.c_void_p]:

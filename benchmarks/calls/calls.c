@@ -37,6 +37,11 @@ ENTRY(CUresult, stream_create, "cuStreamCreateWithPriority", CUstream *, unsigne
 ENTRY(CUresult, stream_destroy, "cuStreamDestroy_v2", CUstream)
 ENTRY(CUresult, sync, "cuStreamSynchronize", CUstream)
 ENTRY(CUresult, graph_launch, "cuGraphLaunch", CUgraphExec, CUstream)
+ENTRY(CUresult, begin_capture, "cuStreamBeginCapture_v2", CUstream, CUstreamCaptureMode)
+ENTRY(CUresult, end_capture, "cuStreamEndCapture", CUstream, CUgraph *)
+ENTRY(CUresult, host_function, "cuLaunchHostFunc", CUstream, CUhostFn, void *)
+ENTRY(CUresult, instantiate, "cuGraphInstantiateWithFlags", CUgraphExec *, CUgraph, unsigned long long)
+ENTRY(CUresult, upload, "cuGraphUpload", CUgraphExec, CUstream)
 
 int bench_open(const char *path)
 {
@@ -44,7 +49,8 @@ int bench_open(const char *path)
     if (!driver) return -1;
     find_launch(), find_alloc(), find_release(), find_event_create(), find_event_destroy(), find_event_record();
     find_wait_event(), find_copy(), find_fill(), find_stream_create(), find_stream_destroy(), find_sync();
-    find_graph_launch();
+    find_graph_launch(), find_begin_capture(), find_end_capture(), find_host_function(), find_instantiate();
+    find_upload();
     return 0;
 }
 
@@ -99,6 +105,24 @@ double bench_stream_life(int n, int priority)
 {
     CUstream stream;
     MEASURE(p_stream_create(&stream, CU_STREAM_NON_BLOCKING, priority); p_stream_destroy(stream));
+}
+
+static void do_nothing(void *data) { (void)data; }
+
+/* A graph of n launches and of m calls of a function that does nothing, which C captures by itself. NULL: it failed. */
+CUgraphExec bench_capture(int n, int m, CUfunction kernel, void **arguments)
+{
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec executable;
+    CUresult failed = p_stream_create(&stream, CU_STREAM_NON_BLOCKING, 0);
+    failed |= p_begin_capture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    for (int i = 0; i < n; ++i) failed |= p_launch(kernel, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL);
+    for (int i = 0; i < m; ++i) failed |= p_host_function(stream, do_nothing, NULL);
+    failed |= p_end_capture(stream, &graph);
+    if (!failed) failed = p_instantiate(&executable, graph, 0);
+    if (!failed) failed = p_upload(executable, stream) | p_sync(stream);
+    return failed ? NULL : executable;
 }
 
 double bench_graph_launch(int n, CUgraphExec graph, CUstream stream) { MEASURE(p_graph_launch(graph, stream)); }

@@ -5,6 +5,7 @@ Each maker returns a dictionary from the row's name to ``(statement, names)`` fo
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 from typing import Any
 
@@ -16,6 +17,16 @@ extern "C" __global__ void three(float* x, float a, size_t n) {}
 extern "C" __global__ void sixteen(float* a, float* b, float* c, float* d, float* e, float* f, float* g, float* h,
     float* i, float* j, float* k, float* l, float* m, float* n, float* o, float* p) {}
 """
+
+# row: name of the graph that it launches
+GRAPHS = {
+    "graph launch, 20 kernels": "graph",
+    "graph launch, 20 kernels of 16 buffers": "with_buffers",
+    "graph launch, 20 kernels and a callback": "with_callback",
+    "graph launch, 20 kernels, after an update": "updated",
+    "graph launch, 20 kernels, made node by node": "defined",
+    "graph launch, the same, after changes and an update": "redefined",
+}
 
 Statements = dict[str, "tuple[str, dict[str, Any]]"]
 
@@ -34,12 +45,6 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
     event = dev.create_event()
     stream.record(event)
     one, config = code.get_kernel("one"), core.LaunchConfig(grid=1, block=32)
-    builder = stream.create_graph_builder()
-    builder.begin_building()
-    for _ in range(20):
-        core.launch(builder, config, one, buffers[0])
-    graph = builder.end_building().complete()
-    graph.upload(stream)
     names: dict[str, Any] = {
         "Device": core.Device,
         "launch": core.launch,
@@ -58,7 +63,7 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
         "n": np.uint64(5),
         "host": host,
         "event": event,
-        "graph": graph,
+        **_graphs(core, module_name, stream, config, code, buffers),
         "array": np.zeros((3, 5), np.float32),
     }
     statements = {
@@ -73,12 +78,14 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
         "copy 1 KiB host to device": "b.copy_from(host, stream=stream)",
         "fill 1 KiB": "b.fill(0, stream=stream)",
         "stream create + close": "dev.create_stream().close()",
-        "graph launch, 20 kernels": "graph.launch(stream)",
+        **{row: f"{name}.launch(stream)" for row, name in GRAPHS.items()},
         "view of a NumPy array": "SMV.from_any_interface(array, stream_ptr=-1)",
         "Device(0)": "Device(0)",
         "cached property": "properties.multiprocessor_count",
     }
-    rows: Statements = {name: (statement, names) for name, statement in statements.items()}
+    rows: Statements = {
+        name: (statement, names) for name, statement in statements.items() if names.get(GRAPHS.get(name), 0) is not None
+    }
     try:
         import torch
 
@@ -99,6 +106,54 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
     except Exception:  # CuPy raises errors of its own where there is no GPU
         pass
     return rows, names
+
+
+def _graphs(core: Any, module_name: str, stream: Any, config: Any, code: Any, buffers: list[Any]) -> dict[str, Any]:
+    """The executable graphs of `GRAPHS`; None for what a package does not have."""
+    one, sixteen = code.get_kernel("one"), code.get_kernel("sixteen")
+
+    def record(kernel: Any, arguments: list[Any], callback: Any = None) -> Any:
+        builder = stream.create_graph_builder()
+        builder.begin_building()
+        for _ in range(20):
+            core.launch(builder, config, kernel, *arguments)
+        if callback:
+            builder.callback(callback)
+        return builder.end_building()
+
+    # A C function, as that of the C side: one of Python would take the lock that the loop of launches needs.
+    nothing = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", ctypes.CDLL(None)))
+    made = {
+        "graph": record(one, buffers[:1]).complete(),
+        "with_buffers": record(sixteen, buffers).complete(),
+        "with_callback": record(one, buffers[:1], nothing).complete(),
+        "updated": record(one, buffers[:1]).complete(),
+        "defined": None,
+        "redefined": None,
+    }
+    made["updated"].update(record(one, buffers[1:2]))
+    try:
+        definition = importlib.import_module(f"{module_name}.graph").GraphDefinition
+    except (ImportError, AttributeError):
+        definition = None
+    if definition is not None:
+
+        def define(buffer: Any) -> tuple[Any, list[Any]]:
+            graph, nodes = definition(), []
+            for _ in range(20):
+                nodes.append((nodes[-1] if nodes else graph).launch(config, one, buffer))
+            return graph, nodes
+
+        graph, nodes = define(buffers[0])
+        made["defined"], made["redefined"] = graph.instantiate(), graph.instantiate()
+        made["redefined"].update(define(buffers[1])[0])
+        for node in nodes:
+            made["redefined"][node].update(config=config, kernel=one, args=(buffers[2],))
+    for graph in made.values():
+        if graph is not None:
+            graph.upload(stream)
+    stream.sync()
+    return made
 
 
 def cupy_layer() -> Statements:
