@@ -23,16 +23,12 @@ if TYPE_CHECKING:
     from cupola.core.base._errors import CUDAError as CUDAError
     from cupola.core.base._errors import CUDAWarning as CUDAWarning
     from cupola.core.base._errors import NVRTCError as NVRTCError
-    from cupola.core.base._options import DeviceMemoryResourceOptions as DeviceMemoryResourceOptions
-    from cupola.core.base._options import EventOptions as EventOptions
-    from cupola.core.base._options import ManagedMemoryResourceOptions as ManagedMemoryResourceOptions
-    from cupola.core.base._options import PinnedMemoryResourceOptions as PinnedMemoryResourceOptions
-    from cupola.core.base._options import StreamOptions as StreamOptions
-    from cupola.core.base._options import VirtualMemoryResourceOptions as VirtualMemoryResourceOptions
     from cupola.core.device._context import Context as Context
     from cupola.core.device._device import Device as Device
     from cupola.core.device._event import Event as Event
     from cupola.core.device._memory_resource import MemoryResource as MemoryResource
+    from cupola.core.device._options import EventOptions as EventOptions
+    from cupola.core.device._options import StreamOptions as StreamOptions
     from cupola.core.device._stream import LEGACY_DEFAULT_STREAM as LEGACY_DEFAULT_STREAM
     from cupola.core.device._stream import PER_THREAD_DEFAULT_STREAM as PER_THREAD_DEFAULT_STREAM
     from cupola.core.device._stream import Stream as Stream
@@ -44,6 +40,10 @@ if TYPE_CHECKING:
     from cupola.core.memory._host import Host as Host
     from cupola.core.memory._managed_memory import ManagedBuffer as ManagedBuffer
     from cupola.core.memory._managed_memory import ManagedMemoryResource as ManagedMemoryResource
+    from cupola.core.memory._options import DeviceMemoryResourceOptions as DeviceMemoryResourceOptions
+    from cupola.core.memory._options import ManagedMemoryResourceOptions as ManagedMemoryResourceOptions
+    from cupola.core.memory._options import PinnedMemoryResourceOptions as PinnedMemoryResourceOptions
+    from cupola.core.memory._options import VirtualMemoryResourceOptions as VirtualMemoryResourceOptions
     from cupola.core.memory._pinned_memory import PinnedMemoryResource as PinnedMemoryResource
     from cupola.core.memory._unpooled import LegacyPinnedMemoryResource as LegacyPinnedMemoryResource
     from cupola.core.memory._virtual_memory import VirtualMemoryResource as VirtualMemoryResource
@@ -65,9 +65,9 @@ _HOMES = {
     "Context": "core.device._context",
     "Device": "core.device._device",
     "DeviceMemoryResource": "core.memory._device_memory",
-    "DeviceMemoryResourceOptions": "core.base._options",
+    "DeviceMemoryResourceOptions": "core.memory._options",
     "Event": "core.device._event",
-    "EventOptions": "core.base._options",
+    "EventOptions": "core.device._options",
     "GraphMemoryResource": "core.memory._graph_memory",
     "Host": "core.memory._host",
     "Kernel": "core.program._kernel",
@@ -78,19 +78,19 @@ _HOMES = {
     "LinkerOptions": "core.program._linker_options",
     "ManagedBuffer": "core.memory._managed_memory",
     "ManagedMemoryResource": "core.memory._managed_memory",
-    "ManagedMemoryResourceOptions": "core.base._options",
+    "ManagedMemoryResourceOptions": "core.memory._options",
     "MemoryResource": "core.device._memory_resource",
     "NVRTCError": "core.base._errors",
     "ObjectCode": "core.program._object_code",
     "PER_THREAD_DEFAULT_STREAM": "core.device._stream",
     "PinnedMemoryResource": "core.memory._pinned_memory",
-    "PinnedMemoryResourceOptions": "core.base._options",
+    "PinnedMemoryResourceOptions": "core.memory._options",
     "Program": "core.program._program",
     "ProgramOptions": "core.program._program_options",
     "Stream": "core.device._stream",
-    "StreamOptions": "core.base._options",
+    "StreamOptions": "core.device._options",
     "VirtualMemoryResource": "core.memory._virtual_memory",
-    "VirtualMemoryResourceOptions": "core.base._options",
+    "VirtualMemoryResourceOptions": "core.memory._options",
     "launch": "core.launch._launch",
 }
 

@@ -1,4 +1,7 @@
-"""The neighbours of a node, as a set."""
+"""The neighbours of a node, as a set.
+
+Imported when they are first asked for.
+"""
 
 from __future__ import annotations
 

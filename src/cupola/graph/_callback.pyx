@@ -1,5 +1,7 @@
 """Host callbacks in graphs: Python callables and C functions given through ctypes."""
 
+import sys
+
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.exc cimport PyErr_WriteUnraisable
 from cpython.ref cimport PyObject, Py_XDECREF
@@ -50,8 +52,6 @@ cdef void _call_with_gil(void* data) noexcept with gil:
 
 
 cdef bint is_ctypes_function(object fn):
-    import sys
-
     ctypes = sys.modules.get("_ctypes")
     return ctypes is not None and isinstance(fn, ctypes.CFuncPtr)
 

@@ -1,4 +1,7 @@
-"""GraphDefinition: graphs that are made node by node."""
+"""GraphDefinition: graphs that are made node by node.
+
+Imported when the first is made, or a builder is asked for its own.
+"""
 
 from libc.stdint cimport uintptr_t
 

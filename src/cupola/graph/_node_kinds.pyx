@@ -1,4 +1,7 @@
-"""The kinds of nodes. What they tell of themselves is asked from the driver when it is asked for."""
+"""The kinds of nodes. What they tell of themselves is asked from the driver when it is asked for.
+
+Imported when nodes are first looked at or made; capturing needs none of it.
+"""
 
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset

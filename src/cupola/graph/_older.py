@@ -1,4 +1,7 @@
-"""Names of graphs that documents of cuda.core 0.x use: they work, and warn once that they are old."""
+"""Names of graphs that documents of cuda.core 0.x use: they work, and warn once that they are old.
+
+Imported when one is used.
+"""
 
 from __future__ import annotations
 

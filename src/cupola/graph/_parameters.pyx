@@ -32,6 +32,8 @@ from cupola.graph._attributes cimport config_attributes
 from cupola.graph._callback cimport HostCall, prepare_callback
 from cupola.graph._condition cimport GraphCondition
 
+from cupola.core.memory._access import devices_of
+
 cdef extern from "Python.h":
     PyObject** PySequence_Fast_ITEMS(object) noexcept
 
@@ -213,8 +215,6 @@ cdef Parameters memcpy_parameters(object dst, object src, object size, object ds
 
 cdef set _devices_of_memory(Parameters made):
     """The devices of the memory that a copy or fill works on."""
-    from cupola.core.memory._access import devices_of
-
     if made.native.type == CU_GRAPH_NODE_TYPE_MEMSET:
         return devices_of(made.native.memset.dst)
     if made.native.type == CU_GRAPH_NODE_TYPE_MEMCPY:

@@ -1,11 +1,11 @@
 from typing import Any, NamedTuple, SupportsIndex, overload
 
 from cupola import system
-from cupola.core.base._options import EventOptions, StreamOptions
 from cupola.core.device._context import Context
 from cupola.core.device._device_properties import DeviceProperties
 from cupola.core.device._event import Event
 from cupola.core.device._memory_resource import MemoryResource
+from cupola.core.device._options import EventOptions, StreamOptions
 from cupola.core.device._stream import Stream
 from cupola.core.memory._buffer import Buffer
 from cupola.graph import GraphBuilder

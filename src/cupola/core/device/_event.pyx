@@ -15,6 +15,7 @@ from cupola.core.base._cuda cimport (
 )
 from cupola.core.base._gil cimport let_others_run, take_back
 
+from cupola.core.base._options import as_options
 from cupola._above import above
 from cupola.core.base._errors import CUDAError
 
@@ -374,7 +375,7 @@ cdef Event event_from_options(CUcontext context, object options, dict keywords, 
     cdef Event event
     if options is None and not keywords:
         return new_event(context, False, False)
-    from cupola.core.base._options import EventOptions, as_options
+    from cupola.core.device._options import EventOptions
     chosen = as_options(EventOptions, options, keywords)
     chosen._check()
     if chosen.ipc_enabled:

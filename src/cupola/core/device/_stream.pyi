@@ -1,10 +1,10 @@
 from typing import Any, SupportsInt
 
 from cupola.bindings.driver import CUstream
-from cupola.core.base._options import EventOptions
 from cupola.core.device._context import Context
 from cupola.core.device._device import Device
 from cupola.core.device._event import Event
+from cupola.core.device._options import EventOptions
 from cupola.graph import GraphBuilder
 from cupola.typing import IsStreamType
 

@@ -15,6 +15,7 @@ from cupola.core.base._cuda cimport (
 from cupola.core.device._event cimport Event, event_from_options, new_event, record_event
 from cupola.core.base._gil cimport let_others_run, take_back
 
+from cupola.core.base._options import as_options
 from cupola._above import above
 
 cimport cython
@@ -339,7 +340,7 @@ cdef Stream create_stream(CUcontext context, object options, object nonblocking,
     cdef CUresult status
     cdef int pushed
     if options is not None or nonblocking is not True or priority is not None:
-        from cupola.core.base._options import StreamOptions, as_options
+        from cupola.core.device._options import StreamOptions
         keywords = None
         if nonblocking is not True or priority is not None:
             keywords = {"nonblocking": nonblocking, "priority": priority}

@@ -8,6 +8,8 @@ written when cuMemcpyAsync returns. So only memory that the device reaches by it
 a host function behind the copy sees to.
 """
 
+from collections.abc import Sequence
+
 from cpython.buffer cimport (
     PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
@@ -308,8 +310,6 @@ cdef list _options_argument(object options, Py_ssize_t count):
     if options is None or isinstance(options, CopyOptions):
         return [options or CopyOptions()] * count
     if not isinstance(options, (list, tuple)):
-        from collections.abc import Sequence
-
         if not isinstance(options, Sequence) or isinstance(options, (str, bytes)):
             raise TypeError(f"options must be CopyOptions or a sequence of them, got {type(options).__name__}")
     found = list(options)

@@ -2,6 +2,8 @@
 
 A table with one row for each attribute (CUDA Driver API, ``CUlaunchAttributeID``): its number, and a function that
 checks a value against what the attribute and the current device permit and gives the value to remember and its bytes.
+
+Imported when one of them is first named.
 """
 
 from __future__ import annotations

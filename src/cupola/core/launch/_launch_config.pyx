@@ -12,6 +12,7 @@ from cupola.core.base._cuda cimport (
     CUlaunchAttribute, CUlaunchAttributeID
 )
 from cupola.core.device._device cimport Device, get_current_device
+from cupola.core.base._options import no_such_name
 from cupola.core.base._errors import CUDAError
 
 
@@ -406,7 +407,6 @@ cdef dict _convert_all(dict attributes):
     from cupola.core.launch._launch_attributes import ATTRIBUTES, convert
     unknown = [name for name in attributes if name not in ATTRIBUTES]
     if unknown:
-        from cupola.core.base._options import no_such_name
         fields = [name for name in dir(LaunchConfig) if not name.startswith("_")]
         raise no_such_name("LaunchConfig", "field", min(unknown), fields)
     return {name: convert(name, attributes[name]) for name in ATTRIBUTES if attributes.get(name) is not None}

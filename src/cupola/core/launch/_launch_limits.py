@@ -1,4 +1,7 @@
-"""Why a launch was refused: its shape against the limits of the device and of the kernel (CUDA Driver API, launch)."""
+"""Why a launch was refused: its shape against the limits of the device and of the kernel (CUDA Driver API, launch).
+
+Imported when a launch was refused, or is cooperative.
+"""
 
 from __future__ import annotations
 

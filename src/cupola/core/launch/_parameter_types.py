@@ -1,4 +1,7 @@
-"""What the types mean that :meth:`Kernel.prepare` takes: the kind, size and sign of a parameter."""
+"""What the types mean that :meth:`Kernel.prepare` takes: the kind, size and sign of a parameter.
+
+Imported when types are first given.
+"""
 
 from __future__ import annotations
 

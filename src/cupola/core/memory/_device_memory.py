@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from cupola.core.base._options import as_options
+from cupola.core.device._device import Device
+from cupola.core.memory._peer_access import PeerAccessibleBySetProxy
 from cupola.core.memory._pool import LOCATION_DEVICE
 from cupola.core.memory._shareable_pool import ShareablePoolResource, require_ipc
 
@@ -10,10 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from cupola.core.base._options import DeviceMemoryResourceOptions
-    from cupola.core.device._device import Device
     from cupola.core.memory._ipc import IPCAllocationHandle
-    from cupola.core.memory._peer_access import PeerAccessibleBySetProxy
+    from cupola.core.memory._options import DeviceMemoryResourceOptions
 
 
 class DeviceMemoryResource(ShareablePoolResource):
@@ -41,13 +42,11 @@ class DeviceMemoryResource(ShareablePoolResource):
     def __init__(
         self, device_id: Device | int, options: DeviceMemoryResourceOptions | dict[str, Any] | None = None
     ) -> None:
-        from cupola.core.device._device import Device
-
         ordinal = Device(device_id).device_id
         if options is None:
             self._use_device_pool(ordinal)
             return
-        from cupola.core.base._options import DeviceMemoryResourceOptions, as_options
+        from cupola.core.memory._options import DeviceMemoryResourceOptions
 
         wanted = as_options(DeviceMemoryResourceOptions, options)
         if wanted.ipc_enabled:
@@ -83,8 +82,6 @@ class DeviceMemoryResource(ShareablePoolResource):
         CUDAError
             It is not one of a pool.
         """
-        from cupola.core.device._device import Device
-
         return cls._import(alloc_handle, Device(device_id).device_id)
 
     def _import_arguments(self) -> tuple[int, IPCAllocationHandle]:
@@ -93,8 +90,6 @@ class DeviceMemoryResource(ShareablePoolResource):
     @property
     def peer_accessible_by(self) -> PeerAccessibleBySetProxy:
         """PeerAccessibleBySetProxy: the other devices that may access the memory; assign devices to replace them."""
-        from cupola.core.memory._peer_access import PeerAccessibleBySetProxy
-
         if self.is_closed:
             raise RuntimeError("DeviceMemoryResource has been closed")
         return PeerAccessibleBySetProxy(self)

@@ -1,6 +1,8 @@
 """Pools and buffers that came from, or go to, other processes.
 
 CUDA Driver API, "Stream Ordered Memory Allocator", cuMemPoolExport… and cuMemPoolImport….
+
+Imported when memory is first shared, as _ipc.py is.
 """
 
 from libc.stdint cimport uintptr_t

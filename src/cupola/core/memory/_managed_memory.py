@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
+from cupola.core.base._errors import CUDAError
+from cupola.core.base._options import as_options
 from cupola.core.device._device import Device
 from cupola.core.memory import _migration
+from cupola.core.memory._accessed_by import AccessedBySetProxy
 from cupola.core.memory._buffer import Buffer, wrap_handle
 from cupola.core.memory._pool import (
     ALLOCATION_MANAGED,
@@ -20,11 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Self, SupportsInt
 
-    from cupola.core.base._options import ManagedMemoryResourceOptions
     from cupola.core.device._memory_resource import MemoryResource
     from cupola.core.device._stream import Stream
-    from cupola.core.memory._accessed_by import AccessedBySetProxy
     from cupola.core.memory._host import Host
+    from cupola.core.memory._options import ManagedMemoryResourceOptions
     from cupola.graph import GraphBuilder
     from cupola.typing import ManagedMemoryLocationType
 
@@ -96,8 +100,6 @@ class ManagedBuffer(Buffer):
     @property
     def accessed_by(self) -> AccessedBySetProxy:
         """AccessedBySetProxy: devices, and ``Host()``, that the memory stays mapped for; assign to replace them."""
-        from cupola.core.memory._accessed_by import AccessedBySetProxy
-
         if self.is_closed:
             raise RuntimeError(f"{type(self).__name__} has been closed")
         return AccessedBySetProxy(self)
@@ -194,7 +196,7 @@ class ManagedMemoryResource(PoolMemoryResource):
             _warn_of_slow_migration()
             self._use_managed_pool()
             return
-        from cupola.core.base._options import ManagedMemoryResourceOptions, as_options
+        from cupola.core.memory._options import ManagedMemoryResourceOptions
         from cupola.typing import ManagedMemoryLocationType
 
         wanted = as_options(ManagedMemoryResourceOptions, options)
@@ -207,8 +209,6 @@ class ManagedMemoryResource(PoolMemoryResource):
         self._make_pool(location, number or 0, 0, ALLOCATION_MANAGED)
 
     def _use_managed_pool(self) -> None:
-        from cupola.core.base._errors import CUDAError
-
         require_cuda_13(type(self).__name__, "use cuMemAllocManaged and ManagedBuffer.from_handle")
         try:
             self._use_current_pool(LOCATION_NONE, ALLOCATION_MANAGED)
@@ -284,8 +284,6 @@ def _warn_of_slow_migration() -> None:
     if _warned or Device(0).properties.concurrent_managed_access:
         return
     _warned = True
-    import warnings
-
     warnings.warn(
         "on this system the host must not touch managed memory while a device works: "
         "device 0 has no concurrent managed access",

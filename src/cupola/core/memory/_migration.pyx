@@ -4,6 +4,8 @@ Places are Device and Host objects. A function that an older driver lacks gives 
 the ways around it begin.
 """
 
+from collections.abc import Sequence
+
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -182,8 +184,6 @@ cdef list buffers_argument(object buffers, str name, str single):
     if isinstance(buffers, Buffer):
         raise TypeError(f"{name} must be a sequence of Buffers; for a single one use {single}")
     if not isinstance(buffers, (list, tuple)):
-        from collections.abc import Sequence
-
         if not isinstance(buffers, Sequence):
             raise TypeError(f"{name} must be a sequence of Buffers, got {type(buffers).__name__}")
     found = list(buffers)
@@ -202,8 +202,6 @@ cdef list _places_argument(object locations, Py_ssize_t count):
     if isinstance(locations, (Device, Host)) or locations is None:
         places = [locations] * count
     else:
-        from collections.abc import Sequence
-
         if not isinstance(locations, Sequence):
             raise TypeError(
                 f"locations must be a Device, a Host, or a sequence of these, got {type(locations).__name__}"

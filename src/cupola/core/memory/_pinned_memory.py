@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from cupola.core.base._errors import CUDAError
+from cupola.core.base._options import as_options
+from cupola.core.device._device import Device
 from cupola.core.device._stream import Stream
 from cupola.core.memory._pool import ALLOCATION_PINNED, LOCATION_HOST, LOCATION_HOST_NUMA
 from cupola.core.memory._shareable_pool import ShareablePoolResource, require_ipc
@@ -11,8 +13,8 @@ TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from typing import Any
 
-    from cupola.core.base._options import PinnedMemoryResourceOptions
     from cupola.core.memory._ipc import IPCAllocationHandle
+    from cupola.core.memory._options import PinnedMemoryResourceOptions
     from cupola.graph import GraphBuilder
 
 
@@ -44,7 +46,7 @@ class PinnedMemoryResource(ShareablePoolResource):
         if options is None:
             self._use_current_pool(LOCATION_HOST, ALLOCATION_PINNED)
             return
-        from cupola.core.base._options import PinnedMemoryResourceOptions, as_options
+        from cupola.core.memory._options import PinnedMemoryResourceOptions
 
         wanted = as_options(PinnedMemoryResourceOptions, options)
         if wanted.ipc_enabled:
@@ -110,8 +112,6 @@ class PinnedMemoryResource(ShareablePoolResource):
 
 
 def _node_of_current_device() -> int:
-    from cupola.core.device._device import Device
-
     node = Device().properties.host_numa_id
     if node < 0:
         raise RuntimeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from operator import index
@@ -45,8 +46,6 @@ class ShareablePoolResource(PoolMemoryResource):
 
     @classmethod
     def _import(cls, alloc_handle: int | IPCAllocationHandle, device_id: int) -> Self:
-        import os
-
         from cupola.core.memory import _ipc
         from cupola.core.memory._ipc_memory import import_pool
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import ExitStack
 from operator import index
 
-from cupola.core.base._options import VirtualMemoryResourceOptions, as_options
+from cupola.core.base._options import as_options
 from cupola.core.device._device import Device
 from cupola.core.device._memory_resource import MemoryResource
 from cupola.core.memory import _mapping
 from cupola.core.memory._buffer import Buffer
+from cupola.core.memory._options import VirtualMemoryResourceOptions
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
@@ -375,8 +377,6 @@ def _given(older: Any, stream: Any, call: str) -> Any:
         return stream
     if stream is not None:
         raise TypeError(f"the stream is given twice: write {call}, stream=stream)")
-    import warnings
-
     warnings.warn(f"{call}, stream) is now {call}, stream=stream)", DeprecationWarning, stacklevel=3)
     return older
 

@@ -3,6 +3,8 @@
 A driver loads the code of every older compiler, and machine code of newer compilers of its own major version (CUDA
 Compatibility, "minor version compatibility"); PTX it loads up to the PTX version that it was released with. Headers
 belong to a compiler of their own major version. Versions are pairs (major, minor).
+
+Imported when something was refused, or the doctor asks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""CUDA C++ by NVRTC: to PTX, machine code and LTO-IR, with name expressions and precompiled headers."""
+"""CUDA C++ by NVRTC: to PTX, machine code and LTO-IR, with name expressions and precompiled headers.
+
+Imported when CUDA C++ is first compiled.
+"""
 
 from __future__ import annotations
 

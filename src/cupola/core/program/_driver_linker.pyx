@@ -1,4 +1,7 @@
-"""The driver's own linker (``cuLinkCreate``, ``cuLinkAddData``, ``cuLinkAddFile``, ``cuLinkComplete``)."""
+"""The driver's own linker (``cuLinkCreate``, ``cuLinkAddData``, ``cuLinkAddFile``, ``cuLinkComplete``).
+
+Imported when the driver is first to link.
+"""
 
 import os
 

@@ -1,4 +1,7 @@
-"""What the compiler made of a kernel: one line for each attribute, with its number in ``CUfunction_attribute``."""
+"""What the compiler made of a kernel: one line for each attribute, with its number in ``CUfunction_attribute``.
+
+Imported when one is first asked for.
+"""
 
 from __future__ import annotations
 

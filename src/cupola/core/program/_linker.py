@@ -1,4 +1,7 @@
-"""Linking object code: by nvJitLink, or by the driver where that is missing."""
+"""Linking object code: by nvJitLink, or by the driver where that is missing.
+
+Imported when something is first linked.
+"""
 
 from __future__ import annotations
 

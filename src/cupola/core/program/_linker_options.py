@@ -1,4 +1,7 @@
-"""The options of a linker, and the flags they stand for."""
+"""The options of a linker, and the flags they stand for.
+
+Imported when something is first linked: dataclasses are slow to import.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cupola.core.base._options import naming_options
+from cupola.core.device._device import Device
 from cupola.core.program._nvjitlink import require_nvjitlink
 from cupola.core.program._option_flags import EACH, FLAG, SWITCH, VALUE, emit
 
@@ -175,6 +179,4 @@ class LinkerOptions:
         """
         if self.arch is not None:
             return self.arch
-        from cupola.core.device._device import Device
-
         return f"sm_{Device().arch}"

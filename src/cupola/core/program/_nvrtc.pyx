@@ -1,4 +1,7 @@
-"""NVRTC, the runtime compiler: a program handle with bytes in and bytes out."""
+"""NVRTC, the runtime compiler: a program handle with bytes in and bytes out.
+
+Imported when its version is first asked for, or CUDA C++ is first compiled.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uintptr_t

@@ -1,4 +1,7 @@
-"""NVVM IR by libNVVM: to PTX and LTO-IR (libNVVM API; NVVM IR Specification)."""
+"""NVVM IR by libNVVM: to PTX and LTO-IR (libNVVM API; NVVM IR Specification).
+
+Imported when NVVM IR is first compiled.
+"""
 
 from __future__ import annotations
 

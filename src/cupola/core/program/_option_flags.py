@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from cupola.core.base._errors import CUDAError
 from cupola.core.base._user_cache import user_cache_directory
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -141,8 +142,6 @@ def _nvvm_flags(options: ProgramOptions, target_type: str | None) -> list[str]:
         and (getattr(options, field) if kind == FLAG else getattr(options, field) is not None)
     ]
     if refused:
-        from cupola.core.base._errors import CUDAError
-
         raise CUDAError("NVVM does not have these program options: " + ", ".join(refused))
     result: list[str] = []
     for field, kind, text in NVVM:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import warnings
 from _thread import RLock
 
+from cupola.core.base._options import as_options
+from cupola.core.program._object_code import ObjectCode
+
 # Programs are imported long before the first one is made: what only that needs, and is slow to import, comes then.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +18,6 @@ if TYPE_CHECKING:
     from cupola.bindings.nvrtc import nvrtcProgram
     from cupola.core.program._cxx_compiler import CxxCompiler
     from cupola.core.program._nvvm_compiler import NvvmCompiler
-    from cupola.core.program._object_code import ObjectCode
     from cupola.core.program._program_cache import ProgramCacheResource
     from cupola.core.program._program_options import ProgramOptions
     from cupola.core.program._ptx_compiler import PtxCompiler
@@ -67,7 +69,6 @@ class Program:
     ) -> None:
         self._closed = False
         self._compiling = RLock()  # the compilers keep the result in their program: one compile at a time
-        from cupola.core.base._options import as_options
         from cupola.core.program._program_options import ProgramOptions
 
         self._options: ProgramOptions = as_options(ProgramOptions, options)
@@ -194,8 +195,6 @@ class Program:
             from cupola.core.program._cxx_compiler import warn_of_newer_ptx
 
             warn_of_newer_ptx()
-        from cupola.core.program._object_code import ObjectCode
-
         make = {"ptx": ObjectCode.from_ptx, "cubin": ObjectCode.from_cubin, "ltoir": ObjectCode.from_ltoir}[target]
         return make(found, name=self._compiler.name)
 

@@ -1,4 +1,7 @@
-"""Program caches: compiled code kept for the next time."""
+"""Program caches: compiled code kept for the next time.
+
+Imported when a cache is first used.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Keys for program caches: everything that decides what a compile gives."""
+"""Keys for program caches: everything that decides what a compile gives.
+
+Imported when a cache is first used.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from cupola.core.program import _option_flags
+from cupola.core.program._nvjitlink import require_nvjitlink
 from cupola.core.program._program_options import ProgramOptions
 
 _SCHEMA = 1  # to be raised when what the same input compiles to, or what it is hashed from, changes
@@ -178,7 +183,6 @@ def _describe_cxx(options: ProgramOptions, target: str, text: bytes, extra: byte
 
 
 def _folders(options: ProgramOptions) -> list[str]:
-    from cupola.core.program import _option_flags
 
     given = options.include_path
     return [] if given is None else list(_option_flags.items("include_path", _option_flags.EACH, given))
@@ -206,7 +210,6 @@ def _header_versions(folder: str) -> bytes:
 def _describe_ptx(options: ProgramOptions, target: str, text: bytes, extra: bytes | None) -> list[bytes]:
     from cupola.core.program._linker import Linker
     from cupola.core.program._linker_options import DRIVER_IGNORES, DRIVER_REFUSES
-    from cupola.core.program._nvjitlink import require_nvjitlink
     from cupola.core.program._ptx_compiler import PASSED_ON, linker_options
 
     if Linker.which_backend() == "nvJitLink":

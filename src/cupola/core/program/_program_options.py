@@ -1,4 +1,7 @@
-"""The options of a program, and the compiler flags they stand for."""
+"""The options of a program, and the compiler flags they stand for.
+
+Imported when a program is first made: dataclasses are slow to import.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cupola.core.base._options import naming_options
+from cupola.core.device._device import Device
 from cupola.core.program import _option_flags
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -188,8 +192,6 @@ class ProgramOptions:
         if self.extra_sources is not None:
             _check_extra_sources(self.extra_sources)
         if self.arch is None:
-            from cupola.core.device._device import Device
-
             self.arch = f"sm_{Device().arch}"
 
     def as_bytes(self, backend: str, target_type: str | None = None) -> list[bytes]:

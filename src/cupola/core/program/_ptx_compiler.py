@@ -1,4 +1,7 @@
-"""PTX by the linker: to machine code."""
+"""PTX by the linker: to machine code.
+
+Imported when PTX is first compiled.
+"""
 
 from __future__ import annotations
 

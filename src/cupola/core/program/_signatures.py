@@ -3,6 +3,8 @@
 Machine code has only sizes and offsets of parameters. PTX has types, as far as a launch needs them: whether 4 or 8
 bytes are an integer or a floating-point number. So of PTX the heads of its kernels are kept, some hundred bytes, with
 the ObjectCode that was compiled along with it; they are taken apart when a kernel is launched first.
+
+Imported when there is PTX to read: re is slow to import.
 """
 
 from __future__ import annotations

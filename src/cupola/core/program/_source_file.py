@@ -1,4 +1,7 @@
-"""The source of a program on disk, so that debuggers, profilers and diagnostics can show its lines."""
+"""The source of a program on disk, so that debuggers, profilers and diagnostics can show its lines.
+
+Imported when such a program is compiled: re and tempfile are slow to import.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import re
 import sys
 import tempfile
 import weakref
+
+from cupola.core.program._program_options import DEFAULT_NAME
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
@@ -34,8 +39,6 @@ class SourceFile:
 
         None when they do not, or when the file cannot be written: the code compiles without it.
         """
-        from cupola.core.program._program_options import DEFAULT_NAME
-
         if not (options.debug or options.lineinfo) or options.name != DEFAULT_NAME:
             return None
         kernel = KERNEL.search(code)

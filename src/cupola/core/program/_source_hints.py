@@ -3,6 +3,8 @@
 NVRTC searches no folder by itself, which nobody expects who comes from nvcc; and it compiles device code only, so the
 headers of the host's C and C++ libraries are of no use to it. Some of what they declare is built into the compiler,
 some is in libcu++ under cuda/std.
+
+Imported when a program did not compile.
 """
 
 from __future__ import annotations
