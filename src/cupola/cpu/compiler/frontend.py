@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from cupola.cpu.compiler import passes, ptx
 from cupola.cpu.compiler.emit import bodies
 from cupola.cpu.compiler.emit.control.body import Facts
-from cupola.cpu.compiler.emit.control.meetings import meets_warp, suspends
 from cupola.cpu.compiler.emit.threads.layout import Layout, code_address, module_variables
 from cupola.cpu.compiler.emit.threads.shape import Shape
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
 from cupola.cpu.compiler.images.device_runtime import link_device_runtime
+from cupola.cpu.compiler.passes.control_flow import suspends
 from cupola.cpu.compiler.passes.thread_numbers import largest_compared
 from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.compiler.ptx.errors import describe
@@ -89,7 +89,7 @@ class ParsedModule:
                     f"{describe(instruction.location)}: {problem}",
                 )
         layout = Layout.of(self.module, prepared)
-        whole_warps = any(meets_warp(i) or i.opcode == "activemask" for i in instructions)
+        whole_warps = any(i.description.waits == "warp" or i.description.warp for i in instructions)
         compared = largest_compared(instructions)
         return Kernel(prepared, layout, self._describe(function, prepared, layout, compared, whole_warps=whole_warps))
 

@@ -1,8 +1,7 @@
 """Kernels to LLVM IR: `emit_body` writes one body of a kernel, `problem_with` says what cannot be run.
 
-The work is divided: `control` (masks, branches), `meetings` (barriers), `memory` with `bounds`, `atomics`, `addresses`,
-`copies`, `bulk` and `mbarriers`, `special` (special registers), `calls` and `functions`; `registers` and `layout` know
-where things are kept. What an instruction computes is in the package `instructions`.
+The modules of `control` and `memory` register what lowers their instructions when they are imported, and those of
+`instructions` what an instruction computes. Everything that grammar/descriptions.py names must be there.
 """
 
 from __future__ import annotations
@@ -13,85 +12,27 @@ from cupola.cpu.compiler.objects import machine
 from cupola.cpu.compiler.ptx import ast
 
 from . import instructions
-from .control import calls, functions, meetings
-from .control.body import Body, Facts, Lowering, Site
-from .memory import addresses, atomics, bulk, copies, matrix_memory, mbarriers, memory, textures
+from .control import calls, functions, lowerings, meetings  # noqa: F401
+from .control.body import Body, Facts, Site
+from .memory import addresses, atomics, bulk, copies, matrix_memory, mbarriers, memory, textures  # noqa: F401
 from .threads.registers import Demand, Inexact, Kind
 
-LOWERINGS: dict[str, Lowering] = {
-    "ld": memory.load,
-    "ldu": memory.load,
-    "st": lambda body, i: (bulk.store_async if "async" in i.modifiers else memory.store)(body, i),
-    "atom": atomics.atomic,
-    "red": lambda body, i: (bulk.reduce_async if "async" in i.modifiers else atomics.atomic)(body, i),
-    "cp": copies.copy_async,
-    "cvta": addresses.convert_address,
-    "isspacep": addresses.is_in_space,
-    "mapa": addresses.map_to_rank,
-    "getctarank": addresses.rank_of,
-    "mbarrier": mbarriers.mbarrier,
-    "bar": meetings.arrive,
-    "barrier": meetings.arrive,
-    "membar": calls.fence,
-    "fence": calls.fence,
-    "nanosleep": calls.nanosleep,
-    "call": calls.call,
-    "trap": calls.trap,
-    "brkpt": calls.trap,
-    "createpolicy": calls.create_policy,
-    "wmma": matrix_memory.wmma,
-    "ldmatrix": matrix_memory.ldmatrix,
-    "stmatrix": matrix_memory.stmatrix,
-    **dict.fromkeys(["tex", "tld4"], textures.lookup),
-    **dict.fromkeys(["txq", "suq"], textures.query),
-    "istypep": textures.is_type,
-    **dict.fromkeys(["suld", "sust", "sured"], textures.surface),
-    ".enter": functions.enter,
-    ".leave": functions.leave,
-    ".frame": functions.frame,
-    "alloca": functions.allocate,
-    "stacksave": functions.save_stack,
-    "stackrestore": functions.restore_stack,
-    **dict.fromkeys(
-        ["prefetch", "prefetchu", "applypriority", "discard", "pmevent", "griddepcontrol", "setmaxnreg"], calls.nothing
-    ),
-}
-"""What lowers each instruction that does more than map values to values."""
-
-_REFUSED = {
-    "multimem": "there are no multicast objects, whose addresses it takes",
-    "clusterlaunchcontrol": "it needs compute capability 10.0",
-    "tensormap": "tensor copies (TMA) are not supported",
-}
-
-_CONTROL = frozenset(["bra", "brx", "ret", "exit", ".call", ".return"])
+lowerings.require_all(instructions.opcodes())
 
 
 def problem_with(instruction: ast.Instruction) -> str | None:
     """Why the CPU device cannot run an instruction, or None when it can."""
-    opcode = instruction.opcode
-    if opcode not in instructions.VIDEO and any(isinstance(operand, ast.Selector) for operand in instruction.operands):
+    does = instruction.description
+    if not does.parts and any(isinstance(operand, ast.Selector) for operand in instruction.operands):
         return "only video instructions take parts of registers, or a minus in front of one"
-    if opcode in _REFUSED:
-        return _REFUSED[opcode]
-    if opcode in ("red", "st") and "async" in instruction.modifiers:
-        return bulk.problem_with(instruction)
-    if opcode in ("atom", "red"):
-        return atomics.problem_with(instruction)
-    if opcode in ("ld", "ldu", "st"):
-        return memory.problem_with(instruction)
-    if opcode == "cp":
-        return copies.problem_with(instruction)
-    if opcode in ("wmma", "ldmatrix", "stmatrix"):
-        return matrix_memory.problem_with(instruction)
-    if opcode in textures.OPCODES:
-        return textures.problem_with(instruction)
-    if opcode == "call":
-        return calls.problem_with(instruction)
-    if opcode in LOWERINGS or opcode in _CONTROL:
-        return None
-    problem = instructions.supported(instruction)
-    return instructions.selector_problem(instruction) if problem is None and opcode == "mma" else problem
+    match does.lowered:
+        case "refused":
+            return does.reason
+        case "own":
+            return lowerings.problem_with(instruction)
+        case "values":
+            return instructions.supported(instruction)
+    return None
 
 
 LARGE_STATEMENTS = 6000
@@ -124,9 +65,7 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
     inexact: dict[str, Inexact] = {}
     far = len(facts.analysis.function.body or ()) > LARGE_STATEMENTS
     while True:
-        body = Body(
-            facts, LOWERINGS, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site, far=far
-        )
+        body = Body(facts, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site, far=far)
         text = body.text()
         irregular = body.registers.irregular
         if not irregular and not far and not independent and text.count("\n") > machine.LARGE:

@@ -12,9 +12,6 @@ from dataclasses import replace
 from cupola.cpu.compiler.passes.effects import CARRY
 from cupola.cpu.compiler.ptx import ast
 
-_WRITES = frozenset(["add", "sub", "mad", "addc", "subc", "madc"])
-_READS = frozenset(["addc", "subc", "madc"])
-
 
 def make_carry_explicit(function: ast.Function) -> ast.Function:
     """The function with the condition code written out; the same object when it does not use it."""
@@ -25,9 +22,7 @@ def make_carry_explicit(function: ast.Function) -> ast.Function:
 
 
 def _uses_carry(statement: ast.Statement) -> bool:
-    return isinstance(statement, ast.Instruction) and (
-        statement.opcode in _READS or (statement.opcode in _WRITES and "cc" in statement.modifiers)
-    )
+    return isinstance(statement, ast.Instruction) and (statement.description.carry or "cc" in statement.modifiers)
 
 
 def _explicit(statement: ast.Statement) -> ast.Statement:
@@ -35,6 +30,6 @@ def _explicit(statement: ast.Statement) -> ast.Statement:
     operands = statement.operands
     if "cc" in statement.modifiers and isinstance(operands[0], ast.Register | ast.Sink):
         operands = (ast.Pair(operands[0], CARRY), *operands[1:])
-    if statement.opcode in _READS:
+    if statement.description.carry:
         operands = (*operands, CARRY)
     return replace(statement, operands=operands)

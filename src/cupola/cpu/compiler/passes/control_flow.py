@@ -85,12 +85,23 @@ class Block:
         return found
 
 
+_GUARDED = frozenset(["bra", "ret", "exit", ".call", ".return"])
+"""What keeps its guard at the end of a block."""
+
+
 def waits_for_warps(instruction: ast.Instruction) -> bool:
     """Whether an instruction is a barrier at which a warp may have to wait for others (PTX ISA 9.7.13.1 to .4)."""
-    opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode not in ("bar", "barrier"):
-        return False
-    return "warp" not in modifiers and "arrive" not in modifiers
+    return instruction.description.waits in ("block", "cluster")
+
+
+def meets_warp(instruction: ast.Instruction) -> bool:
+    """Whether the threads of a warp that the instruction names wait for each other there."""
+    return instruction.description.waits == "warp"
+
+
+def suspends(instruction: ast.Instruction) -> bool:
+    """Whether a thread may have to wait at the instruction for anybody, so that it ends its block."""
+    return instruction.description.suspends
 
 
 def build_blocks(function: ast.Function, suspends: Callable[[ast.Instruction], bool] = waits_for_warps) -> list[Block]:
@@ -148,11 +159,9 @@ def _split(function: ast.Function, suspends: Callable[[ast.Instruction], bool]) 
             continue
         if blocks[-1].terminator is not None:
             begin()
-        opcode = statement.opcode
-        if opcode in ("bra", "ret", "exit", ".call", ".return"):
-            blocks[-1].terminator = statement
-        elif opcode == "brx" or suspends(statement):
-            if statement.guard is not None:
+        is_control = statement.description.lowered == "control"
+        if is_control or suspends(statement):
+            if statement.guard is not None and statement.opcode not in _GUARDED:
                 _branch_around(blocks[-1], statement, f".behind{len(blocks) + 1}")
                 begin()
                 blocks[-1].terminator = _without_guard(statement)
@@ -238,7 +247,7 @@ def _simplify(function: ast.Function, blocks: list[Block]) -> list[Block]:
         block.returns_only = (
             not block.instructions
             and block.terminator is not None
-            and block.terminator.opcode in ("ret", "exit")
+            and block.terminator.description.exits
             and block.terminator.guard is None
         )
     for block in blocks:

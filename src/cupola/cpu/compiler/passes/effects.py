@@ -21,7 +21,6 @@ OWN_OPERANDS = {
 }
 """The operands of the operations that only passes write; `join_functions` tells what they do."""
 
-_TAKES_CARRY = frozenset(["addc", "subc", "madc"])
 _SOURCE = grammar.OperandKind("carry")
 
 
@@ -39,7 +38,7 @@ def operand_kinds(opcode: str, modifiers: tuple[str, ...], count: int) -> tuple[
     if opcode in OWN_OPERANDS:
         return OWN_OPERANDS[opcode][:count]
     form = grammar.form_of(opcode, modifiers, count)
-    if form is None and opcode in _TAKES_CARRY:
+    if form is None and grammar.description(opcode, modifiers).carry:
         form = grammar.form_of(opcode, modifiers, count - 1)
         if form is not None:
             return (*form.operands[: count - 1], _SOURCE)

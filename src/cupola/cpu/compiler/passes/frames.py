@@ -21,14 +21,13 @@ from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.compiler.ptx.names import TYPE_BITS
 
 _HEAD = 16
-_STACK_OPERATIONS = frozenset(["alloca", "stacksave", "stackrestore"])
 _SHARED = (".argument", ".result", "%.site", CARRY.name)  # registers that belong to no function
 
 
 def make_frames(function: ast.Function) -> ast.Function:
     """The kernel with the frames of its parts laid out; the same object when it uses no stack."""
     body = function.body or []
-    allocates = any(isinstance(s, ast.Instruction) and s.opcode in _STACK_OPERATIONS for s in body)
+    allocates = any(isinstance(s, ast.Instruction) and s.description.stack for s in body)
     if not function.parts:
         return replace(function, stack_grows=True) if allocates else function
     return _Framer(function, allocates).result()

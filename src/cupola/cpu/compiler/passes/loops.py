@@ -77,9 +77,6 @@ class Order:
     irreducible: bool = False
 
 
-_WAITING_MODIFIERS = frozenset(["volatile", "relaxed", "acquire", "mmio"])
-
-
 def order_blocks(blocks: list[Block]) -> Order:
     """Find the loops of a graph (entry first), give each one latch, and put the blocks in order."""
     entry = blocks[0]
@@ -124,17 +121,12 @@ def order_blocks(blocks: list[Block]) -> Order:
 
 def may_wait(block: Block) -> bool:
     """Whether the block reads what other threads may write meanwhile."""
-    return any(i.opcode in ("atom", "nanosleep", "mbarrier") or _reads_again(i) for i in block.instructions)
-
-
-def _reads_again(instruction: ast.Instruction) -> bool:
-    """Whether an instruction is a load that shows what others have written meanwhile."""
-    return instruction.opcode == "ld" and not _WAITING_MODIFIERS.isdisjoint(instruction.modifiers)
+    return any(i.description.polls for i in block.instructions)
 
 
 def may_watch(block: Block) -> bool:
     """Whether what the block waits for may be something else than an mbarrier."""
-    return any(i.opcode in ("atom", "call") or _reads_again(i) or _reads_clock(i) for i in block.instructions)
+    return any(i.description.watches or _reads_clock(i) for i in block.instructions)
 
 
 def _reads_clock(instruction: ast.Instruction) -> bool:

@@ -29,7 +29,6 @@ _INTEGERS = frozenset(["u16", "s16", "u32", "s32", "u64", "s64", "b16", "b32", "
 _LANE_MASKS = frozenset(["lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt"])
 
 
-_READS_MEMORY = frozenset(["ld", "ldu", "atom", "tex", "tld4", "suld"])
 _ASKS = frozenset(["setp", "set", "vote", "match", "popc", "clz", "bfind"])
 """What gives numbers of another kind than it takes."""
 
@@ -116,7 +115,7 @@ class Uniformity:
         waiting = [
             name
             for instruction, effect in self._instructions
-            if instruction.opcode in _READS_MEMORY
+            if instruction.description.reads_memory
             for name in effect.writes
             if self.shapes[name] is VARYING
         ]
@@ -186,9 +185,9 @@ class Uniformity:
                 if isinstance(shape, _Unknown):
                     return UNKNOWN
                 sources.append(shape)
-        rule = _RULES.get(instruction.opcode)
-        if rule is not None:
-            return rule(self, instruction, sources)
+        return RULES[instruction.description.lanes](self, instruction, sources)
+
+    def _like_sources(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
         return _plain(sources)
 
     def _operand(self, operand: ast.Operand) -> State:
@@ -345,11 +344,6 @@ class Uniformity:
         """Each lane gets a value of its own (atomics), or nothing is known (calls)."""
         return VARYING
 
-    def _phase(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
-        """mbarrier: what lanes find that look at one object is the same; when they arrive, each finds another state."""
-        looks = instruction.modifiers[0] in ("test_wait", "try_wait", "pending_count")
-        return UNIFORM if looks and all(source == UNIFORM for source in sources) else VARYING
-
     def _together(self, instruction: ast.Instruction, sources: list[Shape]) -> Shape:
         """bar.red: one result for the whole block."""
         return UNIFORM
@@ -386,29 +380,23 @@ def _is_generic(modifiers: tuple[str, ...]) -> bool:
     return not any(modifier.partition("::")[0] in ("global", "shared", "const", "param") for modifier in modifiers)
 
 
-_RULES: dict[str, Callable[[Uniformity, ast.Instruction, list[Shape]], Shape | tuple[Shape, ...]]] = {
-    "mov": Uniformity._copy,
-    "cvta": Uniformity._copy,
-    "cvt": Uniformity._convert,
-    "add": Uniformity._sum,
-    "sub": Uniformity._sum,
-    "mul": Uniformity._product,
-    "mad": Uniformity._product,
-    "shl": Uniformity._shift,
-    "shr": Uniformity._shift_right,
-    "and": Uniformity._and,
-    "neg": Uniformity._negate,
-    "selp": Uniformity._choice,
-    "ld": Uniformity._load,
-    "ldu": Uniformity._load,
-    "shfl": Uniformity._shuffle,
+RULES: dict[str, Callable[[Uniformity, ast.Instruction, list[Shape]], Shape | tuple[Shape, ...]]] = {
+    "plain": Uniformity._like_sources,
+    "copy": Uniformity._copy,
+    "convert": Uniformity._convert,
+    "sum": Uniformity._sum,
+    "product": Uniformity._product,
+    "shift": Uniformity._shift,
+    "right": Uniformity._shift_right,
+    "mask": Uniformity._and,
+    "negate": Uniformity._negate,
+    "choice": Uniformity._choice,
+    "load": Uniformity._load,
+    "shuffle": Uniformity._shuffle,
     "vote": Uniformity._vote,
-    "redux": Uniformity._vote,
     "elect": Uniformity._elect,
-    "mbarrier": Uniformity._phase,
-    "bar": Uniformity._together,
-    "barrier": Uniformity._together,
+    "block": Uniformity._together,
+    "differ": Uniformity._different,
+    "none": Uniformity._different,
 }
-_RULES |= dict.fromkeys(["atom", "call", "fns", "stacksave", "alloca", ".leave", ".frame"], Uniformity._different)
-_RULES |= dict.fromkeys(["tex", "tld4", "suld", "multimem", "ldmatrix", "movmatrix"], Uniformity._different)
-_RULES |= dict.fromkeys(["wmma", "mma", "wgmma", "tcgen05"], Uniformity._different)
+"""By what grammar/descriptions.py says of ``lanes``. What writes nothing by itself may write what a pass has added."""

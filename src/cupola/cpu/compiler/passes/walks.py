@@ -29,7 +29,6 @@ _MOST_OUTSIDE = 4
 
 _ADDRESSES = frozenset(["add", "sub", "mul", "mad", "shl", "cvt", "mov", "and", "setp", "bra", "cvta"])
 _FLOATS = frozenset(["f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64"])
-_ELSEWHERE = frozenset(["bra", "brx", "ret", "exit", "call", "st", "atom", "red", "trap", "bar", "barrier"])
 _LONG = frozenset(["sin", "cos", "ex2", "lg2", "tanh"])  # many of the processor's instructions
 _MEMORY = frozenset(["ld", "ldu"])
 
@@ -73,7 +72,12 @@ def _may_be_walk(loop: list[ast.Instruction]) -> bool:
     *rest, last = loop
     if last.guard is None or sum(instruction.opcode in _MEMORY for instruction in rest) < 2:
         return False
-    return all(i.guard is None and i.opcode not in _ELSEWHERE and i.opcode not in _LONG for i in rest)
+    return all(i.guard is None and not _has_effects(i) and i.opcode not in _LONG for i in rest)
+
+
+def _has_effects(instruction: ast.Instruction) -> bool:
+    does = instruction.description
+    return does.lowered == "control" or does.writes_memory or does.waits != "no" or does.may_end
 
 
 def _loaded(body: Sequence[ast.Statement]) -> set[str]:

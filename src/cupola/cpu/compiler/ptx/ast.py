@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cupola.cpu.compiler.ptx import grammar
+
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -164,6 +166,11 @@ class Instruction:
     guard: Guard | None
     location: Location
     text: str
+
+    @property
+    def description(self) -> grammar.Description:
+        """What the instruction does, from the table of all of them."""
+        return grammar.description(self.opcode, self.modifiers)
 
 
 @dataclass(slots=True)

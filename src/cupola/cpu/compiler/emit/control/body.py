@@ -25,13 +25,10 @@ from cupola.cpu.compiler.passes import Analysis, Block
 from cupola.cpu.compiler.ptx import ast
 
 from .control import Control
+from .lowerings import lowering_of
 from .meetings import is_meeting
 
-_BARRIERS = frozenset(["bar", "barrier", "mbarrier"])
-_ORDERED = frozenset(["call", "atom", "red", "trap", "brkpt"])
 _THREAD = ast.Special("tid", "x")
-
-Lowering = Callable[["Body", ast.Instruction], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +62,6 @@ class Body:
     ----------
     facts
         The kernel.
-    lowerings
-        What lowers the instructions that do more than map values to values, by opcode.
     independent
         Which of the two bodies of abi.h to write.
     kinds
@@ -89,7 +84,6 @@ class Body:
     def __init__(
         self,
         facts: Facts,
-        lowerings: dict[str, Lowering],
         *,
         independent: bool,
         kinds: dict[str, Kind],
@@ -98,7 +92,6 @@ class Body:
         far: bool = False,
     ) -> None:
         self.facts = facts
-        self.lowerings = lowerings
         self.independent = independent
         self.kinds = kinds
         self.shape = facts.shape
@@ -132,7 +125,7 @@ class Body:
             not independent
             and not facts.analysis.spinning
             and not facts.layout.has_stack
-            and not any(is_meeting(b) or any(i.opcode in _BARRIERS for i in b.instructions) for b in self.blocks)
+            and all(i.description.waits == "no" for b in self.blocks for i in b.code())
         )
         self.rows_of_blocks = self.whole_blocks and self._may_mix_blocks()
         self.control = Control(self)
@@ -159,7 +152,7 @@ class Body:
             if is_meeting(block):
                 names.update(block.effects[-1].reads, block.effects[-1].writes)
             for instruction, effect in zip(block.instructions, block.effects, strict=False):
-                if instruction.guard is not None and instruction.opcode in self.lowerings:
+                if instruction.guard is not None and instruction.description.lowered == "own":
                     names.update(effect.writes)
         return names
 
@@ -177,7 +170,7 @@ class Body:
         if self.analysis.loops or self.layout.static_shared:
             return False
         instructions = [i for block in self.blocks for i in block.instructions]
-        return not any(i.opcode in _ORDERED or _names_cluster(i) for i in instructions)
+        return not any(i.description.ordered or _names_cluster(i) for i in instructions)
 
     # Values that hold for the whole call
 
@@ -325,10 +318,11 @@ class Body:
 
     def instruction(self, instruction: ast.Instruction) -> None:
         """Write one instruction that does not end its block."""
-        lowering = self.lowerings.get(instruction.opcode)
-        if lowering is None:
+        if instruction.description.lowered != "own":
             self.values(instruction)
-        elif instruction.guard is None:
+            return
+        lowering = lowering_of(instruction)
+        if instruction.guard is None:
             lowering(self, instruction)
         else:
             self.control.guarded(instruction, lowering)
@@ -365,8 +359,8 @@ class Body:
         """Write the body."""
         for block in self.blocks:
             self.control.begin(block)
-            self.groups, self.rows, self.fetches = plan_groups(block, self.lowerings), {}, {}
-            self.runs = plan_runs(self, block) if self.width >= 16 else {}
+            self.groups, self.rows, self.fetches = plan_groups(block), {}, {}
+            self.runs = plan_runs(block) if self.width >= 16 else {}
             for instruction in block.instructions:
                 self.instruction(instruction)
             self.control.end(block)

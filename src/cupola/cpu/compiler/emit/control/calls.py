@@ -9,6 +9,8 @@ from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.ptx import ast
 
+from .lowerings import lowers
+
 if TYPE_CHECKING:
     from .body import Body
 
@@ -17,13 +19,6 @@ def called_function(instruction: ast.Instruction) -> str | None:
     """The name of the function that a call calls; None when it is indirect."""
     callee = instruction.operands[1]
     return callee.name if isinstance(callee, ast.Symbol) else None
-
-
-def call(body: Body, instruction: ast.Instruction) -> None:
-    """A call of one of the functions that the CPU device provides."""
-    arguments = instruction.operands[2]
-    assert isinstance(arguments, ast.ArgumentList)
-    CALLABLE[called_function(instruction) or ""](body, instruction, arguments)
 
 
 def _print(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList) -> None:
@@ -111,6 +106,15 @@ CALLABLE: dict[str, Callable[[Body, ast.Instruction, ast.ArgumentList], None]] =
 """External functions that the CPU device provides."""
 
 
+@lowers("call", objection=problem_with)
+def call(body: Body, instruction: ast.Instruction) -> None:
+    """A call of one of the functions that the CPU device provides."""
+    arguments = instruction.operands[2]
+    assert isinstance(arguments, ast.ArgumentList)
+    CALLABLE[called_function(instruction) or ""](body, instruction, arguments)
+
+
+@lowers("trap", "brkpt")
 def trap(body: Body, instruction: ast.Instruction) -> None:
     """``trap``; and ``brkpt``, since there is no debugger."""
     body.builder.declarations["declare void @cupola_trap(ptr, ptr, i32, i32)"] = None
@@ -121,6 +125,7 @@ def trap(body: Body, instruction: ast.Instruction) -> None:
     body.control.fault()
 
 
+@lowers("membar", "fence")
 def fence(body: Body, instruction: ast.Instruction) -> None:
     """``membar`` and ``fence``. A block runs on one thread, so within it only the compiler must keep the order."""
     if any(modifier in ("gl", "sys", "gpu", "cluster") for modifier in instruction.modifiers):
@@ -129,15 +134,18 @@ def fence(body: Body, instruction: ast.Instruction) -> None:
         body.builder.line('fence syncscope("singlethread") seq_cst')
 
 
+@lowers("nanosleep")
 def nanosleep(body: Body, instruction: ast.Instruction) -> None:
     """``nanosleep``: give way at the next opportunity."""
     body.control.store("budget", constant("i32", 1))
 
 
+@lowers("prefetch", "prefetchu", "applypriority", "discard", "pmevent", "griddepcontrol", "setmaxnreg")
 def nothing(body: Body, instruction: ast.Instruction) -> None:
     """Hints and events."""
 
 
+@lowers("createpolicy")
 def create_policy(body: Body, instruction: ast.Instruction) -> None:
     """``createpolicy``: cache policies have no meaning here."""
     body.write(instruction.operands[0], constant("i64", 0))

@@ -14,6 +14,8 @@ from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
 
+from .lowerings import lowers
+
 if TYPE_CHECKING:
     from .body import Body
 
@@ -83,6 +85,7 @@ def _fail(body: Body, instruction: ast.Instruction, target: Value, mask: Value) 
     builder.line("br label %fault")
 
 
+@lowers(".enter")
 def enter(body: Body, instruction: ast.Instruction) -> None:
     """``.enter``."""
     builder = body.builder
@@ -97,6 +100,7 @@ def enter(body: Body, instruction: ast.Instruction) -> None:
     body.control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
 
 
+@lowers(".leave")
 def leave(body: Body, instruction: ast.Instruction) -> None:
     """``.leave``."""
     builder = body.builder
@@ -106,6 +110,7 @@ def leave(body: Body, instruction: ast.Instruction) -> None:
     body.write(instruction.operands[0], _lanes(body, numbers, "i32"))
 
 
+@lowers(".frame")
 def frame(body: Body, instruction: ast.Instruction) -> None:
     """``.frame``."""
     body.write(instruction.operands[0], _lanes(body, body.warp_field("frames", "ptr").ir, "i32"))
@@ -117,6 +122,7 @@ def _lanes(body: Body, pointer: str, type: str) -> Value:
     return Value(builder.emit(f"load {vector}, ptr {pointer}, align 4"), type, body.width > 1)
 
 
+@lowers("alloca")
 def allocate(body: Body, instruction: ast.Instruction) -> None:
     """``alloca``: more room at the end of the thread's stack, until its function returns."""
     builder = body.builder
@@ -140,6 +146,7 @@ def _stack_ends(body: Body) -> str:
     return body.builder.emit(f"getelementptr i32, ptr {frames}, i32 {body.width}")
 
 
+@lowers("stacksave")
 def save_stack(body: Body, instruction: ast.Instruction) -> None:
     """``stacksave``."""
     type = f"i{instruction.modifiers[-1][1:]}"
@@ -147,6 +154,7 @@ def save_stack(body: Body, instruction: ast.Instruction) -> None:
     body.write(instruction.operands[0], value)
 
 
+@lowers("stackrestore")
 def restore_stack(body: Body, instruction: ast.Instruction) -> None:
     """``stackrestore``."""
     builder = body.builder

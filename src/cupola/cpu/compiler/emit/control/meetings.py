@@ -13,48 +13,36 @@ from typing import TYPE_CHECKING
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
-from cupola.cpu.compiler.passes import Block, waits_for_warps
+from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
+
+from .lowerings import lowers
 
 if TYPE_CHECKING:
     from .body import Body
 
-_WARP_OPERATIONS = frozenset(["shfl", "vote", "match", "redux", "elect"])
-_MATRIX_OPERATIONS = frozenset(["wmma", "mma", "ldmatrix", "stmatrix", "movmatrix"])
-
-
-def meets_warp(instruction: ast.Instruction) -> bool:
-    """Whether the threads of a warp that the instruction names wait for each other there."""
-    if instruction.opcode == "bar":
-        return "warp" in instruction.modifiers
-    return instruction.opcode in _WARP_OPERATIONS | _MATRIX_OPERATIONS and "sync" in instruction.modifiers
-
-
-def suspends(instruction: ast.Instruction) -> bool:
-    """Whether a thread may have to wait at the instruction, which then ends its block."""
-    return waits_for_warps(instruction) or meets_warp(instruction)
-
 
 def is_meeting(block: Block) -> bool:
-    return block.terminator is not None and suspends(block.terminator)
+    return block.terminator is not None and block.terminator.description.suspends
 
 
 def emit_meeting(body: Body, block: Block, instruction: ast.Instruction) -> None:
     """Write the instruction at which threads meet, and the end of its block."""
-    if waits_for_warps(instruction):
-        if "cluster" in instruction.modifiers:
-            _emit_cluster_wait(body, block, instruction)
-        else:
-            _emit_barrier(body, block, instruction)
+    does = instruction.description
+    if does.waits == "cluster":
+        _emit_cluster_wait(body, block, instruction)
+        return
+    if does.waits == "block":
+        _emit_barrier(body, block, instruction)
         return
     if body.control.divided():
-        if instruction.opcode == "bar" and body.independent:
+        if does.lowered == "meeting" and body.independent:
             _park_in_warp(body, block, instruction)
             return
         _wait_for_members(body, block, instruction)
-    if instruction.opcode in _MATRIX_OPERATIONS:
+    if does.whole_warp:
         _require_whole_warp(body, instruction)
-    if instruction.opcode != "bar":
+    if does.lowered != "meeting":
         body.instruction(instruction)
     body.control.go(block.successors[0])
 
@@ -63,7 +51,7 @@ def emit_meeting(body: Body, block: Block, instruction: ast.Instruction) -> None
 
 
 def _members(body: Body, instruction: ast.Instruction) -> Value:
-    if instruction.opcode in _MATRIX_OPERATIONS:
+    if instruction.description.whole_warp:
         return body.control.everyone
     return body.operand(instruction.operands[-1], "i32")
 
@@ -276,6 +264,7 @@ def _park_at_barrier(body: Body, block: Block, instruction: ast.Instruction) -> 
     control.dispatch_from(0)
 
 
+@lowers("bar", "barrier")
 def arrive(body: Body, instruction: ast.Instruction) -> None:
     """``bar.arrive`` and ``barrier.cluster.arrive``: count the threads, and go on."""
     builder, control = body.builder, body.control

@@ -37,7 +37,7 @@ class Region:
 
 def is_exit(instruction: ast.Instruction) -> bool:
     """Whether the instruction ends the thread (a kernel's ``ret`` does as well)."""
-    return instruction.opcode in ("ret", "exit")
+    return instruction.description.exits
 
 
 def find_regions(blocks: list[Block], convergent: set[int], is_uniform: Callable[[Block], bool]) -> dict[int, Region]:

@@ -13,16 +13,13 @@ from cupola.cpu.compiler.ptx import ast
 
 from . import approximate, bits, compare, convert, floating, half, integer, matrix, move, packed, video, warp  # noqa: F401
 from .formats import settle_nans
-from .matrix import selector_problem
-from .registry import OperandTypes, describe_unsupported, find, lower, split_operands
-from .video import VIDEO
+from .registry import OperandTypes, describe_unsupported, find, lower, opcodes, split_operands
 
 __all__ = [
-    "VIDEO",
     "OperandTypes",
     "lower",
+    "opcodes",
     "operand_types",
-    "selector_problem",
     "settle_nans",
     "split_operands",
     "supported",

@@ -97,6 +97,7 @@ def product_types(op: Operation, destinations: int, sources: int) -> OperandType
     sources=tuple(range(3, 33)),
     types=product_types,
     objection=objection,
+    operands=selector_problem,
 )
 def multiply(b: Builder, op: Operation, *sources: Value) -> Vectors:
     p = product_of(op)

@@ -76,6 +76,7 @@ Results = Value | Sequence[Value]
 Lowering = Callable[..., Results]
 Typing = Callable[[Operation, int, int], OperandTypes]
 Objection = Callable[[Operation, int], str | None]
+OperandObjection = Callable[[ast.Instruction], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class Entry:
     modifiers: frozenset[str]
     sources: tuple[int, ...]
     objection: Objection | None
+    operands: OperandObjection | None
 
 
 TABLE: dict[tuple[str, str], Entry] = {}
@@ -120,6 +122,7 @@ def instruction(
     types: Typing = same_types,
     sources: int | tuple[int, ...],
     objection: Objection | None = None,
+    operands: OperandObjection | None = None,
 ) -> Callable[[Lowering], Lowering]:
     """Enter a function into the table.
 
@@ -137,11 +140,13 @@ def instruction(
         How many source operands, flattened, there may be.
     objection
         Says what is wrong with a combination of modifiers and a number of sources, or None.
+    operands
+        Says what is wrong with the operands of an instruction, or None.
     """
 
     def enter(lowering: Lowering) -> Lowering:
         counts = (sources,) if isinstance(sources, int) else sources
-        entry = Entry(lowering, types, frozenset(modifiers.split()), counts, objection)
+        entry = Entry(lowering, types, frozenset(modifiers.split()), counts, objection, operands)
         for opcode in opcodes:
             for type in on.split() or [""]:
                 if (opcode, type) in TABLE:
@@ -150,6 +155,11 @@ def instruction(
         return lowering
 
     return enter
+
+
+def opcodes() -> set[str]:
+    """Those that the table has something for."""
+    return {opcode.partition(".")[0] for opcode, _ in TABLE}
 
 
 def operation_of(instruction: ast.Instruction) -> Operation:
@@ -209,7 +219,8 @@ def describe_unsupported(instruction: ast.Instruction) -> str | None:
     if len(sources) not in entry.sources:
         counts = " or ".join(map(str, entry.sources))
         return f"'{operation.opcode}' takes {counts} source operands, not {len(sources)}"
-    return entry.objection(operation, len(sources)) if entry.objection else None
+    problem = entry.objection(operation, len(sources)) if entry.objection else None
+    return entry.operands(instruction) if problem is None and entry.operands else problem
 
 
 def lower(builder: Builder, instruction: ast.Instruction, sources: Sequence[Value]) -> list[Value]:

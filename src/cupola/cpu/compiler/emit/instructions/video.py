@@ -32,11 +32,6 @@ COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "g
 WIDE = "i64"
 PLAIN = ("vadd", "vsub", "vabsdiff", "vmin", "vmax")
 SIMD = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")
-VIDEO = frozenset(
-    ["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad"]
-    + [f"{name}{count}" for name in (*SIMD, "vset") for count in "24"]
-)
-"""The instructions of this file."""
 
 
 def wide(number: int) -> Value:

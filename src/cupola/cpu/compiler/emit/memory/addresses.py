@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
@@ -68,6 +69,7 @@ def generic_of(body: Body, name: str, address: Value) -> Value:
     return body.builder.binary("add", address, constant("i64", window)) if window else address
 
 
+@lowers("cvta")
 def convert_address(body: Body, instruction: ast.Instruction) -> None:
     """``cvta`` and ``cvta.to``."""
     builder = body.builder
@@ -84,6 +86,7 @@ def convert_address(body: Body, instruction: ast.Instruction) -> None:
     body.write(destination, value)
 
 
+@lowers("isspacep")
 def is_in_space(body: Body, instruction: ast.Instruction) -> None:
     """``isspacep``: the windows are told apart by their high halves; what is not constant either is global."""
     builder = body.builder
@@ -130,6 +133,7 @@ def _is_own_shared(body: Body, address: Value) -> Value:
     return builder.binary("or", builder.compare("icmp eq", distance, constant("i64", 0)), named)
 
 
+@lowers("mapa")
 def map_to_rank(body: Body, instruction: ast.Instruction) -> None:
     """``mapa``: the same place in the shared memory of the block with a rank; the block's own stays what it is."""
     builder = body.builder
@@ -146,6 +150,7 @@ def map_to_rank(body: Body, instruction: ast.Instruction) -> None:
     body.write(destination, builder.binary("or", place, builder.binary("shl", number, constant(type, abi.RANK_SHIFT))))
 
 
+@lowers("getctarank")
 def rank_of(body: Body, instruction: ast.Instruction) -> None:
     """``getctarank``."""
     builder = body.builder

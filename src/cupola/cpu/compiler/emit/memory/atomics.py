@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.emit.instructions.registry import LLVM_TYPE
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Value
@@ -55,6 +56,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
     return None
 
 
+@lowers("atom", "red", objection=problem_with)
 def atomic(body: Body, instruction: ast.Instruction) -> None:
     """``atom`` and ``red``."""
     operands = list(instruction.operands)

@@ -11,7 +11,7 @@ allocation, so all are. Where some of them store, the site of the first one reme
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -90,28 +90,16 @@ class Group:
         return next(offset for other, offset in self.accesses if other.instruction is access.instruction)
 
 
-_HARMLESS = frozenset(["ld", "ldu", "cvta", "isspacep", "mapa", "getctarank"])
-
-
-def is_harmless(instruction: ast.Instruction) -> bool:
-    """Whether loads behind an instruction that has a lowering of its own may as well come before it."""
-    return instruction.opcode in _HARMLESS and not is_strong(instruction)
-
-
-def plan_groups(block: Block, lowerings: Container[str]) -> dict[int, Group]:
-    """The group of each load and store of a block, by the instruction's ``id``.
-
-    ``lowerings`` has the opcodes that may do more than map values to values.
-    """
+def plan_groups(block: Block) -> dict[int, Group]:
+    """The group of each load and store of a block, by the instruction's ``id``."""
     versions: dict[str, int] = {}
     groups: dict[tuple[object, ...], Group] = {}
     found: dict[int, Group] = {}
     epoch = touched = 0
     for instruction, effect in zip(block.instructions, block.effects, strict=False):
-        if instruction.opcode in ("call", "trap", "brkpt", ".enter", "alloca"):
-            epoch += 1  # what comes behind may never happen
-        if instruction.opcode in lowerings and not is_harmless(instruction):
-            touched += 1
+        does = instruction.description
+        epoch += does.may_end  # what comes behind may never happen
+        touched += does.loads == "stay"
         if instruction.opcode in ("ld", "ldu", "st") and instruction.guard is None:
             access = Access.of(instruction, write=instruction.opcode == "st")
             operand = instruction.operands[0 if access.write else 1]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.ptx import ast
 
@@ -78,6 +79,7 @@ def _addresses(body: Body, name: str, operand: ast.Operand, space: str) -> str:
     return lane_addresses(body, address_of(body, operand, "global" if space == "global" else "cluster"), name)
 
 
+@lowers("st.async", objection=problem_with)
 def store_async(body: Body, instruction: ast.Instruction) -> None:
     """``st.async``: store, and count the bytes at an mbarrier."""
     access = Access.of(instruction, write=True)
@@ -87,6 +89,7 @@ def store_async(body: Body, instruction: ast.Instruction) -> None:
     _signal(body, instruction, barrier, access.size)
 
 
+@lowers("red.async", objection=problem_with)
 def reduce_async(body: Body, instruction: ast.Instruction) -> None:
     """``red.async``: an atomic operation, whose bytes are counted at an mbarrier."""
     atomics.atomic(body, instruction)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
@@ -34,6 +35,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
     return None
 
 
+@lowers("cp", objection=problem_with)
 def copy_async(body: Body, instruction: ast.Instruction) -> None:
     """``cp.async`` and its relatives."""
     modifiers = instruction.modifiers

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.emit.instructions import supported
 from cupola.cpu.compiler.emit.instructions.fragments import ELEMENT_BITS, Fragment, Product, products
 from cupola.cpu.compiler.emit.values.builder import constant
@@ -62,6 +63,7 @@ def _role(instruction: ast.Instruction) -> str:
     return next(m for m in instruction.modifiers if m in ("a", "b", "c", "d"))
 
 
+@lowers("wmma", objection=problem_with)
 def wmma(body: Body, instruction: ast.Instruction) -> None:
     """``wmma.load``, ``wmma.store`` and ``wmma.mma``."""
     if "mma" in instruction.modifiers:
@@ -155,6 +157,7 @@ def _read(body: Body, buffer: str, items: tuple[ast.Operand, ...], word: str) ->
         body.write(item, Value(builder.emit(f"load {vector}, ptr {at}, align 64"), word, True))
 
 
+@lowers("ldmatrix", objection=problem_with)
 def ldmatrix(body: Body, instruction: ast.Instruction) -> None:
     """``ldmatrix``: rows of 16 bytes, whose addresses the lanes give in turn."""
     vector, place = instruction.operands
@@ -164,6 +167,7 @@ def ldmatrix(body: Body, instruction: ast.Instruction) -> None:
     _read(body, buffer, items, "i32")
 
 
+@lowers("stmatrix", objection=problem_with)
 def stmatrix(body: Body, instruction: ast.Instruction) -> None:
     """``stmatrix``."""
     place, vector = instruction.operands

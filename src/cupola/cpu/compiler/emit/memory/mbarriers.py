@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
@@ -33,6 +34,7 @@ def site_for(body: Body, instruction: ast.Instruction) -> int:
     return abi.pack_site(number, 8, 8, "generic", write=True, contiguous=False)
 
 
+@lowers("mbarrier")
 def mbarrier(body: Body, instruction: ast.Instruction) -> None:
     """All of ``mbarrier`` but ``pending_count``, which only looks at a state."""
     operation = instruction.modifiers[0]

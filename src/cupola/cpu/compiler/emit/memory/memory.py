@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.emit.instructions.registry import LLVM_TYPE
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Value
@@ -45,6 +46,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
     return None if given == count else f"it is for {count} values, but names {given}"
 
 
+@lowers("ld", "ldu", objection=problem_with)
 def load(body: Body, instruction: ast.Instruction) -> None:
     """``ld``, ``ldu``."""
     access = Access.of(instruction, write=False)
@@ -59,6 +61,7 @@ def load(body: Body, instruction: ast.Instruction) -> None:
         body.write(item, value, signed=signed)
 
 
+@lowers("st", objection=problem_with)
 def store(body: Body, instruction: ast.Instruction) -> None:
     """``st``."""
     access = Access.of(instruction, write=True)

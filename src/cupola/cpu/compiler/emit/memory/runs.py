@@ -16,11 +16,11 @@ from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
 
-from .bounds import Access, is_harmless
+from .bounds import Access
 from .gathers import Lanes, can_gather
 
 if TYPE_CHECKING:
-    from cupola.cpu.compiler.emit.control.body import Body
+    pass
 
 LENGTH = 4
 """Elements of a run, of four bytes each."""
@@ -42,15 +42,14 @@ class Run:
     verdict: str = ""
 
 
-def plan_runs(body: Body, block: Block) -> dict[int, Run]:
+def plan_runs(block: Block) -> dict[int, Run]:
     """The run of each load of a block that is in one, by the instruction's ``id``."""
     versions: dict[str, int] = {}
     candidates: dict[tuple[object, ...], dict[int, int]] = {}
     epoch = 0
     for instruction, effect in zip(block.instructions, block.effects, strict=False):
         opcode, base = instruction.opcode, instruction.operands[1] if len(instruction.operands) > 1 else None
-        if opcode in body.lowerings and not is_harmless(instruction):
-            epoch += 1
+        epoch += instruction.description.loads == "stay"
         if opcode == "ld" and instruction.guard is None and isinstance(base, ast.Address):
             access = Access.of(instruction, write=False)
             if isinstance(base.base, ast.Register) and access.size == 4 and can_gather(access):

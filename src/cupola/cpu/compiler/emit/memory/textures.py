@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 from cupola.cpu.compiler.objects import abi
@@ -274,6 +275,7 @@ def _call(body: Body, instruction: ast.Instruction, name: str, size: int, *argum
 # --- textures -----------------------------------------------------------------------------------------------------
 
 
+@lowers("tex", "tld4", objection=problem_with)
 def lookup(body: Body, instruction: ast.Instruction) -> None:
     """``tex`` and ``tld4``."""
     builder, modifiers, found = body.builder, instruction.modifiers, _Lookup.of(instruction)
@@ -332,6 +334,7 @@ def _vector(body: Body, first: int, operands: Sequence[ast.Operand], *, is_float
     return {first + index: _bits(body, item, is_float=is_float) for index, item in enumerate(operands)}
 
 
+@lowers("txq", "suq", objection=problem_with)
 def query(body: Body, instruction: ast.Instruction) -> None:
     """``txq`` and ``suq``."""
     destination, address, *levels = instruction.operands
@@ -356,6 +359,7 @@ def query(body: Body, instruction: ast.Instruction) -> None:
     body.write(destination, value)
 
 
+@lowers("istypep", objection=problem_with)
 def is_type(body: Body, instruction: ast.Instruction) -> None:
     """``istypep``: there are no samplers."""
     destination, source = instruction.operands
@@ -371,6 +375,7 @@ def is_type(body: Body, instruction: ast.Instruction) -> None:
 # --- surfaces -----------------------------------------------------------------------------------------------------
 
 
+@lowers("suld", "sust", "sured", objection=problem_with)
 def surface(body: Body, instruction: ast.Instruction) -> None:
     """``suld``, ``sust`` and ``sured``."""
     modifiers, is_load = instruction.modifiers, instruction.opcode == "suld"

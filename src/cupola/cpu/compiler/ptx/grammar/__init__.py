@@ -19,8 +19,8 @@ The tables of this package are written like the syntax lines of the PTX ISA::
 anything else         a source
 ====================  ===================================================================================
 
-A form in the table says that the front end understands the instruction, not that the CPU device runs it: what
-cannot be run is refused, by name, when its kernel is compiled.
+A form in the table says that the front end understands the instruction, not that the CPU device runs it. What it does,
+who writes its code, and whether it is refused is the opcode's row in `descriptions`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from functools import cache
 from cupola.cpu.compiler.ptx.grammar import (
     asynchronous,
     control,
+    descriptions,
     floating,
     integer,
     logic,
@@ -42,6 +43,7 @@ from cupola.cpu.compiler.ptx.grammar import (
     tensor,
     texture,
 )
+from cupola.cpu.compiler.ptx.grammar.descriptions import Description
 from cupola.cpu.compiler.ptx.grammar.sets import SETS
 
 _TABLES = (
@@ -130,6 +132,32 @@ def _lines() -> dict[str, list[tuple[str, str]]]:
 def opcodes() -> list[str]:
     """Every opcode of the instruction set, in the order of the tables."""
     return list(_lines())
+
+
+OWN_OPCODES = (".call", ".return", ".enter", ".leave", ".frame")
+"""Operations that only passes write; see `passes.join_functions`."""
+
+
+@cache
+def descriptions_of(opcode: str) -> tuple[Description, ...]:
+    """The rows that say what an opcode does, the one without modifiers last."""
+    return _descriptions()[opcode]
+
+
+@cache
+def _descriptions() -> dict[str, tuple[Description, ...]]:
+    return descriptions.rows([*opcodes(), *OWN_OPCODES])
+
+
+def described() -> list[str]:
+    """Every opcode that there may be in a function, also those that only passes write."""
+    return list(_descriptions())
+
+
+@cache
+def description(opcode: str, modifiers: tuple[str, ...]) -> Description:
+    """What an instruction does."""
+    return next(row for row in descriptions_of(opcode) if set(row.modifiers) <= set(modifiers))
 
 
 @cache
