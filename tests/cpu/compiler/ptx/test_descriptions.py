@@ -21,7 +21,7 @@ EVERYBODY_COMES = {"setmaxnreg": "only a hint: registers are not counted here"}
 
 
 def spellings(form: grammar.Form) -> set[tuple[str, ...]]:
-    """Modifiers of the form that name the row which is an instruction's: the least, and with each that a row asks for."""
+    """Modifiers of the form, some of each group: those that rows ask for, and another one."""
     asked = {modifier for row in grammar.descriptions_of(form.opcode) for modifier in row.modifiers}
     choices = []
     for group in form.groups:
@@ -100,7 +100,7 @@ def test_what_is_not_stated_is_refused(rows: str, opcodes: list[str], message: s
 
 
 def test_the_first_row_that_fits_is_the_instructions() -> None:
-    found = descriptions.read("bar.warp meeting none stay warp none\nbar own none stay no none : ".rstrip(" :"), ["bar"])
+    found = descriptions.read("bar.warp meeting none stay warp none\nbar own none stay no none", ["bar"])
     assert [row.name for row in found["bar"]] == ["bar.warp", "bar"]
     assert grammar.description("bar", ("warp", "sync")).waits == "warp"
     assert grammar.description("bar", ("cta", "red", "popc", "u32")).lanes == "block"
