@@ -183,9 +183,9 @@ def _known_place(body: Body, access: Access, source: ast.Operand) -> int | None:
         return None
     place = body.layout.places[source.base.name]
     offset = source.base.offset + source.offset
-    if place.space != access.space or not 0 <= offset <= place.size - access.size or offset % access.size:
+    if place.space != access.space or not 0 <= offset <= place.size - access.size:
         return None
-    return place.offset + offset
+    return None if place.misalignment(offset, access.size) else place.offset + offset
 
 
 def _known_pointer(body: Body, access: Access, source: ast.Operand) -> str | None:

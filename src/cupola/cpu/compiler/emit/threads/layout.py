@@ -17,13 +17,21 @@ class Place:
     """A symbol's state space and its offset there (``global`` and ``const``: its number in the module's order).
 
     The space of a function is ``code``, its offset its address. ``opaque`` is a texture or surface reference, which
-    stands for the object that it holds, not for its address.
+    stands for the object that it holds, not for its address. ``align`` is what the driver makes the address of a
+    variable in ``global`` and ``const`` a multiple of; the offsets of others are from a place with any alignment.
     """
 
     space: str
     offset: int
     size: int
     opaque: bool = False
+    align: int = 1
+
+    def misalignment(self, offset: int, size: int) -> int:
+        """How far the byte at an offset may be behind a multiple of a size, a power of two; 0 when it is one."""
+        if self.space not in ("global", "const"):
+            return (self.offset + offset) % size
+        return offset % size if self.align % size == 0 else size - 1
 
 
 OPAQUE = frozenset(["texref", "samplerref", "surfref"])
@@ -61,7 +69,9 @@ class Layout:
         """Lay out a kernel whose calls are inlined."""
         layout = cls()
         for index, variable in enumerate(module_variables(module)):
-            layout.places[variable.name] = Place(variable.space, index, variable.size, variable.type in OPAQUE)
+            layout.places[variable.name] = Place(
+                variable.space, index, variable.size, variable.type in OPAQUE, variable.align
+            )
         used = set(symbols(function))
         for number, name in enumerate(module.functions):
             layout.places[name] = Place("code", code_address(number), 0)
