@@ -13,6 +13,8 @@ class KernelInfo:
     warps, so that units must be such, ``one_by_one`` that they are better run without lanes; ``largest_compared`` is
     the largest number that ``%tid.x`` is compared with; ``has_stack``, ``stack_bytes`` and ``stack_grows`` say whether
     threads have a stack, what the frames of called functions take there, and whether that may not be all.
+    ``ptx_version`` is the virtual architecture (90 for sm_90) of its PTX, ``binary_version`` the architecture of the
+    cubin that it is from, 0 when it came as PTX, which is compiled for the device that loads it.
     """
 
     name: str

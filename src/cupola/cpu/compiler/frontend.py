@@ -5,6 +5,7 @@ Every instruction that the CPU device cannot run is found here, when the module 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from cupola.cpu.compiler import passes, ptx
@@ -19,9 +20,6 @@ from cupola.cpu.compiler.passes.control_flow import suspends
 from cupola.cpu.compiler.passes.thread_numbers import largest_compared
 from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.compiler.ptx.errors import describe
-
-BINARY_VERSION = 90
-"""What CU_FUNC_ATTRIBUTE_BINARY_VERSION says of code that comes as PTX: the modelled device's."""
 
 _ASSUMED_REGISTERS = 32
 """Registers a thread takes, when there is no cubin to say."""
@@ -58,7 +56,8 @@ class ParsedModule:
         In the order in which the runtime wants their addresses.
     """
 
-    def __init__(self, text: str, registers: dict[str, int]) -> None:
+    def __init__(self, text: str, registers: dict[str, int], architecture: int = 0) -> None:
+        self.architecture = architecture
         try:
             self.module = ptx.parse(text)
             link_device_runtime(self.module)
@@ -96,7 +95,6 @@ class ParsedModule:
     def _describe(
         self, function: ast.Function, prepared: ast.Function, layout: Layout, compared: int, *, whole_warps: bool
     ) -> KernelInfo:
-        major, minor = self.module.version
         directives = function.directives
         required = directives.get("reqntid")
         limit = required or directives.get("maxntid")
@@ -116,8 +114,8 @@ class ParsedModule:
             max_cluster=_product(directives.get("maxclusterrank", (0,))),
             must_have_cluster="explicitcluster" in directives and "reqnctapercluster" not in directives,
             blocks_are_clusters="blocksareclusters" in directives,
-            ptx_version=10 * major + minor,
-            binary_version=BINARY_VERSION,
+            ptx_version=_architecture(self.module.target),
+            binary_version=self.architecture,
             whole_warps=whole_warps,
             one_by_one=not whole_warps and passes.walk_alone(prepared),
             largest_compared=compared,
@@ -125,6 +123,12 @@ class ParsedModule:
             stack_bytes=prepared.stack_bytes,
             stack_grows=prepared.stack_grows,
         )
+
+
+def _architecture(target: str) -> int:
+    """The number of a target such as ``sm_90a``; sm_10 is what PTX ISA 11.1.2 has for code that names none."""
+    number = re.search(r"_(\d+)", target)
+    return int(number[1]) if number else 10
 
 
 def _check_addresses(module: ast.Module) -> None:

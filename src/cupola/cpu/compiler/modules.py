@@ -146,13 +146,14 @@ class LoadedModule:
         In the order in which the runtime wants their addresses.
     """
 
-    def __init__(self, text: str, registers: dict[str, int]) -> None:
+    def __init__(self, text: str, registers: dict[str, int], architecture: int) -> None:
         self._text = text
         self._registers = registers
+        self._architecture = architecture
         self._lock = threading.RLock()
         self._parsed: ParsedModule | None = None
         self._variants: dict[tuple[int, Shape], Variant] = {}
-        self.identity = recall.identify(text, registers)
+        self.identity = recall.identify(text, registers, architecture)
         known = recall.recall("module", self.identity)
         if known is not None:
             kernels, variables = known
@@ -174,7 +175,7 @@ class LoadedModule:
             if self._parsed is None:
                 from cupola.cpu.compiler.frontend import ParsedModule
 
-                self._parsed = ParsedModule(self._text, self._registers)
+                self._parsed = ParsedModule(self._text, self._registers, self._architecture)
             return self._parsed
 
     def kernel(self, index: int) -> Kernel:
@@ -226,4 +227,4 @@ def load_image(image: bytes) -> LoadedModule:
     """
     opened = open_image(bytes(image))
     machine.require_compiler()
-    return LoadedModule(opened.ptx, opened.registers)
+    return LoadedModule(opened.ptx, opened.registers, opened.architecture)

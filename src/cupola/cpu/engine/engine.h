@@ -109,7 +109,7 @@ typedef struct cpu_kernel_info {
     uint32_t required_cluster[3];             /* likewise */
     uint32_t max_cluster;                     /* blocks a cluster, 0: the kernel does not say */
     uint32_t must_have_cluster, blocks_are_clusters;
-    uint32_t ptx_version, binary_version;     /* as CU_FUNC_ATTRIBUTE_PTX_VERSION: major * 10 + minor */
+    uint32_t ptx_version, binary_version;     /* architectures, 90 for sm_90: of the PTX, of the cubin or 0 */
 } cpu_kernel_info;
 const cpu_kernel_info *cpu_kernel_get_info(const cpu_kernel *kernel);
 const char *cpu_kernel_name(const cpu_kernel *kernel);

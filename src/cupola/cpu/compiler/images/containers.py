@@ -169,6 +169,10 @@ _FORMAT_SIZED = 4
 _REGISTER_COUNT = 0x2F
 
 
+# In the head of an ELF image: the byte with the version of the ABI, which tells where the flags have the architecture.
+_ABI_VERSION, _ABI_OF_CUDA_13 = 8, 8
+
+
 def _read_elf(image: bytes) -> tuple[dict[str, int], int]:
     """Registers by kernel, and the sm_ number.
 
@@ -193,7 +197,7 @@ def _read_elf(image: bytes) -> tuple[dict[str, int], int]:
             by_symbol = _register_counts(image[offset : offset + size])
     for kernel, symbol in symbols.items():
         registers[kernel] = registers[kernel] or by_symbol.get(symbol, 0)
-    return registers, flags & 0xFF or flags >> 8 & 0xFF
+    return registers, (flags >> 8 if image[_ABI_VERSION] >= _ABI_OF_CUDA_13 else flags) & 0xFF
 
 
 def _register_counts(entries: bytes) -> dict[int, int]:

@@ -46,9 +46,9 @@ def _store() -> ObjectCache:
     return ObjectCache.default("facts")
 
 
-def identify(ptx: str, registers: dict[str, int]) -> str:
-    """A name for an image: its PTX, and the registers that its kernels take."""
-    text = f"{_package()}\n{sorted(registers.items())}\n{_SOURCE_NAMES.sub('', ptx)}"
+def identify(ptx: str, registers: dict[str, int], architecture: int) -> str:
+    """A name for an image: its PTX, the registers that its kernels take, and the architecture of its cubin."""
+    text = f"{_package()}\n{architecture}\n{sorted(registers.items())}\n{_SOURCE_NAMES.sub('', ptx)}"
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
