@@ -76,6 +76,7 @@ def choose_device(device: str | None, model: str | None, devices: int | None) ->
         raise ValueError("a model and a number of devices can be chosen for the CPU device only: say --device cpu")
     from cupola import cpu
 
-    cpu.use(
-        model or os.environ.get("CUPOLA_CPU_MODEL") or "h200", devices or int(os.environ.get("CUPOLA_CPU_DEVICES") or 1)
-    )
+    count = os.environ.get("CUPOLA_CPU_DEVICES") or "1"
+    if devices is None and not count.isdecimal():
+        raise ValueError(f"CUPOLA_CPU_DEVICES is {count!r}: it must be a number from 1 to 16")
+    cpu.use(model or os.environ.get("CUPOLA_CPU_MODEL") or "h200", devices or int(count))

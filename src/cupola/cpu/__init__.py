@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["Model", "models", "use"]
 
 
-def use(model: str = "h200", devices: int = 1, threads: int | None = None, cuda_version: str | None = None) -> None:
+def use(
+    model: str = "h200",
+    devices: int = 1,
+    threads: int | None = None,
+    cuda_version: str | None = None,
+    timeout: float | None = None,
+) -> None:
     """Make this process run on the CPU device, before its first CUDA call.
 
     Without this call the CPU device is one H200 with a thread for each core, or what the environment variables
-    CUPOLA_CPU_MODEL, CUPOLA_CPU_DEVICES, CUPOLA_CPU_THREADS and CUPOLA_CPU_CUDA_VERSION say. Processes started from
-    here on get the same.
+    CUPOLA_CPU_MODEL, CUPOLA_CPU_DEVICES, CUPOLA_CPU_THREADS, CUPOLA_CPU_CUDA_VERSION and CUPOLA_CPU_TIMEOUT say.
+    Processes started from here on get the same.
 
     Parameters
     ----------
@@ -32,10 +38,13 @@ def use(model: str = "h200", devices: int = 1, threads: int | None = None, cuda_
     devices
         How many such GPUs there are, 1 to 16; each can access the memory of the others.
     threads
-        How many threads work on one launch; None for one for each core.
+        How many threads work on one launch, 1 to 256; None for one for each core.
     cuda_version
         The version of CUDA that the driver says it has (``cuDriverGetVersion``), such as ``"13.0"``, to see what a
         program does with an older driver; None for the newest that cupola knows. No function goes missing.
+    timeout
+        How many seconds a kernel may run. One that runs longer is ended with ``CUDA_ERROR_LAUNCH_TIMEOUT``, as by the
+        watchdog of a GPU that has a display, and the context is of no use any more. None or 0 for no limit.
 
     Raises
     ------
@@ -53,8 +62,10 @@ def use(model: str = "h200", devices: int = 1, threads: int | None = None, cuda_
 
     from cupola.cpu import _driver
 
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads must be at least 1, got {threads}")
+    if threads is not None and not 1 <= threads <= 256:
+        raise ValueError(f"threads must be between 1 and 256, got {threads}")
+    if timeout is not None and not 0 <= timeout <= 1e6:
+        raise ValueError(f"timeout must be a number of seconds from 0 to 1,000,000, got {timeout}")
     if cuda_version is not None:
         newest = _driver.CUDA_VERSION // 10
         written = re.fullmatch(r"\d\d\.\d", cuda_version)
@@ -71,6 +82,8 @@ def use(model: str = "h200", devices: int = 1, threads: int | None = None, cuda_
         os.environ["CUPOLA_CPU_THREADS"] = str(threads)
     if cuda_version is not None:
         os.environ["CUPOLA_CPU_CUDA_VERSION"] = cuda_version
+    if timeout is not None:
+        os.environ["CUPOLA_CPU_TIMEOUT"] = f"{timeout:.9f}"
 
 
 def __getattr__(name: str) -> object:

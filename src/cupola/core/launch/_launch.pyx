@@ -162,6 +162,8 @@ cdef int retry(CUresult status, Stream stream, LaunchConfig config, Kernel kerne
                void** pointers) except -1:
     """Say which limit a refused launch exceeded, unless it is one that can be raised and is worth another try."""
     cdef CUfunction function = <CUfunction>kernel.pointer
+    if cu.head.raise_pending() != 0:
+        return -1
     from cupola.core.launch import _launch_limits
     cdef str reason = None
     cdef int device_id

@@ -33,6 +33,7 @@ class Kind(IntEnum):
     HEAP = 11
     OBJECT = 12
     SURFACE = 13
+    STOPPED = 14
 
 
 _SPACES = ("global", "shared", "local", "constant", "parameter")
@@ -46,6 +47,7 @@ _SUMMARIES = {
     Kind.OBJECT: "the kernel used a texture or surface that it cannot use",
     Kind.SURFACE: "the kernel accessed a surface outside of its bounds",
     Kind.CALL: "the kernel called a function through a wrong pointer",
+    Kind.STOPPED: "the kernel was ended",
     Kind.INTERNAL: "the CPU device could not go on",
 }
 

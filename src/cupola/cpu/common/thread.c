@@ -4,12 +4,12 @@
 #include <signal.h>
 
 bool thread_start(void *(*run)(void *), void *argument) {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    static const int ours[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, STOP_SIGNAL};
     sigset_t masked, before;
     pthread_t thread;
     pthread_attr_t attributes;
     sigfillset(&masked);
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&masked, faults[i]);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) sigdelset(&masked, ours[i]);
     pthread_sigmask(SIG_SETMASK, &masked, &before);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);

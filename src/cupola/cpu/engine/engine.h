@@ -34,6 +34,7 @@ enum cpu_fault_kind {
     CPU_FAULT_HEAP,          /* free() of what malloc() did not return -> CUDA_ERROR_ILLEGAL_ADDRESS */
     CPU_FAULT_OBJECT,        /* no texture or surface, or of another shape -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
     CPU_FAULT_SURFACE,       /* outside of a surface, with .trap -> CUDA_ERROR_LAUNCH_FAILED */
+    CPU_FAULT_STOPPED,       /* it took too long -> CUDA_ERROR_LAUNCH_TIMEOUT */
 };
 
 enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_CONST, CPU_SPACE_PARAM };
@@ -101,6 +102,21 @@ const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3
 /* Run all blocks. The calling thread takes part, so a launch makes progress even while every helper thread is
  * held up in another one. Returns 0, or the cpu_fault_kind stored in launch->fault. */
 int cpu_engine_run(cpu_launch *launch);
+_Bool cpu_engine_is_quick(const cpu_launch *launch); /* is it expected to end soon? */
+
+/* How many threads may work on one launch, 0: one for each processor. */
+void cpu_pool_set_threads(int threads);
+
+/* End launches that begin from now on and run longer, 0: none (stop.c). */
+void cpu_stop_after(uint64_t nanoseconds);
+
+/* A signal came while the host waited. The launches that were running already when the last one came are ended. */
+void cpu_stop_interrupted(void);
+
+/* The thread that handles the program's signals runs launches itself between these two. Should they take longer than
+ * expected, the second Ctrl-C ends them. The latter returns whether one came. */
+void cpu_stop_begin_inline(void);
+_Bool cpu_stop_end_inline(void);
 
 /* Shared memory the kernel declares statically, and local (stack) bytes a thread. */
 typedef struct cpu_kernel_info {

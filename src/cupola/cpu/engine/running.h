@@ -21,6 +21,7 @@ struct cpu_variant {
     bool has_stack, stack_grows; /* ... and whether that may not be all */
     bool whole_blocks;           /* one call of the body runs all units of a block ... */
     bool rows_of_blocks;         /* ... or of several */
+    _Atomic uint64_t quick_blocks; /* the most blocks that have been run in a short time */
     const uint32_t *thread_ids[3];
     uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
     struct cpu_variant *next;
@@ -84,6 +85,16 @@ typedef struct cpu_job {
     uint64_t grid_workspace;
     int helpers; /* under the pool's lock */
     struct cpu_job *next;
+    /* For stop.c. */
+    struct cpu_job *next_running;
+    uint64_t deadline; /* of clock_now(), 0: none */
+    bool interrupted;  /* a signal has come before */
+    _Atomic int stop;  /* enum cpu_stop */
+    struct {
+        _Atomic uintptr_t begin, end;
+    } code[2]; /* where the bodies are, when it is to be stopped */
 } cpu_job;
+
+enum cpu_stop { CPU_STOP_NONE, CPU_STOP_TIMEOUT, CPU_STOP_INTERRUPT };
 
 #endif

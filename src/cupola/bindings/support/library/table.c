@@ -233,6 +233,7 @@ static const char *table_provider(void) {
 }
 
 int table_raise_pending(void) {
+    if (UNLIKELY(PyErr_Occurred())) return -1; /* a signal's handler raised it while the CPU device waited */
     if (LIKELY(!pending.missing && !pending.exception)) return 0;
     PyObject *exception = pending.exception;
     int missing = pending.missing;

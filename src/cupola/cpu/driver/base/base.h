@@ -23,6 +23,7 @@
 #include "device.h"
 #include "entry.h"
 #include "handle.h"
+#include "settings.h"
 #include "status.h"
 
 #endif

@@ -9,8 +9,6 @@
 __thread struct thread_state thread_state;
 _Atomic int driver_phase = DRIVER_NEW;
 
-enum { OLDEST_VERSION = 12000 }; /* the newest is that of the headers which the driver is made after */
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void set_devices(const struct model *model, int count) {
@@ -31,16 +29,10 @@ bool driver_configure(const struct model *model, int count) {
 
 /* What cupola.cpu.use() would have said. With the lock. */
 static CUresult configure_from_environment(void) {
-    const char *key = getenv("CUPOLA_CPU_MODEL"), *number = getenv("CUPOLA_CPU_DEVICES");
-    const struct model *model = key && *key ? model_find(key) : &models[0];
-    if (!model)
-        return fail(CUDA_ERROR_INVALID_VALUE, "CUPOLA_CPU_MODEL is '%s', which is not one of cupola.cpu.models", key);
-    char *end = NULL;
-    long count = number && *number ? strtol(number, &end, 10) : 1;
-    if ((end && *end) || count < 1 || count > MAX_DEVICES)
-        return fail(CUDA_ERROR_INVALID_VALUE, "CUPOLA_CPU_DEVICES is '%s': it must be a number from 1 to %d", number,
-                    MAX_DEVICES);
-    set_devices(model, (int)count);
+    const struct model *model;
+    int count;
+    RETURN_IF(settings_read_devices(&model, &count));
+    set_devices(model, count);
     return CUDA_SUCCESS;
 }
 
@@ -79,7 +71,8 @@ CUresult cuInit(unsigned flags) {
     CUresult status = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     if (driver_phase == DRIVER_NEW) {
-        if (!device_count) status = configure_from_environment();
+        status = settings_read();
+        if (!device_count && !status) status = configure_from_environment();
         for (int i = 0; i < device_count && !status; i++) {
             pthread_mutex_init(&devices[i].lock, NULL);
             /* Pools and graphs allocate on devices that have no context yet. */
@@ -98,19 +91,8 @@ CUresult cuInit(unsigned flags) {
 
 /* The version of the headers, or an older one for programs that are to see what an older driver says. */
 CUresult cuDriverGetVersion(int *version) {
-    const char *text = getenv("CUPOLA_CPU_CUDA_VERSION");
     if (!version) return fail_null("driverVersion");
-    *version = CUDA_VERSION;
-    if (!text || !*text) return CUDA_SUCCESS;
-    char *end;
-    long major = strtol(text, &end, 10), minor = *end == '.' ? strtol(end + 1, &end, 10) : -1;
-    long asked = major * 1000 + minor * 10;
-    if (*end || major < 0 || major > 99 || minor < 0 || minor > 9 || asked < OLDEST_VERSION || asked > CUDA_VERSION)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "CUPOLA_CPU_CUDA_VERSION is '%s': it must be a version of CUDA from %d.%d to %d.%d", text,
-                    OLDEST_VERSION / 1000, OLDEST_VERSION % 1000 / 10, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
-    *version = (int)asked;
-    return CUDA_SUCCESS;
+    return settings_read_version(version);
 }
 
 CUresult enter_context(CUcontext *context) {

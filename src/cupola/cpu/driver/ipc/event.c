@@ -211,6 +211,7 @@ CUresult shared_event_wait(const struct shared_event *event, uint64_t record, CU
         if (!syscall(SYS_futex, &slot->signal, FUTEX_WAIT, signal, &patience, NULL, 0) || errno != ETIMEDOUT) continue;
         CUresult status = look(slot, record);
         if (status != CUDA_ERROR_NOT_READY) return status;
+        if (signals_are_ours() && !signals_handled()) return status;
     }
 }
 

@@ -110,7 +110,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     if (cpu_memory_slot_of(found.base, &slot)) {
         file = slot.file;
     } else {
-        context_synchronize(found.owner);
+        if (context_synchronize(found.owner) == CUDA_ERROR_NOT_READY) return CUDA_ERROR_NOT_READY;
         pthread_mutex_lock(&lock);
         const struct exported *e = export(&found);
         file = e ? e->file : -1;
@@ -204,7 +204,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     if (!cpu_memory_find(dptr, &found) || found.base != dptr || !(found.flags & MEMORY_IMPORTED))
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not what cuIpcOpenMemHandle gave",
                     (unsigned long long)dptr);
-    context_synchronize(found.owner);
+    if (context_synchronize(found.owner) == CUDA_ERROR_NOT_READY) return CUDA_ERROR_NOT_READY;
     pthread_mutex_lock(&lock);
     struct imported **link = &imports;
     while (*link && ((*link)->base != dptr || (*link)->id != found.id)) link = &(*link)->next;

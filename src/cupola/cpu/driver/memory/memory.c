@@ -35,7 +35,7 @@ CUresult memory_refused(int status, int device, size_t size) {
         return fail(
             CUDA_ERROR_OUT_OF_MEMORY,
             "%s do not fit: the CPU device keeps its memory in this computer's, which may hold %s for it, of "
-            "which %s are in use. Use smaller data, or set CUPOLA_CPU_MEMORY (bytes) to allow more.",
+            "which %s are in use. Use smaller data, or set CUPOLA_CPU_MEMORY (such as 8G) to allow more.",
             wanted, bytes_text(cpu_memory_capacity(CPU_MEMORY_HOST), total),
             bytes_text(cpu_memory_used(CPU_MEMORY_HOST), used));
     case CPU_MEMORY_ARENA_FULL:

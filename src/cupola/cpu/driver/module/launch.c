@@ -190,6 +190,7 @@ static const CUresult fault_status[] = {
     [CPU_FAULT_INSTRUCTION] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
     [CPU_FAULT_OBJECT] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
     [CPU_FAULT_SURFACE] = CUDA_ERROR_LAUNCH_FAILED,
+    [CPU_FAULT_STOPPED] = CUDA_ERROR_LAUNCH_TIMEOUT,
 };
 
 CUresult kernel_execute(struct op *op) {
@@ -278,12 +279,20 @@ static CUresult prepare_on(CUstream stream, CUfunction handle, const unsigned gr
     return launch_prepare(function, grid, block, dynamic_shared, params, extra, attributes, op);
 }
 
+/* For CUDA_LAUNCH_BLOCKING, by which a fault belongs to the launch that has it. */
+static CUresult wait_for_launch(CUstream stream) {
+    if (stream_is_capturing(stream)) return CUDA_SUCCESS;
+    RETURN_IF(stream_wait_interruptibly(stream, atomic_load(&stream->submitted)));
+    return context_error(stream->context);
+}
+
 static CUresult launch_on(CUstream stream, CUfunction handle, const unsigned grid[3], const unsigned block[3],
                           unsigned dynamic_shared, void **params, void **extra,
                           const struct launch_attributes *attributes) {
     struct op *op;
     RETURN_IF(prepare_on(stream, handle, grid, block, dynamic_shared, params, extra, attributes, &op));
-    return stream_submit(stream, op);
+    RETURN_IF(stream_submit(stream, op));
+    return unlikely(settings.launch_blocking) ? wait_for_launch(stream) : CUDA_SUCCESS;
 }
 
 /* ---- entry points ---------------------------------------------------------------------------------------------- */
@@ -366,7 +375,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     else
         RETURN_IF(stream_submit(stream, op));
     for (unsigned i = 0; i < requests.event_count; i++) RETURN_IF(event_record(requests.events[i], stream, 0));
-    return CUDA_SUCCESS;
+    return unlikely(settings.launch_blocking) ? wait_for_launch(stream) : CUDA_SUCCESS;
 }
 
 PER_THREAD(cuLaunchKernel,

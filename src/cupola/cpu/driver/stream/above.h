@@ -22,6 +22,7 @@ void pools_synchronized(void);          /* the host has waited: pools give back 
 
 /* Graphs (graph/exec.c). */
 CUresult graph_execute(struct op *op);
+bool graph_is_quick(const struct op *op); /* is the launch expected to end soon? */
 void graph_op_retain(struct op *op);
 void graph_op_release(struct op *op);
 

@@ -69,9 +69,9 @@ CUresult event_wait(CUevent event) {
     if (record) return shared_event_wait(event->shared, record, event->context);
     CUstream stream = place(event, &sequence);
     if (!stream) return CUDA_SUCCESS;
-    stream_wait_until(stream, sequence);
+    CUresult status = stream_wait_interruptibly(stream, sequence);
     stream_release(stream);
-    return CUDA_SUCCESS;
+    return status;
 }
 
 void event_release(CUevent event) {

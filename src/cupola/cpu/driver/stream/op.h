@@ -56,6 +56,7 @@ struct op {
     CUcontext context;
     uint64_t sequence; /* place in the stream */
     uint8_t kind;
+    bool cancelled; /* nothing is to be done any more */
     union {
         struct {
             CUfunction function; /* its module is referenced */

@@ -16,7 +16,7 @@
 
 #include "stream.h"
 
-enum { SPIN_NANOSECONDS = 20000 };
+enum { SPIN_NANOSECONDS = 20000, SIGNALS_NANOSECONDS = 50000000 };
 
 /* ---- carrying out ---------------------------------------------------------------------------------------------- */
 
@@ -107,22 +107,47 @@ static bool park(CUstream stream, const struct op *op) {
     return false;
 }
 
-void stream_run(CUstream stream, uint64_t until) {
+/* Is it known that the operation ends by itself, or expected? */
+static bool is_bounded(const struct op *op) {
+    switch (op->kind) {
+        case OP_KERNEL: return cpu_engine_is_quick(&op->kernel.launch);
+        case OP_GRAPH: return graph_is_quick(op);
+        case OP_WAIT_VALUE: return false;
+        case OP_WAIT: return op->wait.stream; /* the stream is parked */
+        default: return true;
+    }
+}
+
+/* On the thread that handles signals; false when one came meanwhile. */
+static bool execute_watched(struct op *op) {
+    cpu_stop_begin_inline();
+    op_execute(op);
+    return !cpu_stop_end_inline();
+}
+
+/* Carry out operations until the sequence `until` is completed; with `watched` on the thread that handles signals, and
+ * only those that will end soon, until one comes: false. */
+static bool run(CUstream stream, uint64_t until, bool watched) {
     uint64_t completed = 0;
+    bool undisturbed = true;
     pthread_mutex_lock(&stream->lock);
     for (;;) {
         struct op *op = stream->first;
-        if (!op || completed >= until) {
+        if (!op || completed >= until || !undisturbed || (watched && !is_bounded(op))) {
             stream->state = op ? STREAM_SCHEDULED : STREAM_IDLE;
             pthread_mutex_unlock(&stream->lock);
             if (op) worker_schedule(stream);
-            return;
+            return undisturbed;
         }
         pthread_mutex_unlock(&stream->lock);
-        if (op->kind != OP_WAIT || !op->wait.stream)
+        if (unlikely(op->cancelled))
+            ;
+        else if (watched && (op->kind == OP_KERNEL || op->kind == OP_GRAPH))
+            undisturbed = execute_watched(op);
+        else if (op->kind != OP_WAIT || !op->wait.stream)
             op_execute(op);
         else if (!stream_has_completed(op->wait.stream, op->wait.sequence) && park(stream, op))
-            return;
+            return true;
         completed = op->sequence;
         pthread_mutex_lock(&stream->lock);
         stream->first = op->next;
@@ -141,37 +166,87 @@ void stream_run(CUstream stream, uint64_t until) {
     }
 }
 
+void stream_run(CUstream stream, uint64_t until) { (void)run(stream, until, false); }
+
 /* ---- waiting --------------------------------------------------------------------------------------------------- */
 
+static void sleep_until(_Atomic uint32_t *signal, const struct timespec *patience) {
+    syscall(SYS_futex, signal, FUTEX_WAIT_PRIVATE, 0, patience, NULL, 0);
+}
+
+/* Take a waiter off the list; false when it is on its way to be told that it need not wait any more. */
+static bool remove_waiter(CUstream stream, struct waiter *waiter) {
+    pthread_mutex_lock(&stream->lock);
+    struct waiter **link = &stream->waiters;
+    while (*link && *link != waiter) link = &(*link)->next;
+    bool found = *link != NULL;
+    if (found) *link = waiter->next;
+    pthread_mutex_unlock(&stream->lock);
+    return found;
+}
+
+/* Sleep until the stream has completed the sequence, or until a handler of a signal raised an exception, if it may end
+ * early: false. */
+static bool sleep_in(CUstream stream, uint64_t sequence, bool handle_signals, bool may_end, bool *interrupted) {
+    _Atomic uint32_t signal = 0;
+    struct waiter waiter = {.sequence = sequence, .signal = &signal};
+    const struct timespec patience = {.tv_nsec = SIGNALS_NANOSECONDS};
+    if (!add_waiter(stream, &waiter)) return true;
+    while (!atomic_load_explicit(&signal, memory_order_acquire)) {
+        sleep_until(&signal, handle_signals ? &patience : NULL);
+        if (!handle_signals || atomic_load_explicit(&signal, memory_order_acquire)) continue;
+        if (!may_end) {
+            signals_handle(interrupted);
+        } else if (!signals_handled()) {
+            if (!remove_waiter(stream, &waiter)) /* any moment now */
+                while (!atomic_load_explicit(&signal, memory_order_acquire)) sleep_until(&signal, NULL);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A thread that waits does the stream's work itself while no worker has begun: that saves handing it over. */
-void stream_wait_until(CUstream stream, uint64_t sequence) {
-    if (stream_has_completed(stream, sequence)) return;
+static bool wait_until(CUstream stream, uint64_t sequence, bool may_end) {
+    if (stream_has_completed(stream, sequence)) return true;
+    bool handle_signals = signals_are_ours(), done = true, interrupted = false;
     handle_retain(stream);
     pthread_mutex_lock(&stream->lock);
-    bool mine = stream->state == STREAM_SCHEDULED;
+    bool mine = stream->state == STREAM_SCHEDULED && !(handle_signals && !is_bounded(stream->first));
     if (mine) stream->state = STREAM_RUNNING;
     pthread_mutex_unlock(&stream->lock);
-    if (mine) stream_run(stream, sequence);
-    if (!(stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC))
+    if (mine && !run(stream, sequence, handle_signals)) {
+        if (may_end) done = signals_handled();
+        else signals_handle(&interrupted);
+    }
+    if (done && !(stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC))
         for (uint64_t end = clock_now() + SPIN_NANOSECONDS; !stream_has_completed(stream, sequence) && clock_now() < end;)
             for (int i = 0; i < 32 && !stream_has_completed(stream, sequence); i++) cpu_relax();
-    if (!stream_has_completed(stream, sequence)) {
-        _Atomic uint32_t signal = 0;
-        struct waiter waiter = {.sequence = sequence, .signal = &signal};
-        if (add_waiter(stream, &waiter))
-            while (!atomic_load_explicit(&signal, memory_order_acquire))
-                syscall(SYS_futex, &signal, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
-    }
+    if (done && !stream_has_completed(stream, sequence))
+        done = sleep_in(stream, sequence, handle_signals, may_end, &interrupted);
     stream_release(stream);
+    if (unlikely(interrupted)) signals_again();
+    return done;
+}
+
+void stream_wait_until(CUstream stream, uint64_t sequence) { (void)wait_until(stream, sequence, false); }
+
+CUresult stream_wait_interruptibly(CUstream stream, uint64_t sequence) {
+    return wait_until(stream, sequence, true)
+               ? CUDA_SUCCESS
+               : fail(CUDA_ERROR_NOT_READY, "a signal ended the wait; the work goes on");
 }
 
 /* ---- submitting ------------------------------------------------------------------------------------------------ */
+
+/* The sequence that the last operation got which this thread queued. */
+static __thread uint64_t appended;
 
 /* Queue an operation; the caller schedules the stream when the result is true. */
 static bool append(CUstream stream, struct op *op, CUevent event) {
     pthread_mutex_lock(&stream->lock);
     op->next = NULL;
-    op->sequence = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
+    op->sequence = appended = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
     atomic_store_explicit(&stream->submitted, op->sequence, memory_order_release);
     if (event) op->record.generation = event_mark(event, stream, op->sequence);
     if (stream->last)
@@ -284,6 +359,20 @@ bool blocking_streams_are_idle(CUcontext context) {
     return idle;
 }
 
+/* The caller goes on, and its memory may go away: the copy or fill is not begun any more, and if it has begun, it is waited
+ * for. */
+static void cancel(CUstream stream, uint64_t sequence) {
+    uint64_t begun = 0;
+    pthread_mutex_lock(&stream->lock);
+    for (struct op *op = stream->first; op; op = op->next) {
+        if (op->sequence != sequence) continue;
+        if (op != stream->first || stream->state == STREAM_SCHEDULED) op->cancelled = true;
+        else begun = sequence;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    if (begun) stream_wait_until(stream, begun);
+}
+
 /* When no other work has to come first, the calling thread does this at once. */
 CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
     CUcontext context = stream->context;
@@ -310,7 +399,12 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
         stream_release(stream);
     } else {
         RETURN_IF(stream_submit(stream, op));
-        stream_wait_until(stream, atomic_load(&stream->submitted));
+        uint64_t sequence = appended;
+        CUresult status = stream_wait_interruptibly(stream, sequence);
+        if (unlikely(status)) {
+            cancel(stream, sequence);
+            return status;
+        }
     }
     return context_error(context);
 }
@@ -323,10 +417,10 @@ CUresult context_synchronize(CUcontext context) {
     for (size_t i = 0; i < count; i++)
         if (stream_is_capturing(streams[i]) && !status) status = capture_refuse(streams[i], "cuCtxSynchronize");
     for (size_t i = 0; i < count; i++) {
-        if (!status) stream_wait_until(streams[i], atomic_load(&streams[i]->submitted));
+        if (!status) status = stream_wait_interruptibly(streams[i], atomic_load(&streams[i]->submitted));
         stream_release(streams[i]);
     }
     free(streams);
-    pools_synchronized();
+    if (!status) pools_synchronized();
     return status ? status : context_error(context);
 }

@@ -199,14 +199,16 @@ CUresult cuStreamSynchronize(CUstream handle) {
         size_t count;
         CUstream *streams = context_streams(context, &count);
         if (!streams) return no_memory("a stream's work");
+        CUresult status = CUDA_SUCCESS;
         for (size_t i = 0; i < count; i++) {
-            if (!(streams[i]->flags & CU_STREAM_NON_BLOCKING))
-                stream_wait_until(streams[i], atomic_load(&streams[i]->submitted));
+            if (!(streams[i]->flags & CU_STREAM_NON_BLOCKING) && !status)
+                status = stream_wait_interruptibly(streams[i], atomic_load(&streams[i]->submitted));
             stream_release(streams[i]);
         }
         free(streams);
+        RETURN_IF(status);
     } else {
-        stream_wait_until(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
+        RETURN_IF(stream_wait_interruptibly(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire)));
     }
     pools_synchronized();
     return context_error(context);

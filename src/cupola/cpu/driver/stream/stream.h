@@ -72,6 +72,15 @@ bool blocking_streams_are_idle(CUcontext context);
 /* An operation that waits for a place in a stream. Takes over a reference to the stream, also when it returns NULL. */
 struct op *op_new_wait(CUcontext context, CUstream stream, uint64_t sequence);
 void stream_wait_until(CUstream stream, uint64_t sequence); /* blocks; helps with the stream's work */
+/* The same, but a signal may end it early: CUDA_ERROR_NOT_READY, and a Python exception is set. */
+CUresult stream_wait_interruptibly(CUstream stream, uint64_t sequence);
+
+/* Signals of Python (signals.c). Is this the thread that handles them? Then, while it waits: */
+bool signals_are_ours(void);
+bool signals_handled(void);             /* false: the wait is to end, with an exception set */
+void signals_handle(bool *interrupted); /* of a wait that must not end early: true after Ctrl-C, which is to come ... */
+void signals_again(void);               /* ... again when the wait is over */
+
 void stream_run(CUstream stream, uint64_t until); /* the caller made the state STREAM_RUNNING and holds a reference */
 CUstream stream_take_handed_over(void); /* a scheduled stream, referenced, that this worker is to go on with; or NULL */
 extern __thread bool thread_is_worker;

@@ -11,7 +11,11 @@ void cpu_fault_raise(cpu_context *context, const cpu_warp *warp, int lane, int k
 void cpu_fault_raise_access(cpu_context *context, const cpu_warp *warp, int lane, int kind, cpu_site site,
                             uint64_t address, uint64_t size, const char *details);
 
-/* Call f, which runs machine code; a memory fault in it becomes a fault of the launch (guard.c). */
+/* Call f, which runs machine code; a memory fault in it becomes a fault of the launch (guard.c). What f calls outside of
+ * the engine, such as Python, is not to be guarded: its faults are its own. */
 void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument);
+void *cpu_guard_pause(void);
+void cpu_guard_resume(void *paused);
+void cpu_guard_install_stop(void); /* the handler of the signal that ends a launch */
 
 #endif

@@ -2,7 +2,8 @@
  *
  * Device memory lies in a PROT_NONE arena, so an access that no check covers (or a check that is wrong) hits an
  * inaccessible page. The handler leaves the machine code by a long jump. Faults of anybody else go to the handler
- * that was there before, so Python's faulthandler and debuggers work as ever. */
+ * that was there before, so Python's faulthandler and debuggers work as ever; so do those in Python and LLVM, which the
+ * engine calls for an independent body. Launches that are to end (stop.c) leave the machine code in the same way. */
 #define _GNU_SOURCE
 #include "fault.h"
 
@@ -14,13 +15,15 @@
 static _Thread_local sigjmp_buf *volatile escape; /* not NULL: this thread runs machine code */
 static _Thread_local void *volatile fault_address;
 static struct sigaction previous[2]; /* SIGSEGV, SIGBUS */
+static struct sigaction before_stop;
+enum { LEFT_BY_FAULT = 1, LEFT_BY_STOP };
 
 static void on_fault(int signal, siginfo_t *information, void *machine_context) {
     if (escape) {
         sigjmp_buf *target = escape;
         escape = NULL;
         fault_address = information->si_addr;
-        siglongjmp(*target, 1);
+        siglongjmp(*target, LEFT_BY_FAULT);
     }
     const struct sigaction *before = &previous[signal == SIGBUS];
     if (before->sa_flags & SA_SIGINFO) {
@@ -31,6 +34,43 @@ static void on_fault(int signal, siginfo_t *information, void *machine_context) 
         /* On return the instruction faults again and ends the process as it would have without us. */
         sigaction(signal, before, NULL);
     }
+}
+
+/* Where a thread was when the signal came. */
+static uintptr_t place_of(const void *machine_context) {
+    const ucontext_t *context = machine_context;
+#if defined(__x86_64__)
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#else
+    return (uintptr_t)context->uc_mcontext.pc;
+#endif
+}
+
+/* A launch is to end: leave it if the thread is in its machine code, where no lock is held. */
+static void on_stop(int signal, siginfo_t *information, void *machine_context) {
+    sigjmp_buf *target = escape;
+    const cpu_job *job = target ? cpu_stop_current() : NULL;
+    if (job && job->stop) {
+        uintptr_t place = place_of(machine_context);
+        for (int i = 0; i < 2; i++) {
+            if (place < job->code[i].begin || place >= job->code[i].end) continue;
+            escape = NULL;
+            siglongjmp(*target, LEFT_BY_STOP);
+        }
+    }
+    if (before_stop.sa_flags & SA_SIGINFO)
+        before_stop.sa_sigaction(signal, information, machine_context);
+    else if (before_stop.sa_handler != SIG_DFL && before_stop.sa_handler != SIG_IGN && !job)
+        before_stop.sa_handler(signal);
+}
+
+void cpu_guard_install_stop(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = on_stop;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(STOP_SIGNAL, &action, &before_stop);
 }
 
 static void install(void) {
@@ -47,7 +87,12 @@ void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
     sigjmp_buf here;
-    if (sigsetjmp(here, 0)) {
+    int left = sigsetjmp(here, 0);
+    if (left == LEFT_BY_STOP) {
+        cpu_stop_raise(context);
+        return;
+    }
+    if (left) {
         cpu_site site = {.index = UINT32_MAX, .space = CPU_SPACE_GLOBAL};
         cpu_fault_raise_access(context, NULL, 0, CPU_FAULT_OUT_OF_BOUNDS, site, (uint64_t)(uintptr_t)fault_address,
                                0, NULL);
@@ -57,3 +102,11 @@ void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument) {
     f(argument);
     escape = NULL;
 }
+
+void *cpu_guard_pause(void) {
+    void *paused = escape;
+    escape = NULL;
+    return paused;
+}
+
+void cpu_guard_resume(void *paused) { escape = paused; }

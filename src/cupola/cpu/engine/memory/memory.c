@@ -33,10 +33,13 @@ static uint64_t with_state(uint64_t tag, enum state state) { return (tag & ~UINT
 /* ---- start -------------------------------------------------------------------------------------------- */
 
 /* The memory this process may use: physical memory or the limit of its control group, less a tenth for
- * everything that is not device memory. CUPOLA_CPU_MEMORY (bytes) overrides it. */
+ * everything that is not device memory. */
+static uint64_t chosen_limit;
+
+void cpu_memory_set_host_capacity(uint64_t bytes) { chosen_limit = bytes; }
+
 static uint64_t host_limit(void) {
-    const char *wish = getenv("CUPOLA_CPU_MEMORY");
-    if (wish && *wish) return strtoull(wish, NULL, 0);
+    if (chosen_limit) return chosen_limit;
     static const char *const limits[] = {"/sys/fs/cgroup/memory.max",
                                          "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
     uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -55,6 +55,9 @@ int cpu_memory_owns(uint64_t address);
 /* Call visit for every live allocation of the arena, and for all registered memory. */
 void cpu_memory_each(void (*visit)(const cpu_allocation *allocation, void *data), void *data);
 
+/* How much of this computer's memory all devices together may take, 0: nearly all. Before the first allocation. */
+void cpu_memory_set_host_capacity(uint64_t bytes);
+
 /* Set the capacity of a modelled device; a device that was never set has none. */
 void cpu_memory_set_capacity(int device, uint64_t bytes);
 

@@ -250,6 +250,11 @@ void cpu_take_exception(cpu_refusal *refusal) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
+    if (value && !PyErr_GivenExceptionMatches(value, PyExc_Exception)) { /* Ctrl-C, which goes on to the caller */
+        *refusal = (cpu_refusal){"CUDA_ERROR_UNKNOWN", "the compiler of the CPU device was interrupted"};
+        PyErr_Restore(type, value, traceback);
+        return;
+    }
     PyObject *status = value ? PyObject_GetAttrString(value, "status") : NULL;
     PyErr_Clear();
     PyObject *text = value ? PyObject_Str(value) : NULL;

@@ -33,9 +33,26 @@ static uint64_t new_grid_workspace(int device) {
     return base;
 }
 
+/* What has been quick before, with as many blocks or nearly so, is expected to be quick again. */
+enum { QUICK_NANOSECONDS = 2000000, QUICK_FACTOR = 4 };
+
+static uint64_t blocks_of(const cpu_launch *launch) {
+    return (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+}
+
+bool cpu_engine_is_quick(const cpu_launch *launch) {
+    uint64_t known = atomic_load_explicit(&launch->variant->quick_blocks, memory_order_relaxed);
+    return blocks_of(launch) <= QUICK_FACTOR * known;
+}
+
+static void note_if_quick(const cpu_launch *launch, uint64_t begin) {
+    if (clock_now() - begin > QUICK_NANOSECONDS) return;
+    atomic_store_explicit(&((cpu_variant *)launch->variant)->quick_blocks, blocks_of(launch), memory_order_relaxed);
+}
+
 int cpu_engine_run(cpu_launch *launch) {
     uint32_t size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
-    uint64_t clusters = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] / size;
+    uint64_t clusters = blocks_of(launch) / size;
     uint64_t threads = (uint64_t)cpu_pool_threads(), chunk = clusters / (threads * 32);
     cpu_job job = {
         .launch = launch,
@@ -43,6 +60,7 @@ int cpu_engine_run(cpu_launch *launch) {
         .cluster_size = size,
         .chunk = chunk < 1 ? 1 : chunk > 16 ? 16 : (uint32_t)chunk,
     };
+    uint64_t to_learn = cpu_engine_is_quick(launch) ? 0 : clock_now();
     launch->fault = (cpu_fault){.kind = CPU_FAULT_NONE};
     launch->local_size = cpu_stack_local_size(launch);
     if (launch->cooperative && !(job.grid_workspace = new_grid_workspace(launch->device))) {
@@ -51,8 +69,11 @@ int cpu_engine_run(cpu_launch *launch) {
     }
     struct progress progress = {.begin = threads > 1 && clusters > 1 ? clock_now() : 0,
                                 .offered = threads < 2 || clusters < 2};
+    cpu_stop_begin(&job);
     cpu_worker_run(&job, 0, progress.offered ? NULL : offer_when_long, &progress);
     if (progress.offered && threads > 1 && clusters > 1) cpu_pool_withdraw(&job);
+    cpu_stop_end(&job);
+    if (to_learn) note_if_quick(launch, to_learn);
     if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
     return atomic_load(&job.fault);
 }

@@ -18,6 +18,13 @@ void cpu_pool_offer(cpu_job *job);
 void cpu_pool_withdraw(cpu_job *job);
 int cpu_pool_threads(void); /* threads that may work on a launch, its own included */
 
+/* Launches that are ended from outside (stop.c): a launch begins and ends; this thread works on it, and goes back to
+ * what it did before. */
+void cpu_stop_begin(cpu_job *job);
+void cpu_stop_end(cpu_job *job);
+cpu_job *cpu_stop_enter(cpu_job *job);
+void cpu_stop_leave(cpu_job *before);
+
 /* The barriers of a block (barrier.c). */
 bool cpu_barrier_arrive(cpu_block *block, cpu_warp *warp); /* CPU_STATE_BARRIER: true when that completed it */
 bool cpu_barrier_release_complete(cpu_block *block);       /* after threads have exited */

@@ -248,7 +248,9 @@ enum outcome { BLOCK_DONE, BLOCK_STALLED, BLOCK_WAITING, BLOCK_FAULTED };
 static bool make_independent(cpu_context *context, cpu_warp *warp) {
     if (warp->independent) return true;
     cpu_refusal refusal;
+    void *paused = cpu_guard_pause(); /* this runs Python and LLVM */
     warp->body = cpu_variant_independent(context->job->launch->variant, &refusal);
+    cpu_guard_resume(paused);
     if (!warp->body) {
         cpu_fault_raise(context, warp, 0, CPU_FAULT_INTERNAL, UINT32_MAX, "%s", refusal.message);
         return false;
@@ -546,6 +548,10 @@ static void run_blocks(void *argument) {
     unsigned rounds = 0, stalls = 0;
     for (;;) {
         if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
+        if (atomic_load_explicit(&job->stop, memory_order_relaxed)) {
+            cpu_stop_raise(&run->context);
+            return;
+        }
         if (next == end && !run->exhausted && run->residents < run->limit) {
             if (end && run->between) run->between(job, run->argument);
             run->exhausted = !take_blocks(job, &next, &end);
@@ -644,7 +650,9 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
         cpu_fault_raise(&run.context, NULL, 0, CPU_FAULT_INTERNAL, UINT32_MAX, "out of memory");
         return;
     }
+    cpu_job *before = cpu_stop_enter(job);
     cpu_guard_call(&run.context, run_blocks, &run);
+    cpu_stop_leave(before);
     if (run.current) cluster_free(run.current, kept);
     while (run.first) cluster_free(take_oldest(&run), kept);
 }

@@ -1,6 +1,6 @@
 /* The helper threads that take part in long launches. They are started when first needed, serve every launch of
- * the process, and sleep otherwise. CUPOLA_CPU_THREADS sets how many threads work on one launch (default: the
- * processors that this process may use). */
+ * the process, and sleep otherwise. By default as many threads work on one launch as this process may
+ * use processors. */
 #define _GNU_SOURCE
 #include "common/thread.h"
 #include "schedule.h"
@@ -25,23 +25,21 @@ static void forget_helpers(void) {
     pool.started = 0;
 }
 
+enum { MOST_THREADS = 256 };
+
 static int count_threads(void) {
-    const char *text = getenv("CUPOLA_CPU_THREADS");
-    long count = text ? strtol(text, NULL, 10) : 0;
-    if (count < 1) {
-        cpu_set_t set;
-        count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    }
-    return count > 256 ? 256 : (int)count;
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count > MOST_THREADS ? MOST_THREADS : count;
 }
 
+static _Atomic int threads_to_use; /* 0: not known yet */
+
+void cpu_pool_set_threads(int threads) { atomic_store_explicit(&threads_to_use, threads, memory_order_relaxed); }
+
 int cpu_pool_threads(void) {
-    static _Atomic int known;
-    int threads = atomic_load_explicit(&known, memory_order_relaxed);
-    if (!threads) {
-        threads = count_threads();
-        atomic_store_explicit(&known, threads, memory_order_relaxed);
-    }
+    int threads = atomic_load_explicit(&threads_to_use, memory_order_relaxed);
+    if (!threads) cpu_pool_set_threads(threads = count_threads());
     return threads;
 }
 

@@ -1,0 +1,206 @@
+"""Kernels that do not end: Ctrl-C ends the wait, a second one the kernel, and a timeout ends it by itself."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+pytestmark = pytest.mark.cpu_only  # on a GPU the driver waits, and no signal reaches it
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+# What a kernel may do while it goes on and on.
+ENDLESS = {
+    "looks at memory": "while (*(volatile unsigned *)p == 0);",
+    "computes": "unsigned x = 1; for (unsigned i = 0; x != 0; i = i * 3 + 1) x = (x * 1664525u + i) | 1; *p = x;",
+    "waits at barriers": "__shared__ unsigned a[64]; do { a[threadIdx.x] += *p; __syncthreads(); } while (a[5] < 9);",
+    "adds atomically": "while (atomicAdd(p, 2) != 1);",
+    "parts": "unsigned x = threadIdx.x; while (x != *p + 5000) x = x % 3 ? x * 3 + 1 : x / 3 + 7; *p = x;",
+    "shuffles apart": "if (threadIdx.x < 16) while (*(volatile unsigned *)p == 0) __shfl_sync(0xffff, threadIdx.x, 3);",
+}
+
+PROGRAM = r"""
+import os, signal, threading, time
+import cupola.cpu
+{setup}
+from cupola import CUDAError, Device, LaunchConfig, Program, launch
+
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+source = 'extern "C" __global__ void endless(unsigned *p) {{ if (p[8]) return; {body} }}'
+kernel = Program(source, "c++").compile("cubin").get_kernel("endless")
+memory = device.allocate(64, stream=stream)
+config = LaunchConfig(grid=4, block=64)
+memory.fill(b"\1", stream=stream)
+for _ in range({quick}):
+    launch(stream, config, kernel, memory)
+    stream.sync()
+memory.fill(b"\0", stream=stream)
+stream.sync()
+
+waiting, seen = False, []
+raised = 0
+def handler(number, frame):
+    global raised
+    if waiting and raised < 2:  # not while the error is made
+        raised += 1
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, handler)
+
+def press():
+    while True:
+        time.sleep(0.2)
+        if waiting:
+            os.kill(os.getpid(), signal.SIGINT)
+if {press}:
+    threading.Thread(target=press, daemon=True).start()
+
+def wait(call):
+    global waiting
+    try:
+        waiting = True
+        call()
+        seen.append("done")
+    except KeyboardInterrupt:
+        waiting = False
+        seen.append("interrupt")
+    except CUDAError as error:
+        waiting = False
+        seen.append(str(error))
+    waiting = False
+
+launch(stream, config, kernel, memory)
+while len(seen) < 10 and "CUDA_ERROR" not in str(seen):
+    wait(lambda: {wait})
+print("|".join(seen))
+"""
+
+
+def outcome(run_python: Run, body: str, **parts: object) -> list[str]:
+    parts = {"setup": "", "wait": "stream.sync()", "press": True, "quick": 0, **parts}
+    done = run_python(PROGRAM.format(body=body, **parts), CUPOLA_DEVICE="cpu")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().split("|")
+
+
+@pytest.mark.parametrize("body", ENDLESS)
+def test_the_second_signal_ends_a_kernel(body: str, run_python: Run) -> None:
+    *interrupts, error = outcome(run_python, ENDLESS[body])
+    assert interrupts == ["interrupt", "interrupt"]
+    assert "CUDA_ERROR_LAUNCH_TIMEOUT" in error and "kernel 'endless'" in error and "Ctrl-C" in error
+
+
+def test_a_kernel_that_used_to_be_quick_is_ended(run_python: Run) -> None:
+    """The main thread may run it itself: then the first signal waits for the second."""
+    *interrupts, error = outcome(run_python, ENDLESS["computes"], quick=30)
+    assert interrupts and set(interrupts) == {"interrupt"}
+    assert "CUDA_ERROR_LAUNCH_TIMEOUT" in error and "Ctrl-C" in error
+
+
+WAITS = {
+    "stream": "stream.sync()",
+    "device": "device.sync()",
+    "event": "event.sync()",
+    "copy": "driver.cuMemcpyDtoH(host, memory.handle, 64)",
+    "runtime": "runtime.cudaDeviceSynchronize()",
+    "default stream": "driver.cuStreamSynchronize(1)",
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_what_a_signal_interrupts(wait: str, run_python: Run) -> None:
+    """And a program whose kernel still runs may end."""
+    program = PROGRAM.replace("while len(seen) < 10", "event = stream.record()\nwhile not seen")
+    program = program.replace("create_stream()", "create_stream(options=StreamOptions(nonblocking=False))")
+    setup = "from cupola.bindings import driver, runtime\nfrom cupola import StreamOptions\nhost = bytearray(64)"
+    parts = {"setup": setup, "wait": WAITS[wait], "press": True, "quick": 0, "body": ENDLESS["looks at memory"]}
+    done = run_python(program.format(**parts), CUPOLA_DEVICE="cpu")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "interrupt\n"
+
+
+@pytest.mark.parametrize("body", ENDLESS)
+def test_a_timeout_ends_a_kernel(body: str, run_python: Run) -> None:
+    (error,) = outcome(run_python, ENDLESS[body], press=False, setup="cupola.cpu.use(timeout=0.5)")
+    assert "CUDA_ERROR_LAUNCH_TIMEOUT" in error and "kernel 'endless'" in error and "0.5 seconds" in error
+
+
+def test_a_timeout_spoils_the_context_until_it_is_reset(run_python: Run) -> None:
+    program = (
+        PROGRAM
+        + r"""
+try:
+    memory.fill(0, stream=stream)
+except CUDAError as error:
+    print(error.status)
+from cupola.bindings import driver
+print(driver.cuDevicePrimaryCtxReset(0))
+device.set_current()
+stream = device.create_stream()
+memory = device.allocate(64, stream=stream)
+memory.fill(1, stream=stream)
+kernel = Program(source, "c++").compile("cubin").get_kernel("endless")
+launch(stream, config, kernel, memory)
+stream.sync()
+print("well again")
+"""
+    )
+    parts = {"setup": "cupola.cpu.use(timeout=0.5)", "wait": "stream.sync()", "press": False, "quick": 0}
+    done = run_python(program.format(body=ENDLESS["computes"], **parts))
+    assert done.stdout.endswith("well again\n"), done.stderr
+
+
+def test_quick_kernels_may_take_turns_for_longer_than_the_timeout(run_python: Run) -> None:
+    program = r"""
+import time, cupola.cpu
+cupola.cpu.use(timeout=0.2)
+from cupola import Device, LaunchConfig, Program, launch
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+kernel = Program('extern "C" __global__ void nothing() {}', "c++").compile("cubin").get_kernel("nothing")
+end = time.monotonic() + 0.7
+while time.monotonic() < end:
+    launch(stream, LaunchConfig(grid=1, block=1), kernel)
+    stream.sync()
+print("done")
+"""
+    assert run_python(program).stdout == "done\n"
+
+
+def test_an_interrupt_of_the_compiler_is_one_of_the_program(run_python: Run) -> None:
+    program = r"""
+from cupola.cpu.compiler import modules
+from cupola import Device, LaunchConfig, Program, launch
+def interrupted(*_):
+    raise KeyboardInterrupt("here")
+modules.LoadedModule.compile = interrupted
+device = Device(0)
+device.set_current()
+kernel = Program('extern "C" __global__ void nothing() {}', "c++").compile("cubin").get_kernel("nothing")
+try:
+    launch(device.create_stream(), LaunchConfig(grid=1, block=1), kernel)
+except KeyboardInterrupt as error:
+    print(error)
+"""
+    done = run_python(program, CUPOLA_DEVICE="cpu")
+    assert done.stdout == "here\n", done.stderr
+
+
+def test_a_crash_of_the_compiler_is_no_fault_of_the_kernel(run_python: Run) -> None:
+    """The independent body is compiled while the kernel runs, on a thread that is guarded."""
+    program = r"""
+import ctypes
+from cupola.cpu.compiler import modules
+modules.Variant.independent_address = lambda self: ctypes.string_at(8)
+import numpy as np
+from tests.cpu.engine.kernels import run
+run('''extern "C" __global__ void apart() {
+    if (threadIdx.x < 16) { __shfl_sync(0xffffffff, 1, 1); } else { __syncwarp(); __shfl_sync(0xffffffff, 1, 2); } }''',
+    "apart", 1, 32)
+"""
+    done = run_python("import faulthandler; faulthandler.enable()\n" + program, CUPOLA_DEVICE="cpu")
+    assert done.returncode == -11 and "Segmentation fault" in done.stderr, done.stderr
