@@ -63,7 +63,7 @@ def use(
     from cupola.cpu import _driver
 
     if threads is not None and not 1 <= threads <= 256:
-        raise ValueError(f"threads must be between 1 and 256, got {threads}")
+        raise ValueError(f"threads must be at least 1 and at most 256, got {threads}")
     if timeout is not None and not 0 <= timeout <= 1e6:
         raise ValueError(f"timeout must be a number of seconds from 0 to 1,000,000, got {timeout}")
     if cuda_version is not None:

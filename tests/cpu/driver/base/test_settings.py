@@ -1,4 +1,4 @@
-"""What the environment may say about the CPU device: nonsense is refused by the first call, with the variable's name."""
+"""What the environment says about the CPU device. Nonsense is refused by the first call, with the variable's name."""
 
 from __future__ import annotations
 

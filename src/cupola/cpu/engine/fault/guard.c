@@ -5,6 +5,7 @@
  * that was there before, so Python's faulthandler and debuggers work as ever; so do those in Python and LLVM, which the
  * engine calls for an independent body. Launches that are to end (stop.c) leave the machine code in the same way. */
 #define _GNU_SOURCE
+#include "common/thread.h"
 #include "fault.h"
 
 #include <pthread.h>
