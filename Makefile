@@ -4,6 +4,7 @@
 #   make test    install the test extra and run the whole test suite
 #   make dev     install for development: an edit in C, Cython or Python is there at the next import (BUILD=release|debug)
 #   make lint    style, types, generated files
+#   make warnings build all C with -Wall -Wextra -Werror
 #   make docs    build the pages of docs/ and the API reference
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
@@ -20,7 +21,11 @@ BUILD ?= release
 SOURCES := $(shell find src bindgen meson.build pyproject.toml tools/private_files.py -type f \
 	-not -name '*.pyc' 2>/dev/null)
 
-.PHONY: tour test dev headers lint asan docs clean
+WARNINGS := build/warnings
+# Modules whose stubs are kept by hand.
+STUBS = $(shell find src/cupola -name '*.pyi' -not -path '*/bindings/*' | sort | sed -e 's,^src/,,' -e 's,\.pyi$$,,' -e 's,/,.,g')
+
+.PHONY: tour test dev headers warnings lint asan docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
@@ -49,10 +54,18 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml --concise --ignore-disjoint-bases \
+		--allowlist tools/stubtest.txt $(STUBS)
 	$(BIN)/python -m bindgen emit --check
 	$(BIN)/python -m bindgen sample build/typing/sample.py
 	$(BIN)/mypy --strict build/typing/sample.py
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+# All C, that which Cython makes included. The build folder stays: the next time only what has changed is compiled.
+warnings: $(VENV)/.installed-dev
+	@export PATH=$(CURDIR)/$(BIN):$$PATH; \
+	if [ ! -f $(WARNINGS)/build.ninja ]; then meson setup $(WARNINGS) -Dbuildtype=release -Dwerror=true >/dev/null; fi; \
+	ninja --quiet -C $(WARNINGS)
 
 # The bindings' tests with AddressSanitizer.
 asan: $(VENV)/.installed-dev
