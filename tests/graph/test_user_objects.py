@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from cupola import Program
+from cupola import CUDAError, Program
 from cupola.bindings import driver
 from cupola.graph import GraphDefinition
 from tests.graph.helpers import ONE, SOURCE, Resource, run, wait_until
@@ -90,11 +90,24 @@ def around(child):
     return graph
 
 
-@pytest.mark.parametrize("copy", [lambda graph: ok(driver.cuGraphClone(graph)), around], ids=["clone", "child"])
+def clone(graph):
+    return ok(driver.cuGraphClone(graph))
+
+
+def cloned_around(part):
+    """The same for a part of another graph, of which a driver takes only a clone."""
+    middle = clone(part)
+    graph = around(middle)
+    ok(driver.cuGraphDestroy(middle))
+    return graph
+
+
+@pytest.mark.parametrize("copy", [clone, cloned_around], ids=["clone", "child"])
 class TestRawCopies:
     """Copies made by handle outlive what they are copies of."""
 
     def test_of_a_definition(self, needs, copy):
+        copy = around if copy is cloned_around else copy
         definition = GraphDefinition()
         needs.fill(definition)
         raw = copy(definition.handle)
@@ -176,6 +189,13 @@ class TestRawCopies:
         assert needs.watched().calls == calls + 1 and needs.resource.freed == []
         ok(driver.cuGraphExecDestroy(executable))
         needs.check_gone()
+
+
+def test_a_part_of_a_graph_is_no_child(device):
+    definition = GraphDefinition()
+    part = definition.embed(GraphDefinition()).child_graph
+    with pytest.raises(CUDAError, match="CUDA_ERROR_NOT_SUPPORTED"):
+        GraphDefinition().embed(part)
 
 
 def test_clones_of_a_changed_definition(device, stream):
@@ -480,6 +500,46 @@ def test_what_no_launch_has_used_goes_at_once(device, stream):
         assert resource.freed == addresses[:1]
         graph.close()
         assert resource.freed == addresses
+
+
+def test_a_graph_that_goes_in_a_callback(device, stream, recwarn):
+    """Where the driver cannot be asked for anything: it is destroyed soon after."""
+    resource, refused = Resource(), []
+    with device.allocate(1024, stream=stream) as whole:
+        stream.sync()
+        (buffer,) = resource.parts(whole, 1, 4, stream)
+        inner, outer = GraphDefinition(), GraphDefinition()
+        inner.memset(buffer, 0, 4)
+        buffer.close()
+        graphs = [inner.instantiate()]
+        run(graphs[0], stream)
+        del inner
+
+        def drop() -> None:
+            try:
+                graphs[0].close()
+            except CUDAError as error:
+                refused.append(error.name)
+            graphs.clear()
+
+        outer.callback(drop)
+        run(outer.instantiate(), stream)
+        assert wait_until(lambda: len(resource.freed) == 1)
+    assert refused in ([], ["CUDA_ERROR_NOT_PERMITTED"])
+    assert not recwarn.list
+
+
+def test_an_update_from_a_closed_builder(device):
+    """Refused, as in cuda.core; a view of its graph is as good as before."""
+    builders = [device.create_graph_builder().begin_building() for _ in range(2)]
+    for builder in builders:
+        builder.callback(print)
+        builder.end_building()
+    graph, definition = builders[0].complete(), builders[1].graph_definition
+    builders[1].close()
+    with pytest.raises(RuntimeError, match="GraphBuilder has been closed"):
+        graph.update(builders[1])
+    graph.update(definition)
 
 
 def test_a_capture_on_the_thread_does_not_mind(device, stream):

@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 from cupola.core.device._context cimport is_gone, resets, wrap_context
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_INVALID_VALUE,
+    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_PERMITTED,
     CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
     CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE,
@@ -21,6 +21,7 @@ from cupola.core.base._cuda cimport (
     CUresult, CUstream, CUstreamCaptureMode, check, closed_error, cu,
     driver_usable, factory_error, fail_because, gone_error, report,
 )
+from cupola.core.base._keep cimport keep, release_kept
 from cupola.core.device._stream cimport Stream, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._last_launch cimport keep_for_good, keep_until_over
@@ -35,9 +36,10 @@ from cupola.core.base._errors import CUDAError
 # What an instantiation says beside its status.
 cdef dict _REFUSALS = {
     <int>CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE: "its structure is invalid, for example a cycle",
-    <int>CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED: "it has a node that a launch from the device cannot run",
+    <int>CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED: "it has a node that the device cannot run by itself, in the body of a condition or in a launch from the device",
     <int>CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED:
-        "its nodes belong to several contexts, which a launch from the device cannot serve",
+        "its nodes belong to several contexts, which a launch from the device cannot serve, or a copy in the body of a "
+        "condition has pageable host memory at one end",
     <int>CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED: "it has a condition that no conditional node uses",
 }
 
@@ -82,7 +84,16 @@ cdef class Graph:
 
     # Not __dealloc__: before that the collector may have cleared what a launch under way still needs.
     def __del__(self):
-        report(self.destroy(), b"cuGraphExecDestroy")
+        cdef CUresult status = self.destroy()
+        cdef Graph later
+        if status == CUDA_ERROR_NOT_PERMITTED:      # in a host function: on an ordinary thread soon after
+            later = Graph.__new__(Graph)
+            later.pointer, later.context, later.born, later.launched = self.pointer, self.context, self.born, self.launched
+            later.kept, later.changed, later.waiting = self.kept, self.changed, self.waiting
+            self.pointer = NULL
+            release_kept(keep(later, NULL))
+        else:
+            report(status, b"cuGraphExecDestroy")
 
     cdef CUgraphExec open_pointer(self) except NULL:
         if self.pointer == NULL:
@@ -251,6 +262,9 @@ cdef class Graph:
             cu.cuThreadExchangeStreamCaptureMode(&mode)
             status = cu.cuGraphExecDestroy(pointer)
             cu.cuThreadExchangeStreamCaptureMode(&mode)
+        if status == CUDA_ERROR_NOT_PERMITTED:
+            self.pointer = pointer
+            self.kept, self.changed, self.waiting = needed
         return told if told != CUDA_SUCCESS else status
 
     @property

@@ -6,7 +6,7 @@ the upload is called when they are over, or lost in a fault. The stream is one o
 """
 
 from cupola.core.base._cuda cimport (
-    CU_STREAM_NON_BLOCKING, CUDA_SUCCESS, CUcontext, CUgraphExec, CUresult, CUstream, context_is_broken, cu,
+    CU_STREAM_NON_BLOCKING, CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CUcontext, CUgraphExec, CUresult, CUstream, context_is_broken, cu,
 )
 from cupola.core.base._keep cimport drop_released, forget_kept, keep, release_kept_behind
 
@@ -32,6 +32,9 @@ cdef CUresult keep_until_over(CUgraphExec executable, CUcontext context, object 
                 if status == CUDA_SUCCESS:
                     status = destroyed
             cu.cuCtxPopCurrent(&popped)
+    if status == CUDA_ERROR_NOT_PERMITTED and not queued:
+        forget_kept(kept)
+        return status
     if not context_is_broken(status):
         return status
     if not queued:

@@ -202,6 +202,8 @@ static bool has_type(CUgraph graph, CUgraphNodeType type) {
 
 static CUresult check_child(CUgraph graph, CUgraph child, bool moved) {
     RETURN_IF(graph_check(child));
+    if (!moved && child->parent)
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "a part of another graph cannot be added to a graph: add a clone of it");
     if (moved && (child->parent || child == graph->root))
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "only a graph that is no part of another, and not this one, can be moved");
