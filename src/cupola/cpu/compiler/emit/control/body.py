@@ -6,12 +6,9 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 from cupola.cpu.compiler.emit import instructions
-from cupola.cpu.compiler.emit.memory.bounds import Group, plan_groups
-from cupola.cpu.compiler.emit.memory.fetches import Fetch
-from cupola.cpu.compiler.emit.memory.runs import Run, plan_runs
-from cupola.cpu.compiler.emit.memory.scattered import Row
 from cupola.cpu.compiler.emit.threads.layout import Layout
 from cupola.cpu.compiler.emit.threads.registers import REGISTER_TYPE, Inexact, Kind, Registers
 from cupola.cpu.compiler.emit.threads.shape import Shape
@@ -29,6 +26,7 @@ from .lowerings import lowering_of
 from .meetings import is_meeting
 
 _THREAD = ast.Special("tid", "x")
+_Plan = TypeVar("_Plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +127,7 @@ class Body:
         )
         self.rows_of_blocks = self.whole_blocks and self._may_mix_blocks()
         self.control = Control(self)
-        self.groups: dict[int, Group] = {}
-        self.rows: dict[object, Row] = {}
-        self.runs: dict[int, Run] = {}
-        self.fetches: dict[int, Fetch | None] = {}
+        self._of_block: dict[Callable[[Block], Any], Any] = {}
 
     def _constants(self) -> dict[str, Value]:
         """Registers that always hold one number, or the address of a variable in shared or local memory."""
@@ -309,6 +304,13 @@ class Body:
         """The registers that hold ``%tid.x`` where a block begins."""
         return {name: read_special(self, _THREAD) for name in self.analysis.thread_numbers[block.index]}
 
+    def of_block(self, plan: Callable[[Block], _Plan]) -> _Plan:
+        """What a room works out about the block that is being written, and keeps until that ends."""
+        if plan not in self._of_block:
+            self._of_block[plan] = plan(self.control.block)
+        found: _Plan = self._of_block[plan]
+        return found
+
     # Instructions
 
     def write(self, operand: ast.Operand, value: Value, *, signed: bool = False) -> None:
@@ -359,8 +361,7 @@ class Body:
         """Write the body."""
         for block in self.blocks:
             self.control.begin(block)
-            self.groups, self.rows, self.fetches = plan_groups(block), {}, {}
-            self.runs = plan_runs(block) if self.width >= 16 else {}
+            self._of_block = {}
             for instruction in block.instructions:
                 self.instruction(instruction)
             self.control.end(block)

@@ -120,7 +120,7 @@ def plan_groups(block: Block) -> dict[int, Group]:
 def site_of(body: Body, access: Access, *, row: bool) -> tuple[int, int]:
     """A new site: its number, and its description for the helpers."""
     number = body.new_site(access.instruction, access.space, access.size, write=access.write)
-    group = body.groups.get(id(access.instruction))
+    group = body.of_block(plan_groups).get(id(access.instruction))
     return number, abi.pack_site(
         number,
         access.size,
@@ -152,7 +152,7 @@ def _unused_elements(body: Body, access: Access) -> int:
 
 def check(body: Body, access: Access, site: int, first: Value, *, row: bool) -> str:
     """Whether the access, or the row of accesses of all lanes, that begins at a uniform address is inside (an i1)."""
-    group = body.groups.get(id(access.instruction))
+    group = body.of_block(plan_groups).get(id(access.instruction))
     if group is None or len(group.accesses) == 1 or body.control.is_guarded:
         return inside(body, access, site, first, row=row)
     if not group.verdict:
@@ -174,7 +174,7 @@ def pointer_in_shared(body: Body, access: Access, first: Value, *, row: bool) ->
     All lanes that run are inside then. Others may be outside, but there is room around shared memory for a row.
     """
     builder, control = body.builder, body.control
-    group = None if control.is_guarded else body.groups.get(id(access.instruction))
+    group = None if control.is_guarded else body.of_block(plan_groups).get(id(access.instruction))
     if group is None:
         group = Group([(access, 0)])
     here = group.offset(access)
@@ -198,7 +198,7 @@ def lowest_in_shared(
     `pointer_in_shared`.
     """
     builder, control = body.builder, body.control
-    group = None if control.is_guarded else body.groups.get(id(access.instruction))
+    group = None if control.is_guarded else body.of_block(plan_groups).get(id(access.instruction))
     if group is None:
         group = Group([(access, 0)])
     here, lowest = group.offset(access), min(offset for _, offset in group.accesses)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Affine, Value
 from cupola.cpu.compiler.objects import abi
+from cupola.cpu.compiler.passes import Block
 
 from .accessors import call_accessor, fault_unless_zero
-from .bounds import Access, Group, check, site_of
+from .bounds import Access, Group, check, plan_groups, site_of
 from .scattered import find_row, gather_all
 
 if TYPE_CHECKING:
@@ -43,17 +44,23 @@ class Fetch:
     waiting: set[int] = field(default_factory=set)
 
 
+def _fetches(block: Block) -> dict[int, Fetch | None]:
+    """The fetch of each group of a block, by the group's ``id``, once its first load has been written."""
+    return {}
+
+
 def fetched(body: Body, access: Access, base: Value) -> str | None:
     """The pointer from which a load of a group is done, a row unless its address is uniform.
 
     None when the access is no such load. ``base`` is the value of the address register.
     """
-    group = body.groups.get(id(access.instruction))
+    group = body.of_block(plan_groups).get(id(access.instruction))
     if group is None or len(group.early) == 1 or body.control.is_guarded:
         return None
-    if id(group) not in body.fetches:
-        body.fetches[id(group)] = _begin(body, group, base)
-    fetch = body.fetches[id(group)]
+    fetches = body.of_block(_fetches)
+    if id(group) not in fetches:
+        fetches[id(group)] = _begin(body, group, base)
+    fetch = fetches[id(group)]
     if fetch is None or id(access.instruction) not in fetch.places:
         return None
     builder = body.builder
@@ -136,7 +143,7 @@ def _begin(body: Body, group: Group, base: Value) -> Fetch | None:
 
 def _free_buffer(body: Body) -> int:
     """The first buffer out of which no group of the block has anything left to load: groups may alternate."""
-    used = {fetch.buffer for fetch in body.fetches.values() if fetch is not None and fetch.waiting}
+    used = {fetch.buffer for fetch in body.of_block(_fetches).values() if fetch is not None and fetch.waiting}
     return next(number for number in count() if number not in used)
 
 

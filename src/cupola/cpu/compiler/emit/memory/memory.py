@@ -24,7 +24,7 @@ from .addresses import base_of
 from .bounds import Access, check, pointer_in_shared, site_of
 from .elements import element_pointer, load_elements, load_row, store_elements, store_row
 from .fetches import fetched
-from .runs import Run
+from .runs import Run, plan_runs
 from .scattered import find_row, gather, gather_run, scatter
 from .spans import Span, in_shared, load_span, span_fits, span_of, store_span
 
@@ -524,7 +524,7 @@ def _scattered_load(body: Body, access: Access, base: Value, offset: int) -> lis
     builder = body.builder
     row = find_row(body, access, base)
     number, packed = site_of(body, access, row=row is not None)
-    run = body.runs.get(id(access.instruction))
+    run = body.of_block(plan_runs).get(id(access.instruction)) if body.width >= 16 else None
     if row is None and run is not None:
         return _load_of_run(body, access, packed, base, offset, run)
     if row is None:

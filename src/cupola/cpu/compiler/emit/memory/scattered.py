@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from cupola.cpu.compiler.emit.values.builder import Builder, constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
+from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
 
 from . import runs
@@ -40,6 +41,11 @@ class Row:
     exact: str
 
 
+def _rows(block: Block) -> dict[object, Row]:
+    """The rows that have been found in a block."""
+    return {}
+
+
 def find_row(body: Body, access: Access, base: Value) -> Row | None:
     """Whether the lanes that run are in a row, as far as that can be: what was read from memory hardly ever is.
 
@@ -51,7 +57,7 @@ def find_row(body: Body, access: Access, base: Value) -> Row | None:
         return None
     builder, mask = body.builder, body.control.lanes()
     key = base.ir, access.size, mask.ir
-    row = body.rows.get(key)
+    row = body.of_block(_rows).get(key)
     if row is None:
         lanes = builder.freeze(builder.splat(base))  # lanes that do not run may have no address
         first = builder.lane(lanes, 0)
@@ -62,7 +68,7 @@ def find_row(body: Body, access: Access, base: Value) -> Row | None:
         missing = builder.binary("and", elsewhere, mask)
         row = Row(first, builder.compare("icmp eq", missing, constant("i32", 0)).ir)
         if not body.control.is_guarded:
-            body.rows[key] = row
+            body.of_block(_rows)[key] = row
     return row
 
 
