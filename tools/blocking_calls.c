@@ -135,10 +135,10 @@ CALL(create_pool, CUmemPoolProps p = pool_of_device(); CUmemoryPool made; return
 CALL(pool_attribute, cuuint64_t v; return cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &v);)
 CALL(pool_threshold, cuuint64_t v = 1 << 30; return cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &v);)
 CALL(pool_access, CUmemAccess_flags f; CUmemLocation l = on_device(); return cuMemPoolGetAccess(&f, pool, &l);)
-CALL(set_pool_access,
-     CUmemAccessDesc d = {.location = on_device(), .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+CALL(set_pool_access, CUmemAccessDesc d = {.location = on_device(), .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
      return cuMemPoolSetAccess(pool, &d, 1);)
-CALL(export_pool, int fd; return cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);)
+CALL(export_pool, int fd;
+     return cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);)
 CALL(export_pointer, CUmemPoolPtrExportData d; return cuMemPoolExportPointer(&d, pieces[1]);)
 CALL(create_memory, CUmemAllocationProp p = on_device_memory(); CUmemGenericAllocationHandle h;
      return cuMemCreate(&h, 2 << 20, &p, 0);)
@@ -147,16 +147,19 @@ CALL(granularity, CUmemAllocationProp p = on_device_memory(); size_t n;
 CALL(reserve, CUdeviceptr p; return cuMemAddressReserve(&p, 2 << 20, 0, 0, 0);)
 CALL(map, return cuMemMap(reserved, 2 << 20, 0, handle, 0);)
 CALL(retain_handle, CUmemGenericAllocationHandle h; return cuMemRetainAllocationHandle(&h, (void *)reserved);)
-CALL(set_access,
-     CUmemAccessDesc d = {.location = on_device(), .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+CALL(set_access, CUmemAccessDesc d = {.location = on_device(), .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
      return cuMemSetAccess(reserved, 2 << 20, &d, 1);)
 CALL(release_handle, return cuMemRelease(handle);)
 CALL(create_graph, CUgraph g; return cuGraphCreate(&g, 0);)
 CALL(destroy_graph, CUgraph g; CUresult r = cuGraphCreate(&g, 0); return r ? r : cuGraphDestroy(g);)
-CALL(add_kernel,
-     void *parameters[] = {&memory};
-     CUDA_KERNEL_NODE_PARAMS p = {.func = function, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
-                                  .blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters};
+CALL(add_kernel, void *parameters[] = {&memory}; CUDA_KERNEL_NODE_PARAMS p = {.func = function,
+                                                                              .gridDimX = 1,
+                                                                              .gridDimY = 1,
+                                                                              .gridDimZ = 1,
+                                                                              .blockDimX = 1,
+                                                                              .blockDimY = 1,
+                                                                              .blockDimZ = 1,
+                                                                              .kernelParams = parameters};
      return cuGraphAddKernelNode(&node, graph, NULL, 0, &p);)
 CALL(add_child, CUgraph g; CUgraphNode n; CUresult r = cuGraphCreate(&g, 0);
      return r ? r : cuGraphAddChildGraphNode(&n, graph, NULL, 0, g);)
@@ -188,7 +191,7 @@ CALL(occupancy, int n; return cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, fu
 static const struct call {
     const char *name;
     CUresult (*run)(int i);
-    int alone;          /* 1: repeat it alone, 2: nothing else */
+    int alone; /* 1: repeat it alone, 2: nothing else */
 } calls[] = {
     {"cuEventRecord", record, 1},
     {"cuEventRecord, new events", record_new, 1},

@@ -43,8 +43,7 @@ ENTRY(CUresult, host_function, "cuLaunchHostFunc", CUstream, CUhostFn, void *)
 ENTRY(CUresult, instantiate, "cuGraphInstantiateWithFlags", CUgraphExec *, CUgraph, unsigned long long)
 ENTRY(CUresult, upload, "cuGraphUpload", CUgraphExec, CUstream)
 
-int bench_open(const char *path)
-{
+int bench_open(const char *path) {
     driver = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!driver) return -1;
     find_launch(), find_alloc(), find_release(), find_event_create(), find_event_destroy(), find_event_record();
@@ -54,8 +53,7 @@ int bench_open(const char *path)
     return 0;
 }
 
-static double now(void)
-{
+static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1e9 + t.tv_nsec;
@@ -68,41 +66,35 @@ static double now(void)
     }                                                                                                              \
     return (now() - start) / n
 
-double bench_launch(int n, CUfunction kernel, CUstream stream, void **arguments)
-{
+double bench_launch(int n, CUfunction kernel, CUstream stream, void **arguments) {
     MEASURE(p_launch(kernel, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
 }
 
-double bench_launch_sync(int n, CUfunction kernel, CUstream stream, void **arguments)
-{
+double bench_launch_sync(int n, CUfunction kernel, CUstream stream, void **arguments) {
     MEASURE(p_launch(kernel, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL); p_sync(stream));
 }
 
-double bench_alloc_free(int n, size_t size, CUstream stream)
-{
+double bench_alloc_free(int n, size_t size, CUstream stream) {
     CUdeviceptr pointer;
     MEASURE(p_alloc(&pointer, size, stream); p_release(pointer, stream));
 }
 
 double bench_event_record(int n, CUevent event, CUstream stream) { MEASURE(p_event_record(event, stream)); }
 
-double bench_event_life(int n, CUstream stream)
-{
+double bench_event_life(int n, CUstream stream) {
     CUevent event;
     MEASURE(p_event_create(&event, CU_EVENT_DISABLE_TIMING); p_event_record(event, stream); p_event_destroy(event));
 }
 
 double bench_wait_event(int n, CUevent event, CUstream stream) { MEASURE(p_wait_event(stream, event, 0)); }
 
-double bench_copy(int n, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
-{
+double bench_copy(int n, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     MEASURE(p_copy(to, from, size, stream));
 }
 
 double bench_fill(int n, CUdeviceptr to, size_t size, CUstream stream) { MEASURE(p_fill(to, 0, size, stream)); }
 
-double bench_stream_life(int n, int priority)
-{
+double bench_stream_life(int n, int priority) {
     CUstream stream;
     MEASURE(p_stream_create(&stream, CU_STREAM_NON_BLOCKING, priority); p_stream_destroy(stream));
 }
@@ -110,8 +102,7 @@ double bench_stream_life(int n, int priority)
 static void do_nothing(void *data) { (void)data; }
 
 /* A graph of n launches and of m calls of a function that does nothing, which C captures by itself. NULL: it failed. */
-CUgraphExec bench_capture(int n, int m, CUfunction kernel, void **arguments)
-{
+CUgraphExec bench_capture(int n, int m, CUfunction kernel, void **arguments) {
     CUstream stream;
     CUgraph graph;
     CUgraphExec executable;

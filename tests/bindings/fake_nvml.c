@@ -8,7 +8,9 @@ static nvmlMarginTemperature_t margin;
 
 nvmlReturn_t nvmlInit_v2(void) { return NVML_SUCCESS; }
 const char *nvmlErrorString(nvmlReturn_t status) {
-    return status == NVML_ERROR_NOT_FOUND ? "Not Found" : status == NVML_ERROR_NOT_SUPPORTED ? "Not Supported" : "Other";
+    return status == NVML_ERROR_NOT_FOUND       ? "Not Found"
+           : status == NVML_ERROR_NOT_SUPPORTED ? "Not Supported"
+                                                : "Other";
 }
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device) {
     *device = (nvmlDevice_t)0x1234567890;
@@ -29,7 +31,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     memory->total = 1000, memory->used = 1;
     return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos) {
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+                                                     nvmlProcessInfo_t *infos) {
     (void)device;
     unsigned int room = *count;
     *count = (unsigned)processes;
@@ -37,7 +40,8 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
     for (unsigned i = 0; i < *count; i++) infos[i] = (nvmlProcessInfo_t){.pid = 10 + i, .usedGpuMemory = i};
     return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos) {
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+                                                      nvmlProcessInfo_t *infos) {
     (void)device, (void)infos;
     *count = 0;
     return NVML_SUCCESS;

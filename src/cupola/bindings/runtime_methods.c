@@ -29,10 +29,8 @@ static PyObject *make_pos(PyObject *module, PyObject *args, PyObject *kwargs) {
 static PyObject *make_pitched_pointer(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"d", "p", "xsz", "ysz", NULL};
     PyObject *d, *p, *x, *y;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO:make_cudaPitchedPtr", keywords, &d, &p, &x, &y))
-        return NULL;
-    return make(module, "cudaPitchedPtr",
-                Py_BuildValue("{sOsOsOsO}", "ptr", d, "pitch", p, "xsize", x, "ysize", y));
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO:make_cudaPitchedPtr", keywords, &d, &p, &x, &y)) return NULL;
+    return make(module, "cudaPitchedPtr", Py_BuildValue("{sOsOsOsO}", "ptr", d, "pitch", p, "xsize", x, "ysize", y));
 }
 
 static PyObject *local_version(PyObject *module, PyObject *unused) {

@@ -19,10 +19,11 @@ static unsigned normalized_channels(unsigned index) { return 1u << index % 3; }
 static int normalized_bits(unsigned index) { return index / 3 % 2 ? 16 : 8; }
 
 static CUresult bad_channels(const struct cudaChannelFormatDesc *c) {
-    return fail_runtime(cudaErrorInvalidChannelDescriptor,
-                        "channels of %d, %d, %d and %d bits of kind %d: there must be 1, 2 or 4 of the same size, 8, 16 or "
-                        "32 bits for integers, 16 or 32 for floats",
-                        c->x, c->y, c->z, c->w, (int)c->f);
+    return fail_runtime(
+        cudaErrorInvalidChannelDescriptor,
+        "channels of %d, %d, %d and %d bits of kind %d: there must be 1, 2 or 4 of the same size, 8, 16 or "
+        "32 bits for integers, 16 or 32 for floats",
+        c->x, c->y, c->z, c->w, (int)c->f);
 }
 
 CUresult format_of_channels(const struct cudaChannelFormatDesc *c, CUarray_format *format, unsigned *count) {
@@ -37,10 +38,12 @@ CUresult format_of_channels(const struct cudaChannelFormatDesc *c, CUarray_forma
     } else {
         if ((unsigned)c->f > cudaChannelFormatKindUnsignedNormalized8X1 &&
             (unsigned)c->f <= cudaChannelFormatKindUnsigned16Planar444)
-            return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device has no texels of kind %d (block compression, video or "
-                                                  "packed)",
+            return fail(CUDA_ERROR_NOT_SUPPORTED,
+                        "the CPU device has no texels of kind %d (block compression, video or "
+                        "packed)",
                         (int)c->f);
-        if ((unsigned)c->f > cudaChannelFormatKindFloat || (c->x != 8 && c->x != 16 && c->x != 32)) return bad_channels(c);
+        if ((unsigned)c->f > cudaChannelFormatKindFloat || (c->x != 8 && c->x != 16 && c->x != 32))
+            return bad_channels(c);
         *format = plain_formats[c->f][c->x / 16];
         if (!*format) return bad_channels(c);
     }

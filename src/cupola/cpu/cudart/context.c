@@ -44,9 +44,7 @@ CUresult make_current(void) {
 
 CUresult current_device(int *device) {
     CUcontext context = current_context();
-    *device = context                     ? context->device->ordinal
-              : runtime_thread.has_device ? runtime_thread.device
-                                          : first_device;
+    *device = context ? context->device->ordinal : runtime_thread.has_device ? runtime_thread.device : first_device;
     return CUDA_SUCCESS;
 }
 

@@ -37,8 +37,8 @@ static CUresult copy_block(const struct end *to, const struct end *from, size_t 
 static CUresult check_end(const struct end *end, bool is_array, size_t width, size_t height) {
     if (is_array && !end->array) return fail(CUDA_ERROR_INVALID_HANDLE, "the CUDA array is null");
     if (!is_array && height > 1 && end->pitch < width)
-        return fail_runtime(cudaErrorInvalidPitchValue, "the pitch is %zu bytes, less than the width of %zu", end->pitch,
-                            width);
+        return fail_runtime(cudaErrorInvalidPitchValue, "the pitch is %zu bytes, less than the width of %zu",
+                            end->pitch, width);
     return CUDA_SUCCESS;
 }
 

@@ -34,7 +34,8 @@ static CUresult check_end(const char *role, cudaArray_t array, const struct cuda
                           const struct cudaExtent *extent) {
     bool several = extent->height > 1 || extent->depth > 1;
     if (array && end->ptr)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the %s is given as an array and as an address: it can be only one", role);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the %s is given as an array and as an address: it can be only one",
+                    role);
     if (!array && several && end->pitch < width)
         return fail_runtime(cudaErrorInvalidPitchValue, "the pitch of the %s is %zu bytes, less than the width of %zu",
                             role, end->pitch, width);
@@ -43,7 +44,8 @@ static CUresult check_end(const char *role, cudaArray_t array, const struct cuda
 
 static CUresult in_bytes(size_t count, size_t texel, size_t *bytes) {
     if (!__builtin_mul_overflow(count, texel, bytes)) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "%zu texels of %zu bytes are more than the address space holds", count, texel);
+    return fail(CUDA_ERROR_INVALID_VALUE, "%zu texels of %zu bytes are more than the address space holds", count,
+                texel);
 }
 
 CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form) {

@@ -24,7 +24,7 @@ extern __thread struct runtime_thread runtime_thread;
 
 CUresult start_driver(void); /* cuInit, by whichever call is the first */
 CUresult make_current(void) __attribute__((cold));
-extern _Atomic bool runtime_retains[MAX_DEVICES]; /* the runtime uses the primary context of the device */
+extern _Atomic bool runtime_retains[MAX_DEVICES];         /* the runtime uses the primary context of the device */
 CUresult primary_context(int device, CUcontext *context); /* of the device; retained for the runtime */
 CUresult current_device(int *device);
 

@@ -133,10 +133,8 @@ static CUresult get_properties(struct cudaDeviceProp *properties, int device) {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         int value = 0;
         RETURN_IF(cuDeviceGetAttribute(&value, fields[i].attribute, device));
-        if (fields[i].size == sizeof(size_t))
-            *(size_t *)((char *)&made + fields[i].offset) = (size_t)value;
-        else
-            *(int *)((char *)&made + fields[i].offset) = value;
+        if (fields[i].size == sizeof(size_t)) *(size_t *)((char *)&made + fields[i].offset) = (size_t)value;
+        else *(int *)((char *)&made + fields[i].offset) = value;
     }
     *properties = made;
     return CUDA_SUCCESS;

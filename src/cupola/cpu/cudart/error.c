@@ -159,9 +159,8 @@ static const struct {
     ERROR(cudaErrorStreamDetached,
           "API call not permitted since the green context associated with the stream has been destroyed"),
     ERROR(cudaErrorGraphRecaptureFailure, "recapturing to the source graph failed and had to be terminated"),
-    ERROR(cudaErrorFabricNotReady,
-          "GPU fabric is not ready within the probe wait budget; application may retry (see "
-          "CUDA_FABRIC_INIT_TIMEOUT_MS)"),
+    ERROR(cudaErrorFabricNotReady, "GPU fabric is not ready within the probe wait budget; application may retry (see "
+                                   "CUDA_FABRIC_INIT_TIMEOUT_MS)"),
     ERROR(cudaErrorUnknown, "unknown error"),
     ERROR(cudaErrorApiFailureBase, "api failure base"),
 #undef ERROR
@@ -177,7 +176,7 @@ static int error_index(cudaError_t status) {
 cudaError_t runtime_failed(CUresult status) {
     cudaError_t error = error_index((cudaError_t)status) < 0 ? cudaErrorUnknown : (cudaError_t)status;
     if (thread_state.failed == status) thread_state.failed = (CUresult)error;
-    if (error != cudaErrorNotReady) runtime_thread.last_error = error;  /* that is an answer, as on a GPU */
+    if (error != cudaErrorNotReady) runtime_thread.last_error = error; /* that is an answer, as on a GPU */
     return error;
 }
 

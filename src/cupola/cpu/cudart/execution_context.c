@@ -46,10 +46,7 @@ RUNTIME_BARE(cudaExecutionCtxStreamCreate,
 RUNTIME_BARE(cudaExecutionCtxSynchronize, (cudaExecutionContext_t ctx), synchronize(ctx))
 
 const struct entry runtime_execution_context_entries[] = {
-    RUNTIME_ENTRY(cudaDeviceGetExecutionCtx),
-    RUNTIME_ENTRY(cudaExecutionCtxGetDevice),
-    RUNTIME_ENTRY(cudaExecutionCtxGetId),
-    RUNTIME_ENTRY(cudaExecutionCtxStreamCreate),
-    RUNTIME_ENTRY(cudaExecutionCtxSynchronize),
-    {NULL, NULL, NULL},
+    RUNTIME_ENTRY(cudaDeviceGetExecutionCtx),   RUNTIME_ENTRY(cudaExecutionCtxGetDevice),
+    RUNTIME_ENTRY(cudaExecutionCtxGetId),       RUNTIME_ENTRY(cudaExecutionCtxStreamCreate),
+    RUNTIME_ENTRY(cudaExecutionCtxSynchronize), {NULL, NULL, NULL},
 };

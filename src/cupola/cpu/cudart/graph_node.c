@@ -288,7 +288,8 @@ static CUresult params_to_driver(const struct cudaGraphNodeParams *params, CUgra
             CUDA_MEMCPY3D form;
             RETURN_IF(form_of_copy(&params->memcpy.copyParams, &form));
             memset(&made->memcpy, 0, sizeof made->asBytes);
-            made->memcpy = (CUDA_MEMCPY_NODE_PARAMS){.flags = params->memcpy.flags, .copyCtx = here(), .copyParams = form};
+            made->memcpy =
+                (CUDA_MEMCPY_NODE_PARAMS){.flags = params->memcpy.flags, .copyCtx = here(), .copyParams = form};
             return CUDA_SUCCESS;
         }
         case cudaGraphNodeTypeMemset: made->memset.ctx = here(); return CUDA_SUCCESS;

@@ -7,9 +7,9 @@
 CUresult function_of(const void *func, CUfunction *function) {
     CUresult status = function_find((CUfunction)func, NULL, function);
     if (status == CUDA_ERROR_INVALID_HANDLE)
-        return fail_runtime(cudaErrorInvalidDeviceFunction,
-                            "%p is no kernel: it must be a cudaKernel_t of a library or a cudaFunction_t that is loaded",
-                            func);
+        return fail_runtime(
+            cudaErrorInvalidDeviceFunction,
+            "%p is no kernel: it must be a cudaKernel_t of a library or a cudaFunction_t that is loaded", func);
     return status;
 }
 
@@ -98,10 +98,8 @@ static CUresult get_attributes(struct cudaFuncAttributes *attributes, const void
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         int value = 0;
         RETURN_IF(cuFuncGetAttribute(&value, fields[i].attribute, function));
-        if (fields[i].size == sizeof(size_t))
-            *(size_t *)((char *)&made + fields[i].offset) = (size_t)value;
-        else
-            *(int *)((char *)&made + fields[i].offset) = value;
+        if (fields[i].size == sizeof(size_t)) *(size_t *)((char *)&made + fields[i].offset) = (size_t)value;
+        else *(int *)((char *)&made + fields[i].offset) = value;
     }
     *attributes = made;
     return CUDA_SUCCESS;
@@ -148,7 +146,8 @@ static CUresult check_shape(const cudaLaunchConfig_t *config) {
 }
 
 static CUresult driver_config(const cudaLaunchConfig_t *config, CUlaunchConfig *made) {
-    _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute), "the attributes are handed on as they are");
+    _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute),
+                   "the attributes are handed on as they are");
     if (!config) return fail_null("config");
     if (config->dynamicSmemBytes > UINT32_MAX)
         return fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes of dynamic shared memory are more than any device has",

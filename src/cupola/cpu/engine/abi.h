@@ -106,18 +106,18 @@ typedef struct cpu_context {
 } cpu_context;
 
 struct cpu_warp;
-typedef uint32_t (*cpu_body)(cpu_context *context, struct cpu_warp *warp, const void *params, void *shared,
-                             void *frame, cpu_site_cache *sites);
+typedef uint32_t (*cpu_body)(cpu_context *context, struct cpu_warp *warp, const void *params, void *shared, void *frame,
+                             cpu_site_cache *sites);
 
 /* One for each unit of a resident block. */
 typedef struct cpu_warp {
-    uint32_t state;    /* see cpu_state */
-    uint32_t first;    /* linear index of lane 0 in the block */
-    uint32_t tid[3];   /* of lane 0 */
-    uint32_t mask;     /* in: the threads that exist; out: those that are alive */
-    uint32_t barrier;  /* CPU_STATE_BARRIER: which one, and for how many threads (0: for all) */
+    uint32_t state;   /* see cpu_state */
+    uint32_t first;   /* linear index of lane 0 in the block */
+    uint32_t tid[3];  /* of lane 0 */
+    uint32_t mask;    /* in: the threads that exist; out: those that are alive */
+    uint32_t barrier; /* CPU_STATE_BARRIER: which one, and for how many threads (0: for all) */
     uint32_t expected;
-    uint32_t votes;    /* bar.red: the predicate of each lane; after it, how many were true of how many */
+    uint32_t votes; /* bar.red: the predicate of each lane; after it, how many were true of how many */
     uint32_t agreed, voters;
     uint32_t diverged; /* CPU_STATE_YIELD: whether other threads of the unit wait for the loop to end */
     uint32_t site;     /* CPU_STATE_WAITING: the site of the last warp operation whose members were missing */
@@ -128,9 +128,9 @@ typedef struct cpu_warp {
     /* For the runtime only. */
     uint8_t *frame;
     cpu_body body;
-    uint32_t live;    /* the threads that had not exited when the body last returned ... */
-    uint32_t seen;    /* ... and, for the independent body, when it last looked for a block to run */
-    uint8_t status;   /* enum cpu_warp_status */
+    uint32_t live;  /* the threads that had not exited when the body last returned ... */
+    uint32_t seen;  /* ... and, for the independent body, when it last looked for a block to run */
+    uint8_t status; /* enum cpu_warp_status */
     uint8_t independent;
     uint16_t spins;   /* how often in a row it gave way */
     uint32_t parked;  /* independent: lanes that wait at a barrier of the block ... */

@@ -121,21 +121,16 @@ static nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *requ
     if (!request || !request->set || !request->data || !request->dataSize) return NVML_ERROR_INVALID_ARGUMENT;
     NVML_VERSIONED(request, nvmlSystemEventSetWaitRequest_v1);
     request->numEvent = 0;
-    nanosleep(&(struct timespec){.tv_sec = request->timeoutms / 1000,
-                                 .tv_nsec = (long)(request->timeoutms % 1000) * 1000000},
-              NULL);
+    nanosleep(
+        &(struct timespec){.tv_sec = request->timeoutms / 1000, .tv_nsec = (long)(request->timeoutms % 1000) * 1000000},
+        NULL);
     return NVML_ERROR_TIMEOUT;
 }
 
 const struct nvml_entry nvml_event_entries[] = {
-    NVML_ENTRY(nvmlEventSetCreate),
-    NVML_ENTRY(nvmlDeviceGetSupportedEventTypes),
-    NVML_ENTRY(nvmlDeviceRegisterEvents),
-    NVML_ENTRY(nvmlEventSetWait_v2),
-    NVML_ENTRY(nvmlEventSetFree),
-    NVML_ENTRY(nvmlSystemEventSetCreate),
-    NVML_ENTRY(nvmlSystemEventSetFree),
-    NVML_ENTRY(nvmlSystemRegisterEvents),
-    NVML_ENTRY(nvmlSystemEventSetWait),
-    {NULL, NULL},
+    NVML_ENTRY(nvmlEventSetCreate),       NVML_ENTRY(nvmlDeviceGetSupportedEventTypes),
+    NVML_ENTRY(nvmlDeviceRegisterEvents), NVML_ENTRY(nvmlEventSetWait_v2),
+    NVML_ENTRY(nvmlEventSetFree),         NVML_ENTRY(nvmlSystemEventSetCreate),
+    NVML_ENTRY(nvmlSystemEventSetFree),   NVML_ENTRY(nvmlSystemRegisterEvents),
+    NVML_ENTRY(nvmlSystemEventSetWait),   {NULL, NULL},
 };

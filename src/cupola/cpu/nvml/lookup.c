@@ -5,8 +5,8 @@
 
 #include "nvml/nvml.h"
 
-extern const struct nvml_entry nvml_session_entries[], nvml_device_entries[], nvml_memory_entries[], nvml_state_entries[],
-    nvml_neighbour_entries[], nvml_event_entries[], nvml_field_entries[];
+extern const struct nvml_entry nvml_session_entries[], nvml_device_entries[], nvml_memory_entries[],
+    nvml_state_entries[], nvml_neighbour_entries[], nvml_event_entries[], nvml_field_entries[];
 
 static const struct nvml_entry *const tables[] = {
     nvml_session_entries,   nvml_device_entries, nvml_memory_entries, nvml_state_entries,

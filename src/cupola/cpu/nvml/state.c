@@ -197,7 +197,8 @@ static nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device, nvmlMarg
 }
 
 /* As on an H200, each target is answered with the sensor of the GPU. */
-static nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned target, nvmlGpuThermalSettings_t *settings) {
+static nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned target,
+                                                 nvmlGpuThermalSettings_t *settings) {
     NVML_DEVICE(device, ordinal, settings);
     (void)ordinal, (void)target;
     *settings = (nvmlGpuThermalSettings_t){.count = 1};

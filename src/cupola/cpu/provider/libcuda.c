@@ -19,9 +19,7 @@ enum { COUNT = sizeof names / sizeof *names };
 
 __attribute__((visibility("hidden"), used)) void *cupola_libcuda_slots[COUNT];
 
-static CUresult absent(void) {
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
+static CUresult absent(void) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 /* Called once, before anybody else can have found the library. `find` gives NULL for what the CPU device lacks. */
 __attribute__((visibility("default"))) void cupola_libcuda_bind(void *(*find)(const char *symbol)) {

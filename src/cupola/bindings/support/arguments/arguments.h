@@ -16,8 +16,8 @@ int to_strs(PyObject *object, long long count, Scratch *scratch, const char *con
 
 /* ---- attributes and options (attributes.c) ---- */
 
-int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch,
-                 void **out, size_t *size);
+int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch, void **out,
+                 size_t *size);
 void *attribute_room(const AttributeTable *table, long long attribute, Scratch *scratch, size_t *size);
 PyObject *attribute_from(const AttributeTable *table, long long attribute, void *data, size_t size);
 void **attribute_rooms(const AttributeTable *table, const int *attributes, long long count, size_t *sizes,

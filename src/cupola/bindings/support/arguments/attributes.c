@@ -30,8 +30,8 @@ PyObject *attribute_from(const AttributeTable *table, long long attribute, void 
     return record;
 }
 
-int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch,
-                 void **out, size_t *size) {
+int attribute_to(const AttributeTable *table, long long attribute, PyObject *object, Scratch *scratch, void **out,
+                 size_t *size) {
     const AttributeType *type = find(table, attribute);
     if (!type) return -1;
     if (type->type.kind == KIND_TEXT) {
@@ -63,10 +63,8 @@ PyObject *attributes_from(const AttributeTable *table, const int *attributes, vo
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (long long i = 0; list && i < count; i++) {
         PyObject *value = attribute_from(table, attributes[i], data[i], sizes ? sizes[i] : 0);
-        if (value)
-            PyList_SET_ITEM(list, i, value);
-        else
-            Py_CLEAR(list);
+        if (value) PyList_SET_ITEM(list, i, value);
+        else Py_CLEAR(list);
     }
     return list;
 }
@@ -75,15 +73,14 @@ PyObject *attributes_from(const AttributeTable *table, const int *attributes, vo
 
 static int to_option(PyObject *object, OptionKind kind, Scratch *scratch, void **out) {
     switch (kind) {
-    case OPTION_FLOAT: return to_f32(object, (float *)out);
-    case OPTION_STRINGS: return to_strings(object, -1, scratch, (const char *const **)out);
-    case OPTION_ADDRESSES:
-        return to_list(object, (ValueType){KIND_ADDRESS, 0, sizeof(void *)}, -1, scratch, out);
-    case OPTION_BUFFER:
-        if (PyBytes_Check(object)) return to_buffer(object, scratch, (char **)out);
-        return to_address(object, scratch, out);
-    case OPTION_RECORD: return to_address(object, scratch, out);
-    case OPTION_INTEGER: break;
+        case OPTION_FLOAT: return to_f32(object, (float *)out);
+        case OPTION_STRINGS: return to_strings(object, -1, scratch, (const char *const **)out);
+        case OPTION_ADDRESSES: return to_list(object, (ValueType){KIND_ADDRESS, 0, sizeof(void *)}, -1, scratch, out);
+        case OPTION_BUFFER:
+            if (PyBytes_Check(object)) return to_buffer(object, scratch, (char **)out);
+            return to_address(object, scratch, out);
+        case OPTION_RECORD: return to_address(object, scratch, out);
+        case OPTION_INTEGER: break;
     }
     int64_t value;
     if (object == Py_None) return 0; /* an option without a value */
@@ -101,8 +98,7 @@ int to_options(PyObject *object, const OptionType *types, size_t type_count, con
     }
     if (count <= 0) return 0;
     if (PySequence_Fast_GET_SIZE(object) < count) {
-        PyErr_Format(PyExc_RuntimeError, "List is too small: %zd < %lld", PySequence_Fast_GET_SIZE(object),
-                     count);
+        PyErr_Format(PyExc_RuntimeError, "List is too small: %zd < %lld", PySequence_Fast_GET_SIZE(object), count);
         return -1;
     }
     void **values = scratch_alloc(scratch, sizeof *values * (size_t)count);

@@ -26,8 +26,7 @@ static PyObject *item_at(PyObject *sequence, Py_ssize_t i) {
 
 int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch, void **out) {
     *out = NULL;
-    if (type.kind == KIND_RECORD && count <= 1 && is_record(object))
-        return to_record(object, type.index, false, out);
+    if (type.kind == KIND_RECORD && count <= 1 && is_record(object)) return to_record(object, type.index, false, out);
     if (type.kind == KIND_RECORD && is_record_array(object)) {
         Py_ssize_t there = to_records(object, type.index, scratch, out);
         return there < 0 ? -1 : check_length(there, count);
@@ -73,8 +72,8 @@ int to_strs(PyObject *object, long long count, Scratch *scratch, const char *con
     if (!items) return -1;
     for (Py_ssize_t i = 0; i < length; i++) {
         PyObject *item = PyTuple_GET_ITEM(items, i);
-        int status = PyUnicode_Check(item) ? to_str(item, false, &array[i])
-                                           : to_string(item, false, scratch, &array[i]);
+        int status =
+            PyUnicode_Check(item) ? to_str(item, false, &array[i]) : to_string(item, false, scratch, &array[i]);
         if (status < 0) return -1;
     }
     *out = array;
@@ -103,10 +102,8 @@ PyObject *list_from(ValueType type, const void *data, size_t count) {
         } else {
             item = value_get(type, where, NULL);
         }
-        if (item)
-            PyList_SET_ITEM(list, i, item);
-        else
-            Py_CLEAR(list);
+        if (item) PyList_SET_ITEM(list, i, item);
+        else Py_CLEAR(list);
     }
     return list;
 }

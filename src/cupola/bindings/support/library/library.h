@@ -22,9 +22,7 @@
  * `texts` are C strings one behind the other. A pointer to each of the thousands of names and comments would take more
  * room than most of them, and time when the module is loaded. */
 
-static inline const char *text_after(const char *text) {
-    return text + strlen(text) + 1;
-}
+static inline const char *text_after(const char *text) { return text + strlen(text) + 1; }
 
 typedef enum {
     KIND_I8,
@@ -82,7 +80,7 @@ typedef enum { HANDLE_POINTER, HANDLE_INTEGER, HANDLE_CALLBACK } HandleFamily;
 
 typedef struct {
     const char *texts; /* name, comment, class of the module `driver` that this one derives from or "" */
-    int16_t base; /* handle class that this one derives from, or -1 */
+    int16_t base;      /* handle class that this one derives from, or -1 */
     uint8_t family;
     uint8_t kind; /* how the value is stored */
     bool stream;  /* has __cuda_stream__ */
@@ -121,7 +119,8 @@ typedef struct {
 } FieldInfo;
 
 typedef struct {
-    const char *texts; /* name, comment, the module's attribute with the NumPy type or "", name and comment of each field */
+    /* name, comment, the module's attribute with the NumPy type or "", name and comment of each field */
+    const char *texts;
     const FieldPlace *places; /* of the fields; see record_fields() */
     uint16_t field_count;
     uint32_t size, older_size, align;
@@ -178,7 +177,7 @@ typedef struct {
 } ErrorInfo;
 
 typedef struct {
-    const char *name; /* qualified: "cupola.bindings.driver" */
+    const char *name;    /* qualified: "cupola.bindings.driver" */
     const char *library; /* the path finder's name of it */
     int version;         /* of CUDA, as in 13050 for 13.5 */
     const EnumInfo *enums;
@@ -189,13 +188,13 @@ typedef struct {
     const FunctionInfo *functions;
     const Adapter *adapters;
     const char *const *function_aliases; /* pairs: older name, name; NULL-terminated */
-    const char *const *enum_aliases;   /* pairs: alias, name; NULL-terminated */
-    const char *const *record_aliases; /* the same */
+    const char *const *enum_aliases;     /* pairs: alias, name; NULL-terminated */
+    const char *const *record_aliases;   /* the same */
     uint16_t enum_count, handle_count, record_count, constant_count, function_count;
-    uint16_t status; /* enum of the result */
+    uint16_t status;              /* enum of the result */
     const PyMethodDef *generated; /* the functions of the table */
     PyMethodDef *methods;         /* functions written by hand, or NULL */
-    const ErrorInfo *error; /* NULL when functions return a tuple with the status */
+    const ErrorInfo *error;       /* NULL when functions return a tuple with the status */
     cupola_table_head *table;
     void **slots;
 } ModuleInfo;

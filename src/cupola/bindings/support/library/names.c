@@ -4,10 +4,8 @@
 char *qualified_name(const char *name) {
     size_t size = strlen(module_info.name) + strlen(name) + 2;
     char *text = PyMem_Malloc(size);
-    if (text)
-        snprintf(text, size, "%s.%s", module_info.name, name);
-    else
-        PyErr_NoMemory();
+    if (text) snprintf(text, size, "%s.%s", module_info.name, name);
+    else PyErr_NoMemory();
     return text;
 }
 
@@ -18,8 +16,7 @@ PyObject *bad_argument(const char *function, const char *argument) {
     if (type == PyExc_TypeError || type == PyExc_OverflowError || type == PyExc_RuntimeError ||
         type == PyExc_IndexError)
         PyErr_Format(type, "%s, argument '%s': %S", function, argument, value);
-    else
-        PyErr_Restore(Py_XNewRef(type), Py_XNewRef(value), Py_XNewRef(traceback));
+    else PyErr_Restore(Py_XNewRef(type), Py_XNewRef(value), Py_XNewRef(traceback));
     Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(traceback);
     return NULL;
 }

@@ -17,7 +17,7 @@ static inline void scratch_init(Scratch *scratch) {
     scratch->blocks = NULL;
     scratch->used = 0;
 }
-void *scratch_alloc(Scratch *scratch, size_t size); /* zeroed; NULL with MemoryError set */
+void *scratch_alloc(Scratch *scratch, size_t size);     /* zeroed; NULL with MemoryError set */
 COLD void *scratch_more(Scratch *scratch, size_t size); /* the same of memory that is not on the stack */
 /* Memory that is not zeroed. */
 static inline void *scratch_take(Scratch *scratch, size_t size) {
@@ -41,10 +41,9 @@ static inline void scratch_free(Scratch *scratch) {
 
 /* Memory of a record or of an array that a record points to, with the objects that it refers to. */
 typedef struct Storage {
-    PyObject_HEAD
-    char *data;     /* NULL when it only keeps objects */
-    size_t count;   /* elements of an array */
-    PyObject *kept; /* dict: address of a pointer -> object that keeps its target alive; or NULL */
+    PyObject_HEAD char *data; /* NULL when it only keeps objects */
+    size_t count;             /* elements of an array */
+    PyObject *kept;           /* dict: address of a pointer -> object that keeps its target alive; or NULL */
     size_t size;
     struct Storage *before, *after; /* in the list of those that have memory */
 } Storage;
@@ -53,6 +52,6 @@ extern PyTypeObject StorageType;
 Storage *storage_new(size_t size, size_t align, size_t count);           /* zeroed; no memory for size 0 */
 int storage_keep(Storage *storage, const void *where, PyObject *object); /* replaces what was kept there */
 Storage *storage_at(const void *address); /* the one with this memory: borrowed, or NULL without an exception */
-PyObject *storage_kept(Storage *storage, const void *where);             /* borrowed or NULL, no exception */
+PyObject *storage_kept(Storage *storage, const void *where); /* borrowed or NULL, no exception */
 
 #endif

@@ -39,8 +39,7 @@ void *scratch_array(Scratch *scratch, size_t size, size_t count) {
         PyErr_NoMemory();
         return NULL;
     }
-    return scratch_alloc(scratch,
-                         size * count + 64); /* a margin, should a library write a whole word at the end */
+    return scratch_alloc(scratch, size * count + 64); /* a margin, should a library write a whole word at the end */
 }
 
 int scratch_buffer(Scratch *scratch, PyObject *object, int flags, Py_buffer **buffer) {

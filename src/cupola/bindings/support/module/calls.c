@@ -8,11 +8,11 @@ static const char *keyword_at(const char *keywords, int index) {
     return keywords;
 }
 
-int bind_arguments(const char *function, const char *keywords, int count, int required,
-                   PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject **bound) {
+int bind_arguments(const char *function, const char *keywords, int count, int required, PyObject *const *args,
+                   Py_ssize_t nargs, PyObject *names, PyObject **bound) {
     if (nargs > count) {
-        PyErr_Format(PyExc_TypeError, "%s() takes %d argument%s, got %zd", function, count,
-                     count == 1 ? "" : "s", nargs);
+        PyErr_Format(PyExc_TypeError, "%s() takes %d argument%s, got %zd", function, count, count == 1 ? "" : "s",
+                     nargs);
         return -1;
     }
     for (int i = 0; i < count; i++) bound[i] = i < nargs ? args[i] : NULL;
@@ -33,8 +33,7 @@ int bind_arguments(const char *function, const char *keywords, int count, int re
     }
     for (int i = 0; i < required; i++) {
         if (!bound[i]) {
-            PyErr_Format(PyExc_TypeError, "%s() misses argument '%s'", function,
-                         keyword_at(keywords, i));
+            PyErr_Format(PyExc_TypeError, "%s() misses argument '%s'", function, keyword_at(keywords, i));
             return -1;
         }
     }

@@ -81,8 +81,7 @@ static PyObject *make_class(const char *name, const char *doc, PyObject *base) {
 /* Index 0 is the base class; borrowed. */
 static PyObject *class_at(int index) {
     const ErrorInfo *info = module_info.error;
-    if (!classes && !(classes = PyMem_Calloc(info->subclass_count + 1u, sizeof *classes)))
-        return PyErr_NoMemory();
+    if (!classes && !(classes = PyMem_Calloc(info->subclass_count + 1u, sizeof *classes))) return PyErr_NoMemory();
     if (classes[index]) return classes[index];
     if (index == 0) return classes[0] = make_class(info->name, info->doc, PyExc_Exception);
     PyObject *base = class_at(0);
@@ -148,10 +147,8 @@ PyObject *pack(PyObject **outputs, int count) {
     for (int i = 0; i < count; i++) complete = complete && outputs[i];
     PyObject *result = complete ? PyTuple_New(count) : NULL;
     for (int i = 0; i < count; i++) {
-        if (result)
-            PyTuple_SET_ITEM(result, i, outputs[i]);
-        else
-            Py_XDECREF(outputs[i]);
+        if (result) PyTuple_SET_ITEM(result, i, outputs[i]);
+        else Py_XDECREF(outputs[i]);
     }
     return result;
 }
@@ -187,7 +184,6 @@ static PyObject *op_status_error(PyObject *module, PyObject *object) {
 }
 
 PyMethodDef description_methods[] = {
-    {"op_status_error", op_status_error, METH_O,
-     "op_status_error(status, /)\n--\n\nThe description of a status."},
+    {"op_status_error", op_status_error, METH_O, "op_status_error(status, /)\n--\n\nThe description of a status."},
     {0},
 };

@@ -13,8 +13,7 @@ static PyObject *find_class(const char *name) {
     for (const char *const *alias = module_info.record_aliases; *alias; alias += 2)
         if (!strcmp(alias[0], name)) name = alias[1];
     for (int i = 0; i < module_info.handle_count; i++)
-        if (!strcmp(module_info.handles[i].texts, name))
-            return Py_XNewRef((PyObject *)handle_type(i));
+        if (!strcmp(module_info.handles[i].texts, name)) return Py_XNewRef((PyObject *)handle_type(i));
     for (int i = 0; i < module_info.record_count; i++) {
         const char *texts = module_info.records[i].texts;
         if (module_info.records[i].hidden) continue;
@@ -61,12 +60,10 @@ static PyObject *all_names(void) {
         status = append(list, *alias);
     for (const PyMethodDef *method = module_info.methods; !status && method && method->ml_name; method++)
         status = append(list, method->ml_name);
-    for (int i = 0; !status && i < module_info.enum_count; i++)
-        status = append(list, module_info.enums[i].texts);
+    for (int i = 0; !status && i < module_info.enum_count; i++) status = append(list, module_info.enums[i].texts);
     for (const char *const *alias = module_info.enum_aliases; !status && *alias; alias += 2)
         status = append(list, *alias);
-    for (int i = 0; !status && i < module_info.handle_count; i++)
-        status = append(list, module_info.handles[i].texts);
+    for (int i = 0; !status && i < module_info.handle_count; i++) status = append(list, module_info.handles[i].texts);
     for (int i = 0; !status && i < module_info.record_count; i++)
         if (!module_info.records[i].hidden) status = append(list, module_info.records[i].texts);
     for (const char *const *alias = module_info.record_aliases; !status && *alias; alias += 2)
@@ -126,8 +123,7 @@ static PyObject *size_of(PyObject *module, PyObject *cls) {
 static PyObject *is_pointer_handle(PyObject *module, PyObject *cls) {
     (void)module;
     for (int i = 0; i < module_info.handle_count; i++)
-        if ((PyObject *)handle_types[i] == cls)
-            return PyBool_FromLong(module_info.handles[i].family == HANDLE_POINTER);
+        if ((PyObject *)handle_types[i] == cls) return PyBool_FromLong(module_info.handles[i].family == HANDLE_POINTER);
     Py_RETURN_FALSE;
 }
 
@@ -137,8 +133,7 @@ static PyMethodDef methods[] = {
     {0},
 };
 static PyMethodDef size_methods[] = {
-    {"sizeof", size_of, METH_O,
-     "sizeof(cls, /)\n--\n\nSize in bytes of the C type behind a handle or record class."},
+    {"sizeof", size_of, METH_O, "sizeof(cls, /)\n--\n\nSize in bytes of the C type behind a handle or record class."},
     {"_is_pointer_handle", is_pointer_handle, METH_O,
      "_is_pointer_handle(cls, /)\n--\n\nWhether this is a class of the module for handles that are pointers to objects."},
     {0},

@@ -23,7 +23,7 @@ static PyObject *field_format(const FieldInfo *field) {
     if (field->shape == FIELD_TEXT) return PyUnicode_FromFormat("S%u", field->count);
     if (field->shape == FIELD_BYTES) return Py_BuildValue("(s(I))", "u1", field->count);
     PyObject *format = field->shape == FIELD_POINTER || field->shape == FIELD_STRING ? PyUnicode_FromString("u8")
-                       : field->type.kind == KIND_RECORD                             ? record_dtype(field->type.index)
+                       : field->type.kind == KIND_RECORD ? record_dtype(field->type.index)
                                                          : PyUnicode_FromString(scalar_format(field->type));
     return format && field->shape == FIELD_ARRAY ? Py_BuildValue("(N(I))", format, field->count) : format;
 }

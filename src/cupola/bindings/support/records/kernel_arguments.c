@@ -27,8 +27,7 @@ static int own_memory(PyObject *value, char *slot, Scratch *scratch, void **poin
         *pointer = buffer->buf;
         return 0;
     }
-    PyErr_Format(PyExc_TypeError, "a kernel argument of type %.200s needs a ctypes type",
-                 Py_TYPE(value)->tp_name);
+    PyErr_Format(PyExc_TypeError, "a kernel argument of type %.200s needs a ctypes type", Py_TYPE(value)->tp_name);
     return -1;
 }
 
@@ -45,18 +44,18 @@ static inline size_t place_of(PyObject *type) {
 
 static uint8_t bits_of(char letter) {
     switch (letter) {
-    case 'b': return 7;
-    case 'B': return 8;
-    case 'h': return 15;
-    case 'H': return 16;
-    case 'i': return 31;
-    case 'I': return 32;
-    case 'l':
-    case 'L':
-    case 'q':
-    case 'Q':
-    case 'P': return 63;
-    default: return 0; /* zero has no bits, in a float either */
+        case 'b': return 7;
+        case 'B': return 8;
+        case 'h': return 15;
+        case 'H': return 16;
+        case 'i': return 31;
+        case 'I': return 32;
+        case 'l':
+        case 'L':
+        case 'q':
+        case 'Q':
+        case 'P': return 63;
+        default: return 0; /* zero has no bits, in a float either */
     }
 }
 
@@ -66,8 +65,7 @@ static char code_of(PyObject *type) {
     if (LIKELY(known[place].type == type)) return known[place].letter;
     PyObject *code = PyObject_GetAttrString(type, "_type_");
     char letter = 0;
-    if (code && PyUnicode_Check(code) && PyUnicode_GET_LENGTH(code) == 1 &&
-        PyUnicode_READ_CHAR(code, 0) < 128)
+    if (code && PyUnicode_Check(code) && PyUnicode_GET_LENGTH(code) == 1 && PyUnicode_READ_CHAR(code, 0) < 128)
         letter = (char)PyUnicode_READ_CHAR(code, 0);
     Py_XDECREF(code);
     if (!letter || !strchr("cubBhHiIlLqQfd?P", letter)) {
@@ -96,10 +94,8 @@ static inline bool fill_usual(PyObject *value, PyObject *type, char *slot) {
     if (!PyFloat_CheckExact(value)) return false;
     double wide = PyFloat_AS_DOUBLE(value);
     float narrow = (float)wide;
-    if (known[place].letter == 'd')
-        memcpy(slot, &wide, sizeof wide);
-    else
-        memcpy(slot, &narrow, sizeof narrow);
+    if (known[place].letter == 'd') memcpy(slot, &wide, sizeof wide);
+    else memcpy(slot, &narrow, sizeof narrow);
     return true;
 }
 
@@ -109,37 +105,37 @@ static int convert(PyObject *value, char code, char *slot) {
         return -1;
     }
     switch (code) {
-    case 'c': {
-        if (!PyBytes_Check(value) || PyBytes_GET_SIZE(value) != 1) return to_i8(value, (int8_t *)slot);
-        *slot = *PyBytes_AS_STRING(value);
-        return 0;
-    }
-    case 'u': {
-        if (!PyUnicode_Check(value) || PyUnicode_GetLength(value) != 1) {
-            PyErr_Format(PyExc_TypeError, "a str of one character is required, got %.200R", value);
-            return -1;
+        case 'c': {
+            if (!PyBytes_Check(value) || PyBytes_GET_SIZE(value) != 1) return to_i8(value, (int8_t *)slot);
+            *slot = *PyBytes_AS_STRING(value);
+            return 0;
         }
-        *(wchar_t *)slot = (wchar_t)PyUnicode_READ_CHAR(value, 0);
-        return 0;
-    }
-    case 'b': return to_i8(value, (int8_t *)slot);
-    case 'B': return to_u8(value, (uint8_t *)slot);
-    case 'h': return to_i16(value, (int16_t *)slot);
-    case 'H': return to_u16(value, (uint16_t *)slot);
-    case 'i': return to_i32(value, (int32_t *)slot);
-    case 'I': return to_u32(value, (uint32_t *)slot);
-    case 'l':
-    case 'q': return to_i64(value, (int64_t *)slot);
-    case 'L':
-    case 'Q': return to_u64(value, (uint64_t *)slot);
-    case 'f': return to_f32(value, (float *)slot);
-    case 'd': return to_f64(value, (double *)slot);
-    case '?': {
-        int truth = PyObject_IsTrue(value);
-        *slot = (char)truth;
-        return truth < 0 ? -1 : 0;
-    }
-    default: break;
+        case 'u': {
+            if (!PyUnicode_Check(value) || PyUnicode_GetLength(value) != 1) {
+                PyErr_Format(PyExc_TypeError, "a str of one character is required, got %.200R", value);
+                return -1;
+            }
+            *(wchar_t *)slot = (wchar_t)PyUnicode_READ_CHAR(value, 0);
+            return 0;
+        }
+        case 'b': return to_i8(value, (int8_t *)slot);
+        case 'B': return to_u8(value, (uint8_t *)slot);
+        case 'h': return to_i16(value, (int16_t *)slot);
+        case 'H': return to_u16(value, (uint16_t *)slot);
+        case 'i': return to_i32(value, (int32_t *)slot);
+        case 'I': return to_u32(value, (uint32_t *)slot);
+        case 'l':
+        case 'q': return to_i64(value, (int64_t *)slot);
+        case 'L':
+        case 'Q': return to_u64(value, (uint64_t *)slot);
+        case 'f': return to_f32(value, (float *)slot);
+        case 'd': return to_f64(value, (double *)slot);
+        case '?': {
+            int truth = PyObject_IsTrue(value);
+            *slot = (char)truth;
+            return truth < 0 ? -1 : 0;
+        }
+        default: break;
     }
     if (value == Py_None) {
         memset(slot, 0, sizeof(void *));
@@ -173,9 +169,7 @@ static int fill_one(PyObject *value, PyObject *type, char *slot, Scratch *scratc
     return convert(value, code, slot);
 }
 
-static bool is_sequence(PyObject *object) {
-    return PyTuple_Check(object) || PyList_Check(object);
-}
+static bool is_sequence(PyObject *object) { return PyTuple_Check(object) || PyList_Check(object); }
 
 /* The values and types of a pair as tuples of the same length, which live as long as `scratch`. */
 typedef struct {
@@ -228,8 +222,7 @@ static void drop(PyObject *holder) {
 
 int to_kernel_storage(PyObject *object, PyObject **keep, void ***out) {
     *keep = NULL;
-    if (!PyTuple_Check(object))
-        return value_set((ValueType){KIND_ADDRESS, 0, sizeof(void *)}, out, object, keep);
+    if (!PyTuple_Check(object)) return value_set((ValueType){KIND_ADDRESS, 0, sizeof(void *)}, out, object, keep);
     Scratch *scratch = PyMem_Malloc(sizeof *scratch);
     if (!scratch) {
         PyErr_NoMemory();

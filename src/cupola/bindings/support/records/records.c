@@ -56,14 +56,12 @@ int to_record(PyObject *object, int index, bool optional, void **out) {
         *out = NULL;
         return 0;
     }
-    if (LIKELY(is_record(object)) &&
-        ((RecordObject *)object)->info->root == module_info.records[index].root) {
+    if (LIKELY(is_record(object)) && ((RecordObject *)object)->info->root == module_info.records[index].root) {
         *out = record_data(object);
         return 0;
     }
-    PyErr_Format(PyExc_TypeError, "expected %s%s, got %.200s",
-                 module_info.records[index].texts, optional ? " or None" : "",
-                 Py_TYPE(object)->tp_name);
+    PyErr_Format(PyExc_TypeError, "expected %s%s, got %.200s", module_info.records[index].texts,
+                 optional ? " or None" : "", Py_TYPE(object)->tp_name);
     return -1;
 }
 
@@ -118,8 +116,9 @@ static void no_such_field(PyObject *record, PyObject *name) {
     if (text && !PyList_GET_SIZE(told))
         PyErr_Format(PyExc_TypeError, "%s() has no field %R; help(%s) lists all", cls, name, cls);
     else if (text)
-        PyErr_Format(PyExc_TypeError, few ? "%s() has no field %R; it has: %U" : "%s() has no field %R; did you mean: %U",
-                     cls, name, text);
+        PyErr_Format(PyExc_TypeError,
+                     few ? "%s() has no field %R; it has: %U" : "%s() has no field %R; did you mean: %U", cls, name,
+                     text);
     Py_XDECREF(fields), Py_XDECREF(difflib), Py_XDECREF(told), Py_XDECREF(comma), Py_XDECREF(text);
 }
 
@@ -151,9 +150,10 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     uint64_t where = 0;
     if (address && to_u64(address, &where) < 0) return NULL;
     if (where && where < FIRST_ADDRESS) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s(%llu) would be the record at the address %llu, where nothing can be: fields are given by keyword",
-                     short_name(type), (unsigned long long)where, (unsigned long long)where);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s(%llu) would be the record at the address %llu, where nothing can be: fields are given by keyword",
+            short_name(type), (unsigned long long)where, (unsigned long long)where);
         return NULL;
     }
     RecordObject *self = allocate(type, info);
@@ -208,8 +208,14 @@ const FieldInfo *record_fields(const RecordInfo *info) {
         const FieldPlace *place = &root->places[i];
         const char *doc = text_after(name);
         fields[i] = (FieldInfo){
-            .name = name, .doc = doc, .type = place->type, .offset = place->offset, .older = place->older,
-            .count = place->count, .count_offset = place->count_offset, .shape = place->shape,
+            .name = name,
+            .doc = doc,
+            .type = place->type,
+            .offset = place->offset,
+            .older = place->older,
+            .count = place->count,
+            .count_offset = place->count_offset,
+            .shape = place->shape,
             .count_size = place->count_size,
         };
         name = text_after(doc);
@@ -279,10 +285,8 @@ static PyObject *get_pointed(RecordObject *self, const FieldInfo *field) {
         result = PyList_New((Py_ssize_t)count);
         for (size_t i = 0; result && i < count; i++) {
             PyObject *item = value_get(field->type, (char *)data + i * field->type.size, target);
-            if (item)
-                PyList_SET_ITEM(result, i, item);
-            else
-                Py_CLEAR(result);
+            if (item) PyList_SET_ITEM(result, i, item);
+            else Py_CLEAR(result);
         }
     }
     Py_XDECREF((PyObject *)target);
@@ -339,12 +343,9 @@ static PyObject *get_array(RecordObject *self, const FieldInfo *field) {
         return struct_array_view(field->type.index, self->data + field->offset, field->count, self->storage);
     PyObject *list = PyList_New(field->count);
     for (uint32_t i = 0; list && i < field->count; i++) {
-        PyObject *item = value_get(field->type, self->data + field->offset + i * field->type.size,
-                                   self->storage);
-        if (item)
-            PyList_SET_ITEM(list, i, item);
-        else
-            Py_CLEAR(list);
+        PyObject *item = value_get(field->type, self->data + field->offset + i * field->type.size, self->storage);
+        if (item) PyList_SET_ITEM(list, i, item);
+        else Py_CLEAR(list);
     }
     return list;
 }
@@ -354,8 +355,7 @@ static int set_array(RecordObject *self, const FieldInfo *field, PyObject *value
     if (!items) return -1;
     int status = 0;
     if (PyTuple_GET_SIZE(items) != (Py_ssize_t)field->count) {
-        PyErr_Format(PyExc_IndexError, "%s has %u items, got %zd", field->name, field->count,
-                     PyTuple_GET_SIZE(items));
+        PyErr_Format(PyExc_IndexError, "%s has %u items, got %zd", field->name, field->count, PyTuple_GET_SIZE(items));
         status = -1;
     }
     for (uint32_t i = 0; status == 0 && i < field->count; i++) {
@@ -413,8 +413,8 @@ static PyObject *get_nested(RecordObject *self, const FieldInfo *field) {
     if (view) return Py_NewRef(view);
     view = value_get(field->type, self->data + field->offset, self->storage);
     if (view) ((RecordObject *)view)->readonly = self->readonly;
-    if (view && ((!self->views && !(self->views = PyDict_New())) ||
-                 PyDict_SetItemString(self->views, field->name, view) < 0))
+    if (view &&
+        ((!self->views && !(self->views = PyDict_New())) || PyDict_SetItemString(self->views, field->name, view) < 0))
         Py_CLEAR(view);
     return view;
 }
@@ -426,17 +426,17 @@ static PyObject *field_get(PyObject *object, void *closure) {
     if (!field) return NULL;
     if (UNLIKELY(self->count != 1)) return struct_bulk_get(self, field);
     switch ((FieldShape)field->shape) {
-    case FIELD_POINTER: return get_pointed(self, field);
-    case FIELD_ARRAY: return get_array(self, field);
-    case FIELD_NUMBER: return get_number(self, field);
-    case FIELD_BYTES: return PyBytes_FromStringAndSize(self->data + field->offset, field->count);
-    case FIELD_TEXT: return get_text(self, field);
-    case FIELD_STRING: {
-        const char *text = *(const char **)(self->data + field->offset);
-        if (!text) Py_RETURN_NONE;
-        return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-    }
-    case FIELD_VALUE: break;
+        case FIELD_POINTER: return get_pointed(self, field);
+        case FIELD_ARRAY: return get_array(self, field);
+        case FIELD_NUMBER: return get_number(self, field);
+        case FIELD_BYTES: return PyBytes_FromStringAndSize(self->data + field->offset, field->count);
+        case FIELD_TEXT: return get_text(self, field);
+        case FIELD_STRING: {
+            const char *text = *(const char **)(self->data + field->offset);
+            if (!text) Py_RETURN_NONE;
+            return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+        }
+        case FIELD_VALUE: break;
     }
     if (field->type.kind == KIND_RECORD) return get_nested(self, field);
     return value_get(field->type, self->data + field->offset, self->storage);
@@ -475,13 +475,13 @@ static int field_set(PyObject *object, PyObject *value, void *closure) {
     if (UNLIKELY(self->count != 1)) return struct_bulk_set(self, field, value);
     int status = -1;
     switch ((FieldShape)field->shape) {
-    case FIELD_VALUE: status = set_value(self, field, value); break;
-    case FIELD_ARRAY: status = set_array(self, field, value); break;
-    case FIELD_BYTES: status = set_bytes(self, field, value); break;
-    case FIELD_TEXT: status = set_text(self, field, value); break;
-    case FIELD_STRING: status = set_string(self, field, value); break;
-    case FIELD_POINTER: status = set_pointed(self, field, value); break;
-    case FIELD_NUMBER: status = set_number(self, field, value); break;
+        case FIELD_VALUE: status = set_value(self, field, value); break;
+        case FIELD_ARRAY: status = set_array(self, field, value); break;
+        case FIELD_BYTES: status = set_bytes(self, field, value); break;
+        case FIELD_TEXT: status = set_text(self, field, value); break;
+        case FIELD_STRING: status = set_string(self, field, value); break;
+        case FIELD_POINTER: status = set_pointed(self, field, value); break;
+        case FIELD_NUMBER: status = set_number(self, field, value); break;
     }
     if (status < 0) bad_argument(short_name(Py_TYPE(object)), field->name);
     return status;
@@ -502,12 +502,10 @@ static PyObject *field_text(PyObject *self, const FieldInfo *field) {
     if (value && is_record(value)) {
         PyObject *inner = PyObject_Str(value), *newline = PyUnicode_FromString("\n"),
                  *indented = PyUnicode_FromString("\n    ");
-        PyObject *moved = inner && newline && indented ? PyUnicode_Replace(inner, newline, indented, -1)
-                                                       : NULL;
+        PyObject *moved = inner && newline && indented ? PyUnicode_Replace(inner, newline, indented, -1) : NULL;
         if (moved) text = PyUnicode_FromFormat("%s :\n    %U", field->name, moved);
         Py_XDECREF(inner), Py_XDECREF(newline), Py_XDECREF(indented), Py_XDECREF(moved);
-    } else if (value && (field->type.kind == KIND_ADDRESS || field->type.kind == KIND_KERNEL) &&
-               PyLong_Check(value)) {
+    } else if (value && (field->type.kind == KIND_ADDRESS || field->type.kind == KIND_KERNEL) && PyLong_Check(value)) {
         PyObject *address = hexadecimal(PyLong_AsUnsignedLongLongMask(value));
         text = address ? PyUnicode_FromFormat("%s : %U", field->name, address) : NULL;
         Py_XDECREF(address);
@@ -530,8 +528,7 @@ static PyObject *field_text(PyObject *self, const FieldInfo *field) {
 static PyObject *to_text(PyObject *self) {
     const RecordInfo *info = ((RecordObject *)self)->info;
     Py_ssize_t count = ((RecordObject *)self)->count;
-    if (count != 1)
-        return PyUnicode_FromFormat("<%s: %zd elements>", short_name(Py_TYPE(self)), count);
+    if (count != 1) return PyUnicode_FromFormat("<%s: %zd elements>", short_name(Py_TYPE(self)), count);
     const FieldInfo *fields = record_fields(info);
     if (!fields) return NULL;
     PyObject *lines = PyList_New(0), *newline = PyUnicode_FromString("\n"), *text = NULL;
@@ -606,9 +603,7 @@ PyTypeObject *record_type(int index) {
     return record_types[index] = (PyTypeObject *)PyType_FromSpecWithBases(&spec, (PyObject *)base);
 }
 
-PyObject *record_type_if_made(int index) {
-    return (PyObject *)record_types[index];
-}
+PyObject *record_type_if_made(int index) { return (PyObject *)record_types[index]; }
 
 int records_init(void) {
     if (module_info.record_count > COUNT_OF(record_types)) {

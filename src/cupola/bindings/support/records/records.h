@@ -15,21 +15,19 @@ int value_set(ValueType type, void *data, PyObject *object, PyObject **keep);
 /* ---- records ---- */
 
 typedef struct {
-    PyObject_HEAD
-    char *data;
+    PyObject_HEAD char *data;
     const RecordInfo *info;
     Storage *storage;
     Py_ssize_t count; /* elements */
     bool readonly;
-    PyObject
-        *views; /* dict: field name -> view of a nested record, so that each read gives the same object */
+    PyObject *views; /* dict: field name -> view of a nested record, so that each read gives the same object */
 } RecordObject;
 
 enum { MAX_RECORDS = 1024 };
 extern PyTypeObject RecordBase;
 PyTypeObject *record_type(int index);     /* borrowed */
 PyObject *record_type_if_made(int index); /* borrowed, NULL when nobody has asked for it */
-int record_index(PyTypeObject *type); /* of the class or the one it derives from; -1 without an exception */
+int record_index(PyTypeObject *type);     /* of the class or the one it derives from; -1 without an exception */
 PyObject *record_new(int index);
 PyObject *record_copy(int index, const void *data);
 /* Sets a field that a constructor got by keyword. */
@@ -38,13 +36,9 @@ const FieldInfo *record_fields(const RecordInfo *info); /* `field_count` of them
 size_t record_size(const RecordInfo *info); /* in the CUDA major of the loaded library, where that matters */
 PyObject *record_view(int index, void *data, Storage *storage);
 int to_record(PyObject *object, int index, bool optional, void **out);
-static inline bool is_record(PyObject *object) {
-    return PyObject_TypeCheck(object, &RecordBase);
-}
+static inline bool is_record(PyObject *object) { return PyObject_TypeCheck(object, &RecordBase); }
 bool is_foreign_record(PyObject *object); /* of another module of the package; record_data() works for it, too */
-static inline void *record_data(PyObject *object) {
-    return ((RecordObject *)object)->data;
-}
+static inline void *record_data(PyObject *object) { return ((RecordObject *)object)->data; }
 int records_init(void);
 
 /* ---- records and NumPy (arrays.c) ---- */

@@ -40,9 +40,7 @@ PyObject *struct_array_view(int index, void *data, size_t count, Storage *storag
     return make(type, &module_info.records[index], data, (Py_ssize_t)count, storage);
 }
 
-void struct_shorten(PyObject *self, size_t count) {
-    ((RecordObject *)self)->count = (Py_ssize_t)count;
-}
+void struct_shorten(PyObject *self, size_t count) { ((RecordObject *)self)->count = (Py_ssize_t)count; }
 
 PyObject *struct_sized(int index, size_t size) {
     PyTypeObject *type = record_type(index);
@@ -116,9 +114,7 @@ static PyObject *over_buffer(PyTypeObject *type, PyObject *object) {
     return self;
 }
 
-static PyObject *from_buffer(PyObject *type, PyObject *object) {
-    return over_buffer((PyTypeObject *)type, object);
-}
+static PyObject *from_buffer(PyObject *type, PyObject *object) { return over_buffer((PyTypeObject *)type, object); }
 
 static PyObject *from_data(PyObject *type, PyObject *array) {
     int index = record_index((PyTypeObject *)type);
@@ -135,8 +131,9 @@ static PyObject *from_ptr(PyObject *cls, PyObject *args, PyObject *kwargs) {
     int readonly = 0;
     const char *format = info->array ? "O|npO" : "O|pO";
     char **names = info->array ? keywords : (char *[]){"ptr", "readonly", "owner", NULL};
-    int parsed = info->array ? PyArg_ParseTupleAndKeywords(args, kwargs, format, names, &address, &count, &readonly, &owner)
-                             : PyArg_ParseTupleAndKeywords(args, kwargs, format, names, &address, &readonly, &owner);
+    int parsed = info->array
+                     ? PyArg_ParseTupleAndKeywords(args, kwargs, format, names, &address, &count, &readonly, &owner)
+                     : PyArg_ParseTupleAndKeywords(args, kwargs, format, names, &address, &readonly, &owner);
     uint64_t where;
     if (!parsed || to_u64(address, &where) < 0) return NULL;
     if (where < FIRST_ADDRESS || count < 0) {
@@ -165,9 +162,7 @@ static PyObject *get_address(PyObject *self, void *closure) {
     return PyLong_FromVoidPtr(record_data(self));
 }
 
-static PyObject *as_integer_address(PyObject *self) {
-    return get_address(self, NULL);
-}
+static PyObject *as_integer_address(PyObject *self) { return get_address(self, NULL); }
 
 static int always_true(PyObject *self) {
     (void)self;
@@ -183,9 +178,7 @@ static PyObject *compare(PyObject *a, PyObject *b, int op) {
 
 /* ---- arrays ---- */
 
-static Py_ssize_t length(PyObject *self) {
-    return ((RecordObject *)self)->count;
-}
+static Py_ssize_t length(PyObject *self) { return ((RecordObject *)self)->count; }
 
 static PyObject *element(PyObject *object, Py_ssize_t i) {
     RecordObject *self = (RecordObject *)object;
@@ -208,7 +201,8 @@ static PyObject *slice(RecordObject *self, PyObject *key) {
     if (step != 1) { /* records are views of consecutive memory, so this one is a copy */
         PyObject *copy = make_zeroed(type, self->info, count);
         for (Py_ssize_t i = 0; copy && i < count; i++)
-            memcpy((char *)record_data(copy) + (size_t)i * size, self->data + (start + i * step) * (Py_ssize_t)size, size);
+            memcpy((char *)record_data(copy) + (size_t)i * size, self->data + (start + i * step) * (Py_ssize_t)size,
+                   size);
         return copy;
     }
     Storage *storage = (Storage *)Py_NewRef((PyObject *)self->storage);
@@ -231,7 +225,8 @@ static int assign_subscript(PyObject *object, PyObject *key, PyObject *value) {
     }
     PyObject *target = subscript(object, key);
     void *source = NULL;
-    int status = target ? to_record(value, (int)(((RecordObject *)object)->info - module_info.records), false, &source) : -1;
+    int status =
+        target ? to_record(value, (int)(((RecordObject *)object)->info - module_info.records), false, &source) : -1;
     if (status == 0 && ((RecordObject *)object)->readonly) {
         PyErr_SetString(PyExc_ValueError, "the record is read-only");
         status = -1;
@@ -272,7 +267,8 @@ PyTypeObject StructBase = {
 };
 
 static PySequenceMethods sequence = {.sq_length = length, .sq_item = element};
-static PyMappingMethods mapping = {.mp_length = length, .mp_subscript = subscript, .mp_ass_subscript = assign_subscript};
+static PyMappingMethods mapping = {
+    .mp_length = length, .mp_subscript = subscript, .mp_ass_subscript = assign_subscript};
 
 PyTypeObject StructArrayBase = {
     PyVarObject_HEAD_INIT(NULL, 0)
@@ -283,6 +279,4 @@ PyTypeObject StructArrayBase = {
     .tp_as_mapping = &mapping,
 };
 
-int structs_init(void) {
-    return PyType_Ready(&StructBase) < 0 || PyType_Ready(&StructArrayBase) < 0 ? -1 : 0;
-}
+int structs_init(void) { return PyType_Ready(&StructBase) < 0 || PyType_Ready(&StructArrayBase) < 0 ? -1 : 0; }

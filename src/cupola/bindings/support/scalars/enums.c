@@ -111,8 +111,7 @@ static PyObject *lookup(PyObject *type, PyObject *value) {
 }
 
 static PyObject *meta_call(PyObject *type, PyObject *args, PyObject *kwargs) {
-    if (type == (PyObject *)&EnumMeta || type == (PyObject *)&EnumBase)
-        return PyType_Type.tp_call(type, args, kwargs);
+    if (type == (PyObject *)&EnumMeta || type == (PyObject *)&EnumBase) return PyType_Type.tp_call(type, args, kwargs);
     PyObject *value;
     static char *keywords[] = {"value", NULL};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", keywords, &value)) return NULL;

@@ -6,15 +6,13 @@
  * depend on the module that made an object. */
 #include "scalars/scalars.h"
 
-static const HandleInfo *info_of(const HandleObject *self) {
-    return self->info;
-}
+static const HandleInfo *info_of(const HandleObject *self) { return self->info; }
 
 uint64_t handle_load(const HandleObject *self) {
     switch (info_of(self)->kind) {
-    case KIND_I32: return (uint64_t)*(const int32_t *)self->data;
-    case KIND_U32: return *(const uint32_t *)self->data;
-    default: return *(const uint64_t *)self->data;
+        case KIND_I32: return (uint64_t)*(const int32_t *)self->data;
+        case KIND_U32: return *(const uint32_t *)self->data;
+        default: return *(const uint64_t *)self->data;
     }
 }
 
@@ -29,10 +27,8 @@ static int convert(PyObject *object, int kind, uint64_t *out) {
 }
 
 static void store(HandleObject *self, uint64_t value) {
-    if (info_of(self)->kind == KIND_I32 || info_of(self)->kind == KIND_U32)
-        *(uint32_t *)self->data = (uint32_t)value;
-    else
-        *(uint64_t *)self->data = value;
+    if (info_of(self)->kind == KIND_I32 || info_of(self)->kind == KIND_U32) *(uint32_t *)self->data = (uint32_t)value;
+    else *(uint64_t *)self->data = value;
 }
 
 static PyObject *as_long(PyObject *object) {
@@ -134,25 +130,21 @@ static void destroy(PyObject *self) {
      * it. */
     size_t index = (size_t)(((HandleObject *)self)->info - module_info.handles);
     bool ours = index < module_info.handle_count && type == handle_types[index];
-    if (LIKELY(ours && spare_count < MAX_SPARE))
-        spare[spare_count++] = (HandleObject *)self;
-    else
-        type->tp_free(self);
+    if (LIKELY(ours && spare_count < MAX_SPARE)) spare[spare_count++] = (HandleObject *)self;
+    else type->tp_free(self);
     Py_DECREF(type);
 }
 
 static PyObject *repr(PyObject *object) {
     HandleObject *self = (HandleObject *)object;
-    PyObject *value = info_of(self)->family == HANDLE_INTEGER ? as_long(object)
-                                                              : hexadecimal(handle_load(self));
+    PyObject *value = info_of(self)->family == HANDLE_INTEGER ? as_long(object) : hexadecimal(handle_load(self));
     PyObject *text = value ? PyUnicode_FromFormat("<%s %S>", short_name(Py_TYPE(object)), value) : NULL;
     Py_XDECREF(value);
     return text;
 }
 
 static PyObject *compare(PyObject *a, PyObject *b, int op) {
-    if ((op != Py_EQ && op != Py_NE) || !is_handle(b) ||
-        root_of(Py_TYPE(a)) != root_of(Py_TYPE(b)))
+    if ((op != Py_EQ && op != Py_NE) || !is_handle(b) || root_of(Py_TYPE(a)) != root_of(Py_TYPE(b)))
         Py_RETURN_NOTIMPLEMENTED;
     bool equal = handle_load((HandleObject *)a) == handle_load((HandleObject *)b);
     return PyBool_FromLong(equal == (op == Py_EQ));
@@ -218,9 +210,7 @@ PyTypeObject *handle_type(int index) {
     if (LIKELY(handle_types[index] != NULL)) return handle_types[index];
     const HandleInfo *info = &module_info.handles[index];
     const char *doc = text_after(info->texts), *foreign = text_after(doc);
-    PyTypeObject *base = *foreign         ? foreign_type(foreign)
-                         : info->base < 0 ? &HandleBase
-                                          : handle_type(info->base);
+    PyTypeObject *base = *foreign ? foreign_type(foreign) : info->base < 0 ? &HandleBase : handle_type(info->base);
     char *name = base ? qualified_name(info->texts) : NULL;
     if (!name) return NULL;
     PyType_Slot slots[] = {
@@ -234,6 +224,4 @@ PyTypeObject *handle_type(int index) {
     return handle_types[index] = (PyTypeObject *)PyType_FromSpecWithBases(&spec, (PyObject *)base);
 }
 
-int handles_init(void) {
-    return PyType_Ready(&HandleBase);
-}
+int handles_init(void) { return PyType_Ready(&HandleBase); }

@@ -14,8 +14,7 @@ PyObject *as_integer(PyObject *object) {
     }
     PyNumberMethods *number = Py_TYPE(object)->tp_as_number;
     if (number && number->nb_index) return PyNumber_Index(object);
-    if (number && number->nb_int && !number->nb_add && !PyObject_CheckBuffer(object))
-        return PyNumber_Long(object);
+    if (number && number->nb_int && !number->nb_add && !PyObject_CheckBuffer(object)) return PyNumber_Long(object);
     PyErr_Format(PyExc_TypeError, "an integer is required, got %.200s", Py_TYPE(object)->tp_name);
     return NULL;
 }
@@ -50,8 +49,8 @@ int to_signed_slow(PyObject *object, int64_t min, int64_t max, int64_t *out) {
     }
     if (UNLIKELY(*out == -1) && PyErr_Occurred()) return -1;
     if (UNLIKELY(*out < min || *out > max)) {
-        PyErr_Format(PyExc_OverflowError, "%lld is not between %lld and %lld", (long long)*out,
-                     (long long)min, (long long)max);
+        PyErr_Format(PyExc_OverflowError, "%lld is not between %lld and %lld", (long long)*out, (long long)min,
+                     (long long)max);
         return -1;
     }
     return 0;

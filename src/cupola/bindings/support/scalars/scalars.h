@@ -59,13 +59,12 @@ SIGNED_CONVERSION(to_i64, int64_t, INT64_MIN, INT64_MAX)
 int to_f32(PyObject *object, float *out);
 int to_f64(PyObject *object, double *out);
 int to_enum(PyObject *object, int *out); /* a member or any int */
-PyObject *hexadecimal(uint64_t value); /* PyUnicode_FromFormat cannot before Python 3.12 */
+PyObject *hexadecimal(uint64_t value);   /* PyUnicode_FromFormat cannot before Python 3.12 */
 
 /* ---- enums and handles ---- */
 
 typedef struct {
-    PyObject_HEAD
-    void *data; /* where the value is: `value` or foreign memory */
+    PyObject_HEAD void *data; /* where the value is: `value` or foreign memory */
     uint64_t value;
     const HandleInfo *info;
 } HandleObject;
@@ -97,10 +96,10 @@ static inline int to_handle(PyObject *object, int index, uint64_t *out) {
 /* ---- text, and memory whose size is checked (buffers.c) ---- */
 
 int to_str(PyObject *object, bool optional, const char **out);
-int to_data(PyObject *object, uint64_t size, Scratch *scratch, void **out);     /* of exactly `size` bytes */
+int to_data(PyObject *object, uint64_t size, Scratch *scratch, void **out);   /* of exactly `size` bytes */
 int to_output(PyObject *object, size_t needed, Scratch *scratch, void **out); /* of at least `needed` bytes */
 int to_chars(PyObject *object, bool text, char *field, size_t size); /* fills a field; -1 when it is too small */
 PyObject *from_chars(const char *field, size_t size);                /* str up to the NUL */
-PyObject *text_from(const char *text); /* bytes, or None for NULL */
+PyObject *text_from(const char *text);                               /* bytes, or None for NULL */
 
 #endif

@@ -179,8 +179,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
     pthread_mutex_lock(&device->lock);
     if (!device->primary_users)
         status = fail(CUDA_ERROR_INVALID_CONTEXT, "the primary context of device %d is not retained", ordinal);
-    else if (!--device->primary_users)
-        context_deactivate(device->primary);
+    else if (!--device->primary_users) context_deactivate(device->primary);
     pthread_mutex_unlock(&device->lock);
     images_sweep();
     return status;

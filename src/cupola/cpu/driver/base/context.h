@@ -92,7 +92,7 @@ static inline CUcontext current_context(void) {
     return thread_state.depth ? thread_state.stack[thread_state.depth - 1] : NULL;
 }
 CUresult context_new_primary(struct device *device);
-CUresult context_check(CUcontext context); /* live and unspoiled, or the status to return */
+CUresult context_check(CUcontext context);                   /* live and unspoiled, or the status to return */
 CUresult context_find(CUcontext handle, CUcontext *context); /* NULL means the current one; spoiled ones pass */
 CUresult context_error(CUcontext context);                   /* the asynchronous error, explained; or CUDA_SUCCESS */
 size_t context_explain(CUcontext context, CUresult status, char *text, size_t size);

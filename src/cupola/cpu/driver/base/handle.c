@@ -85,10 +85,8 @@ void handle_free(enum handle_kind kind, void *object) {
     atomic_store_explicit(&handle->live, 0, memory_order_release);
     pthread_mutex_lock(&range->lock);
     handle->next_free = NULL;
-    if (range->free_last)
-        range->free_last->next_free = handle;
-    else
-        range->free_first = handle;
+    if (range->free_last) range->free_last->next_free = handle;
+    else range->free_first = handle;
     range->free_last = handle;
     range->free_count++;
     pthread_mutex_unlock(&range->lock);

@@ -5,8 +5,7 @@ static CUresult check_kernel_node(CUgraphNode node) {
     RETURN_IF(enter());
     RETURN_IF(graph_node_check(node));
     if (node->type == CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; only kernel nodes have attributes",
-                (int)node->type);
+    return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; only kernel nodes have attributes", (int)node->type);
 }
 
 static CUresult set_attributes(CUgraphNode node, const struct launch_attributes *attributes) {
@@ -29,8 +28,7 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {
     return set_attributes(dst, &src->op->op->kernel.attributes);
 }
 
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
-                                       CUkernelNodeAttrValue *value_out) {
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out) {
     RETURN_IF(check_kernel_node(hNode));
     if (value_out == NULL) return fail_null("value_out");
     if (attr != CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
@@ -46,15 +44,15 @@ static CUresult set_updatable(CUgraphNode node, CUkernelNodeAttrValue *value) {
     int wanted = value->deviceUpdatableKernelNode.deviceUpdatable;
     if (wanted != 1 && (wanted || node->device))
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "deviceUpdatable is %d: it must be 0 or 1, and 1 for a node that is device-updatable already", wanted);
+                    "deviceUpdatable is %d: it must be 0 or 1, and 1 for a node that is device-updatable already",
+                    wanted);
     if (!wanted) return CUDA_SUCCESS;
     RETURN_IF(graph_node_make_updatable(node));
     value->deviceUpdatableKernelNode.devNode = device_node_handle(node->device);
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
-                                       const CUkernelNodeAttrValue *value) {
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value) {
     RETURN_IF(check_kernel_node(hNode));
     if (value == NULL) return fail_null("value");
     if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
@@ -64,8 +62,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
                       !value->clusterDim.z;
     if (no_cluster) /* as it is told of a node without one */
         memset(attributes.cluster, 0, sizeof attributes.cluster);
-    else
-        RETURN_IF(attribute_set(&attributes, attr, value));
+    else RETURN_IF(attribute_set(&attributes, attr, value));
     return set_attributes(hNode, &attributes);
 }
 

@@ -79,8 +79,7 @@ static bool set_reserve(struct node_set *set, size_t count) {
     return nodes && data;
 }
 
-static bool set_add(struct node_set *set, const CUgraphNode *nodes, const CUgraphEdgeData *data,
-                    size_t count) {
+static bool set_add(struct node_set *set, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count) {
     if (!set_reserve(set, set->count + count)) return false;
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
@@ -136,8 +135,7 @@ static void end(struct capture *capture, CUgraph *graph) {
     while (capture->participants) {
         struct participant *participant = capture->participants;
         capture->participants = participant->next;
-        if (participant->stream)
-            atomic_store_explicit(&participant->stream->capture, NULL, memory_order_release);
+        if (participant->stream) atomic_store_explicit(&participant->stream->capture, NULL, memory_order_release);
         set_free(&participant->set);
         free(participant);
         release(capture);
@@ -154,14 +152,12 @@ static CUresult invalidate(struct capture *capture, CUresult status) {
 static CUresult enter_capture(CUstream stream, struct participant **participant) {
     *participant = atomic_load(&stream->capture);
     if (*participant == NULL)
-        return fail(CUDA_ERROR_ILLEGAL_STATE,
-                    "another thread ended the capture of the stream during this call");
+        return fail(CUDA_ERROR_ILLEGAL_STATE, "another thread ended the capture of the stream during this call");
     struct capture *capture = (*participant)->capture;
     if (!capture->invalid && !handle_is_live(capture->graph, HANDLE_GRAPH)) capture->invalid = true;
     if (capture->invalid)
-        return fail(
-            CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-            "an earlier call that is not allowed during capture spoiled this one: end it and begin again");
+        return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+                    "an earlier call that is not allowed during capture spoiled this one: end it and begin again");
     return CUDA_SUCCESS;
 }
 
@@ -169,8 +165,9 @@ static CUresult enter_capture(CUstream stream, struct participant **participant)
 static CUresult advance(struct participant *participant, CUresult status, CUgraphNode node) {
     if (status) return invalidate(participant->capture, status);
     participant->set.count = 0;
-    return set_add(&participant->set, &node, NULL, 1) ? CUDA_SUCCESS
-                                                      : invalidate(participant->capture, no_memory("the captured graph"));
+    return set_add(&participant->set, &node, NULL, 1)
+               ? CUDA_SUCCESS
+               : invalidate(participant->capture, no_memory("the captured graph"));
 }
 
 /* ---- what streams hand over --------------------------------------------------------------------------- */
@@ -180,14 +177,14 @@ struct wanted {
     struct op *op;     /* taken over; NULL for an empty node, an allocation and a free */
     CUmemoryPool pool; /* of an allocation */
     size_t size;
-    uint64_t address; /* given for a free, set by an allocation */
+    uint64_t address;          /* given for a free, set by an allocation */
     CUgraphDeviceNode *device; /* where the handle goes of a kernel node that kernels can change; NULL: another node */
 };
 
 static CUresult add_wanted(CUgraph graph, const struct node_set *after, struct wanted *w, CUgraphNode *node) {
     if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        return graph_add_allocation(graph, after->nodes, after->data, after->count, &w->pool->properties, NULL,
-                                    0, w->size, &w->address, node);
+        return graph_add_allocation(graph, after->nodes, after->data, after->count, &w->pool->properties, NULL, 0,
+                                    w->size, &w->address, node);
     if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
         return graph_add_free(graph, after->nodes, after->data, after->count, w->address, node);
     RETURN_IF(graph_node_add_op(graph, w->type, after->nodes, after->data, after->count, w->op, node));
@@ -224,8 +221,7 @@ static CUresult add_op(CUstream stream, CUgraphNodeType type, struct op *op) {
 
 /* "Priorities are copied from stream priority during stream capture." */
 static void inherit(CUstream stream, struct op *op) {
-    if (op->kind == OP_KERNEL && !op->kernel.attributes.has_priority)
-        op->kernel.attributes.priority = stream->priority;
+    if (op->kind == OP_KERNEL && !op->kernel.attributes.has_priority) op->kernel.attributes.priority = stream->priority;
 }
 
 CUresult capture_add_updatable(CUstream stream, struct op *op, CUgraphDeviceNode *node) {
@@ -311,9 +307,9 @@ static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
                                    "record it there, or wait with CU_EVENT_WAIT_EXTERNAL"));
         if (capture != p->capture) {
             capture->invalid = true;
-            return invalidate(
-                p->capture, fail(CUDA_ERROR_STREAM_CAPTURE_MERGE,
-                                 "the event was recorded in another capture; two captures cannot be merged"));
+            return invalidate(p->capture,
+                              fail(CUDA_ERROR_STREAM_CAPTURE_MERGE,
+                                   "the event was recorded in another capture; two captures cannot be merged"));
         }
     } else {
         if (capture == NULL) return CUDA_SUCCESS; /* the capture ended during this call */
@@ -321,8 +317,7 @@ static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
             return invalidate(capture, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
                                             "the legacy default stream cannot take part in a capture"));
         if (capture->invalid)
-            return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-                        "the capture that recorded the event was spoiled");
+            return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "the capture that recorded the event was spoiled");
         p = join(capture, stream);
         if (p == NULL) return invalidate(capture, no_memory("the captured graph"));
     }
@@ -376,9 +371,8 @@ CUresult capture_refuse(CUstream stream, const char *call) {
     pthread_mutex_lock(&lock);
     CUresult status = enter_capture(stream, &p);
     if (status == CUDA_SUCCESS)
-        status = invalidate(p->capture,
-                            fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-                                 "the stream is capturing, and %s cannot become part of a graph", call));
+        status = invalidate(p->capture, fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                                             "the stream is capturing, and %s cannot become part of a graph", call));
     unlock();
     return status;
 }
@@ -402,11 +396,11 @@ CUresult capture_check_thread(const char *call) {
         bool own = c->thread == &this_thread && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
         bool others = mode == CU_STREAM_CAPTURE_MODE_GLOBAL && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (own || others)
-            status = invalidate(
-                c, fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-                        "%s is not allowed while a stream captures in %s mode: make the call before the "
-                        "capture, or begin it with CU_STREAM_CAPTURE_MODE_RELAXED",
-                        call, c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ? "global" : "thread-local"));
+            status =
+                invalidate(c, fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                                   "%s is not allowed while a stream captures in %s mode: make the call before the "
+                                   "capture, or begin it with CU_STREAM_CAPTURE_MODE_RELAXED",
+                                   call, c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ? "global" : "thread-local"));
     }
     unlock();
     return status;
@@ -419,10 +413,10 @@ CUresult capture_check_legacy(CUcontext context) {
     for (struct capture *c = active; c; c = c->next)
         for (struct participant *p = c->participants; p; p = p->next)
             if (p->stream && p->stream->context == context && !(p->stream->flags & CU_STREAM_NON_BLOCKING))
-                status = invalidate(
-                    c, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-                            "the legacy default stream would have to wait for a stream that is capturing: "
-                            "use another stream, or capture on one made with CU_STREAM_NON_BLOCKING"));
+                status =
+                    invalidate(c, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                                       "the legacy default stream would have to wait for a stream that is capturing: "
+                                       "use another stream, or capture on one made with CU_STREAM_NON_BLOCKING"));
     unlock();
     return status;
 }
@@ -541,8 +535,7 @@ static CUresult end_capture(CUstream stream, CUgraph *graph) {
     if (p == NULL) return fail(CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing");
     struct capture *capture = p->capture;
     if (capture->origin != stream)
-        return fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
-                    "the capture was begun on another stream: end it there");
+        return fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "the capture was begun on another stream: end it there");
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &this_thread)
         return fail(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
                     "the capture was begun by another thread, which must end it unless its mode is relaxed");
@@ -571,8 +564,8 @@ static CUresult enter_question(CUstream handle, CUstream *stream) {
     return (*stream)->role == STREAM_LEGACY ? capture_check_legacy((*stream)->context) : CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
+CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+                                CUgraph *graph_out, const CUgraphNode **dependencies_out,
                                 const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
     CUstream stream;
     RETURN_IF(enter_question(hStream, &stream));
@@ -612,8 +605,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *depend
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
     if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%u is not one of CUstreamUpdateCaptureDependencies_flags",
-                    flags);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%u is not one of CUstreamUpdateCaptureDependencies_flags", flags);
     if (dependencies == NULL && numDependencies) return fail_null("dependencies");
     if (!stream_is_capturing(stream)) return fail(CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing");
     struct participant *p;

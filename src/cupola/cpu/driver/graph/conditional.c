@@ -24,8 +24,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
     RETURN_IF(context_find(ctx, &context));
     if (pHandle_out == NULL) return fail_null("pHandle_out");
     if (flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT)
-        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0 or CU_GRAPH_COND_ASSIGN_DEFAULT, not %#x",
-                    flags);
+        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0 or CU_GRAPH_COND_ASSIGN_DEFAULT, not %#x", flags);
     CUgraph root = hGraph->root;
     if (root->conditions == NULL) {
         root->conditions = calloc(1, sizeof *root->conditions);
@@ -33,8 +32,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
         root->conditions->references = 1;
     }
     uint64_t address;
-    if (cpu_memory_allocate(CPU_MEMORY_HOST, CPU_MEMORY_MODULE, sizeof(struct condition), root->conditions,
-                            &address))
+    if (cpu_memory_allocate(CPU_MEMORY_HOST, CPU_MEMORY_MODULE, sizeof(struct condition), root->conditions, &address))
         return no_memory("the condition");
     struct condition *c = (struct condition *)address;
     *c = (struct condition){.value = defaultLaunchValue,
@@ -75,16 +73,16 @@ void conditions_reset(struct condition_list *list) {
 
 static CUresult check_size(const CUDA_CONDITIONAL_NODE_PARAMS *p) {
     switch ((int)p->type) {
-    case CU_GRAPH_COND_TYPE_IF:
-        if (p->size == 1 || p->size == 2) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "an IF node has 1 or 2 bodies, not %u", p->size);
-    case CU_GRAPH_COND_TYPE_WHILE:
-        if (p->size == 1) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "a WHILE node has 1 body, not %u", p->size);
-    case CU_GRAPH_COND_TYPE_SWITCH:
-        if (p->size) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "a SWITCH node has at least 1 body");
-    default: return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of conditional node", (int)p->type);
+        case CU_GRAPH_COND_TYPE_IF:
+            if (p->size == 1 || p->size == 2) return CUDA_SUCCESS;
+            return fail(CUDA_ERROR_INVALID_VALUE, "an IF node has 1 or 2 bodies, not %u", p->size);
+        case CU_GRAPH_COND_TYPE_WHILE:
+            if (p->size == 1) return CUDA_SUCCESS;
+            return fail(CUDA_ERROR_INVALID_VALUE, "a WHILE node has 1 body, not %u", p->size);
+        case CU_GRAPH_COND_TYPE_SWITCH:
+            if (p->size) return CUDA_SUCCESS;
+            return fail(CUDA_ERROR_INVALID_VALUE, "a SWITCH node has at least 1 body");
+        default: return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of conditional node", (int)p->type);
     }
 }
 
@@ -97,13 +95,11 @@ CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, c
     RETURN_IF(context_find(params->ctx, &context));
     RETURN_IF(check_size(params));
     struct condition *c = find(graph->root, params->handle);
-    if (c == NULL)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the conditional handle was not made for this graph");
+    if (c == NULL) return fail(CUDA_ERROR_INVALID_VALUE, "the conditional handle was not made for this graph");
     if (c->used) return fail(CUDA_ERROR_INVALID_VALUE, "the conditional handle drives another node already");
     CUgraph *bodies = calloc(params->size, sizeof *bodies);
     if (bodies == NULL) return no_memory("the condition");
-    CUresult status =
-        graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, dependencies, data, count, NULL, &made);
+    CUresult status = graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, dependencies, data, count, NULL, &made);
     if (status) {
         free(bodies);
         return status;

@@ -31,42 +31,39 @@ static const unsigned type_flags[] = {
 static void print_params(FILE *file, CUgraphNode node) {
     const struct op *op = node->op ? node->op->op : NULL;
     switch ((int)node->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-        const cpu_launch *l = &op->kernel.launch;
-        fprintf(file, "\\ngrid %u x %u x %u, block %u x %u x %u, shared %u", l->grid[0], l->grid[1],
-                l->grid[2], l->block[0], l->block[1], l->block[2], l->dynamic_shared);
-        break;
-    }
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        fprintf(file, "\\n%p -> %p, %zu x %zu x %zu bytes", (const void *)op->copy.source,
-                (void *)op->copy.target, op->copy.width, op->copy.height, op->copy.depth);
-        break;
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-        fprintf(file, "\\n%p, %zu x %zu elements of %u bytes, value %#x", (void *)op->fill.target,
-                op->fill.width, op->fill.height, op->fill.element, op->fill.value);
-        break;
-    case CU_GRAPH_NODE_TYPE_HOST:
-        fprintf(file, "\\n%p(%p)", (void *)(uintptr_t)op->host.function, op->host.data);
-        break;
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: fprintf(file, "\\n%p", (void *)op->wait.event); break;
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: fprintf(file, "\\n%p", (void *)op->record.event); break;
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        fprintf(file, "\\n%#llx, %llu bytes", (unsigned long long)op->memory.address,
-                (unsigned long long)op->memory.size);
-        break;
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        fprintf(file, "\\n%#llx", (unsigned long long)op->memory.address);
-        break;
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        fprintf(file, "\\nhandle %#llx, %u bodies", (unsigned long long)node->condition, node->body_count);
-        break;
-    default: break;
+        case CU_GRAPH_NODE_TYPE_KERNEL: {
+            const cpu_launch *l = &op->kernel.launch;
+            fprintf(file, "\\ngrid %u x %u x %u, block %u x %u x %u, shared %u", l->grid[0], l->grid[1], l->grid[2],
+                    l->block[0], l->block[1], l->block[2], l->dynamic_shared);
+            break;
+        }
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            fprintf(file, "\\n%p -> %p, %zu x %zu x %zu bytes", (const void *)op->copy.source, (void *)op->copy.target,
+                    op->copy.width, op->copy.height, op->copy.depth);
+            break;
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            fprintf(file, "\\n%p, %zu x %zu elements of %u bytes, value %#x", (void *)op->fill.target, op->fill.width,
+                    op->fill.height, op->fill.element, op->fill.value);
+            break;
+        case CU_GRAPH_NODE_TYPE_HOST:
+            fprintf(file, "\\n%p(%p)", (void *)(uintptr_t)op->host.function, op->host.data);
+            break;
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT: fprintf(file, "\\n%p", (void *)op->wait.event); break;
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD: fprintf(file, "\\n%p", (void *)op->record.event); break;
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+            fprintf(file, "\\n%#llx, %llu bytes", (unsigned long long)op->memory.address,
+                    (unsigned long long)op->memory.size);
+            break;
+        case CU_GRAPH_NODE_TYPE_MEM_FREE: fprintf(file, "\\n%#llx", (unsigned long long)op->memory.address); break;
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+            fprintf(file, "\\nhandle %#llx, %u bodies", (unsigned long long)node->condition, node->body_count);
+            break;
+        default: break;
     }
 }
 
 static void print_graph(FILE *file, CUgraph graph, unsigned flags) {
-    fprintf(file, "subgraph cluster_%u {\nlabel=\"graph_%u\" graph[style=\"dashed\"];\n", graph->id,
-            graph->id);
+    fprintf(file, "subgraph cluster_%u {\nlabel=\"graph_%u\" graph[style=\"dashed\"];\n", graph->id, graph->id);
     for (CUgraphNode node = graph->first; node; node = node->next) {
         bool known = (size_t)node->type < sizeof type_names / sizeof *type_names && type_names[node->type];
         fprintf(file, "\"graph_%u_node_%u\"[style=\"solid\" shape=\"rectangle\" label=\"%u\\n%s", graph->id,
@@ -74,8 +71,7 @@ static void print_graph(FILE *file, CUgraph graph, unsigned flags) {
         if (node->type == CU_GRAPH_NODE_TYPE_KERNEL)
             fprintf(file, "\\n%s", cpu_kernel_name(node->op->op->kernel.launch.kernel));
         if (flags & CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES) fprintf(file, "\\nhandle %p", (void *)node);
-        if (known && flags & (type_flags[node->type] | CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE))
-            print_params(file, node);
+        if (known && flags & (type_flags[node->type] | CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE)) print_params(file, node);
         fprintf(file, "\"];\n");
     }
     for (CUgraphNode node = graph->first; node; node = node->next)
@@ -97,8 +93,7 @@ CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int fla
     RETURN_IF(graph_check(hGraph));
     if (path == NULL) return fail_null("path");
     FILE *file = fopen(path, "we");
-    if (file == NULL)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%s cannot be written: %s", path, strerror(errno));
+    if (file == NULL) return fail(CUDA_ERROR_INVALID_VALUE, "%s cannot be written: %s", path, strerror(errno));
     fprintf(file, "digraph dot {\n");
     print_graph(file, hGraph, flags);
     fprintf(file, "}\n");

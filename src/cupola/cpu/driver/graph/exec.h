@@ -13,8 +13,8 @@ struct CUgraphExec_st {
     struct handle handle; /* references: the user's, and one for each queued launch */
     unsigned id;
     cuuint64_t flags;
-    pthread_mutex_t lock; /* the clone, the plan and the last launch */
-    CUgraph graph;        /* a clone of the definition */
+    pthread_mutex_t lock;    /* the clone, the plan and the last launch */
+    CUgraph graph;           /* a clone of the definition */
     struct clone_of *clones; /* of all its nodes, sorted by origin */
     size_t clone_count;
     struct plan *plan; /* NULL: to be made again at the next launch */

@@ -26,8 +26,7 @@ struct shared_op *shared_op_new(struct op *op) {
 }
 
 void shared_op_release(struct shared_op *shared) {
-    if (shared == NULL || atomic_fetch_sub_explicit(&shared->references, 1, memory_order_acq_rel) != 1)
-        return;
+    if (shared == NULL || atomic_fetch_sub_explicit(&shared->references, 1, memory_order_acq_rel) != 1) return;
     op_free(shared->op);
     free(shared);
 }
@@ -135,12 +134,11 @@ static void remove_node(CUgraphNode node) {
 static CUresult check_edge_data(const CUgraphEdgeData *data) {
     if (data == NULL || (!data->from_port && !data->to_port && !data->type)) return CUDA_SUCCESS;
     if (data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && data->to_port == 0) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE,
-                "the data of an edge is neither all zero nor a programmatic dependency");
+    return fail(CUDA_ERROR_INVALID_VALUE, "the data of an edge is neither all zero nor a programmatic dependency");
 }
 
-CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
-                   const CUgraphEdgeData *data, size_t count, CUgraphNode *node) {
+CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                   size_t count, CUgraphNode *node) {
     if (dependencies == NULL && count) return fail_null("dependencies");
     for (size_t i = 0; i < count; i++) {
         RETURN_IF(graph_node_check(dependencies[i]));
@@ -150,8 +148,7 @@ CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *depen
         dependencies[i]->seen = false;
     }
     for (size_t i = 0; i < count; i++) {
-        if (dependencies[i]->seen)
-            return fail(CUDA_ERROR_INVALID_VALUE, "dependency %zu stands in the list twice", i);
+        if (dependencies[i]->seen) return fail(CUDA_ERROR_INVALID_VALUE, "dependency %zu stands in the list twice", i);
         dependencies[i]->seen = true;
     }
     CUgraphNode made = handle_new(HANDLE_GRAPH_NODE, sizeof *made);
@@ -270,8 +267,7 @@ CUgraphNode *graph_sorted(CUgraph graph, CUgraphNode *cycle) {
     while (ready.count) {
         CUgraphNode node = sorted[done++] = ready_pop(&ready);
         for (size_t i = 0; i < node->dependents.count; i++)
-            if (--node->dependents.items[i].node->degree == 0)
-                ready_push(&ready, node->dependents.items[i].node);
+            if (--node->dependents.items[i].node->degree == 0) ready_push(&ready, node->dependents.items[i].node);
     }
     if (done == graph->count) {
         free(ready.items);
@@ -356,9 +352,7 @@ CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *num
     return list_nodes(hGraph, true, rootNodes, numRootNodes);
 }
 
-static bool has_data(const struct edge *edge) {
-    return edge->data.from_port || edge->data.to_port || edge->data.type;
-}
+static bool has_data(const struct edge *edge) { return edge->data.from_port || edge->data.to_port || edge->data.type; }
 
 static CUresult lossy(void) {
     return fail(CUDA_ERROR_LOSSY_QUERY, "an edge has data (ports, type): ask for the edge data too");
@@ -411,8 +405,8 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies
     return list_edges(hNode, false, dependencies, edgeData, numDependencies);
 }
 
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
-                                      CUgraphEdgeData *edgeData, size_t *numDependentNodes) {
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes, CUgraphEdgeData *edgeData,
+                                      size_t *numDependentNodes) {
     return list_edges(hNode, true, dependentNodes, edgeData, numDependentNodes);
 }
 
@@ -427,8 +421,7 @@ static CUresult check_pairs(CUgraph graph, const CUgraphNode *from, const CUgrap
         RETURN_IF(graph_node_check(to[i]));
         if (from[i]->graph != graph || to[i]->graph != graph)
             return fail(CUDA_ERROR_INVALID_VALUE, "pair %zu has a node of another graph", i);
-        if (from[i] == to[i])
-            return fail(CUDA_ERROR_INVALID_VALUE, "pair %zu makes a node depend on itself", i);
+        if (from[i] == to[i]) return fail(CUDA_ERROR_INVALID_VALUE, "pair %zu makes a node depend on itself", i);
     }
     return CUDA_SUCCESS;
 }
@@ -439,8 +432,7 @@ CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const C
     for (size_t i = 0; i < numDependencies; i++) { /* as on a GPU, the edges before a bad one stay */
         const CUgraphEdgeData *data = edgeData ? &edgeData[i] : NULL;
         RETURN_IF(check_edge_data(data));
-        if (is_linked(from[i], to[i]))
-            return fail(CUDA_ERROR_INVALID_VALUE, "the edge of pair %zu exists already", i);
+        if (is_linked(from[i], to[i])) return fail(CUDA_ERROR_INVALID_VALUE, "the edge of pair %zu exists already", i);
         if (!link_nodes(from[i], to[i], data)) return no_memory("the graph");
     }
     return CUDA_SUCCESS;
@@ -451,8 +443,7 @@ CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, cons
     (void)edgeData; /* two nodes have one edge at most */
     RETURN_IF(check_pairs(hGraph, from, to, numDependencies));
     if (hGraph->has_memory_nodes)
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "edges of a graph with allocation or free nodes cannot be removed");
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "edges of a graph with allocation or free nodes cannot be removed");
     for (size_t i = 0; i < numDependencies; i++)
         if (!is_linked(from[i], to[i]))
             return fail(CUDA_ERROR_INVALID_VALUE, "pair %zu is not an edge of the graph", i);
@@ -464,10 +455,8 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode) {
     RETURN_IF(enter());
     RETURN_IF(graph_node_check(hNode));
     if (hNode->graph->has_memory_nodes)
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "nodes of a graph with allocation or free nodes cannot be destroyed");
-    if (hNode->device)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "a device-updatable kernel node cannot be destroyed");
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "nodes of a graph with allocation or free nodes cannot be destroyed");
+    if (hNode->device) return fail(CUDA_ERROR_NOT_SUPPORTED, "a device-updatable kernel node cannot be destroyed");
     if (!handle_kill(hNode)) return graph_node_check(hNode);
     remove_node(hNode);
     graph_node_free(hNode);
@@ -532,12 +521,10 @@ static CUresult get_dependencies_v1(CUgraphNode node, CUgraphNode *nodes, size_t
 static CUresult get_dependents_v1(CUgraphNode node, CUgraphNode *nodes, size_t *count) {
     return cuGraphNodeGetDependentNodes(node, nodes, NULL, count);
 }
-static CUresult add_dependencies_v1(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                    size_t count) {
+static CUresult add_dependencies_v1(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
     return cuGraphAddDependencies(graph, from, to, NULL, count);
 }
-static CUresult remove_dependencies_v1(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                       size_t count) {
+static CUresult remove_dependencies_v1(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count) {
     return cuGraphRemoveDependencies(graph, from, to, NULL, count);
 }
 

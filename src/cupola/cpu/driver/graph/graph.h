@@ -30,9 +30,9 @@ struct CUgraphNode_st {
     uint64_t origin;            /* id of the node that this one was cloned from; 0: none */
     unsigned local_id;          /* counts within the graph */
     CUgraphNodeType type;
-    bool disabled; /* in an executable graph */
-    bool runs_device; /* an executable's node that has the definition's `device` */
-    uint64_t version; /* counts changes of what it does */
+    bool disabled;              /* in an executable graph */
+    bool runs_device;           /* an executable's node that has the definition's `device` */
+    uint64_t version;           /* counts changes of what it does */
     struct device_node *device; /* of a kernel node that kernels can change; NULL: they cannot */
     struct edges dependencies, dependents;
     struct shared_op *op; /* NULL: empty, child graph and conditional nodes */
@@ -77,8 +77,8 @@ struct CUgraph_st {
     CUgraphNode parent; /* of a child graph or a body */
     CUgraph root;       /* of the hierarchy; itself when it has no parent */
     bool has_memory_nodes;
-    bool abandoned;         /* capture.c: nobody was given it */
-    CUgraph next_done_with; /* capture.c */
+    bool abandoned;                    /* capture.c: nobody was given it */
+    CUgraph next_done_with;            /* capture.c */
     struct condition_list *conditions; /* of a root; NULL: none */
     struct held_objects held;
 };
@@ -94,8 +94,8 @@ void graph_node_free(CUgraphNode node);
 CUresult cuGraphDestroyNode(CUgraphNode hNode);
 
 /* A node of the graph with those dependencies, not to be seen yet by its type's data. */
-CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
-                   const CUgraphEdgeData *data, size_t count, CUgraphNode *node);
+CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                   size_t count, CUgraphNode *node);
 bool edges_append(struct edges *edges, CUgraphNode node, const CUgraphEdgeData *data);
 
 /* The nodes in an order that respects the edges, as an array to be freed; ties in the order of creation,
@@ -117,16 +117,16 @@ CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNod
  * it. */
 CUresult graph_make_op(const CUgraphNodeParams *params, const struct launch_attributes *attributes, struct op **op);
 const struct launch_attributes *node_attributes(CUgraphNode node); /* NULL: not a kernel node */
-CUresult graph_check_memory_place(CUgraph graph); /* whether allocations and frees may be put there */
-CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                              size_t count, const CUmemPoolProps *pool, const CUmemAccessDesc *access,
-                              size_t access_count, size_t size, uint64_t *address, CUgraphNode *node);
-CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                        size_t count, uint64_t address, CUgraphNode *node);
+CUresult graph_check_memory_place(CUgraph graph);                  /* whether allocations and frees may be put there */
+CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                              const CUmemPoolProps *pool, const CUmemAccessDesc *access, size_t access_count,
+                              size_t size, uint64_t *address, CUgraphNode *node);
+CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                        uint64_t address, CUgraphNode *node);
 
 /* ---- device.c ----------------------------------------------------------------------------------- */
 
-CUresult graph_node_make_updatable(CUgraphNode node); /* a kernel node */
+CUresult graph_node_make_updatable(CUgraphNode node);       /* a kernel node */
 bool graph_has_updatable(CUgraph graph, bool instantiated); /* any such node; or one that an executable has now */
 void graph_adopt_updatable(CUgraph clone, CUgraph graph);   /* the clone is the executable's */
 void graph_node_leave_device(CUgraphNode node);             /* which is going to be freed */

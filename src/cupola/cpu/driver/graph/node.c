@@ -42,8 +42,7 @@ static CUresult make_fill(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext handle, st
     RETURN_IF(context_find(handle, &context));
     struct accessor accessor = {context->device->ordinal, "the node's", true};
     RETURN_IF(fill_check(&fill, true, &accessor));
-    if (fill.width == 0)
-        return fail(CUDA_ERROR_INVALID_VALUE, "a memset node must fill at least one element");
+    if (fill.width == 0) return fail(CUDA_ERROR_INVALID_VALUE, "a memset node must fill at least one element");
     *op = op_new(OP_FILL, context);
     if (*op == NULL) return no_memory("the graph node");
     (*op)->fill = fill;
@@ -72,26 +71,26 @@ static CUresult make_event(CUevent event, bool record, struct op **op) {
 
 CUresult graph_make_op(const CUgraphNodeParams *params, const struct launch_attributes *attributes, struct op **op) {
     switch ((int)params->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-        CUDA_KERNEL_NODE_PARAMS kernel;
-        memcpy(&kernel, &params->kernel, sizeof kernel);
-        return make_kernel(&kernel, attributes, op);
-    }
-    case CU_GRAPH_NODE_TYPE_MEMCPY: return make_copy(&params->memcpy.copyParams, params->memcpy.copyCtx, op);
-    case CU_GRAPH_NODE_TYPE_MEMSET: {
-        CUDA_MEMSET_NODE_PARAMS fill;
-        memcpy(&fill, &params->memset, sizeof fill);
-        return make_fill(&fill, params->memset.ctx, op);
-    }
-    case CU_GRAPH_NODE_TYPE_HOST: {
-        CUDA_HOST_NODE_PARAMS host = {params->host.fn, params->host.userData};
-        return make_host(&host, op);
-    }
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return make_event(params->eventRecord.event, true, op);
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return make_event(params->eventWait.event, false, op);
-    default:
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "the CPU device has no parameters to set for graph nodes of type %d", (int)params->type);
+        case CU_GRAPH_NODE_TYPE_KERNEL: {
+            CUDA_KERNEL_NODE_PARAMS kernel;
+            memcpy(&kernel, &params->kernel, sizeof kernel);
+            return make_kernel(&kernel, attributes, op);
+        }
+        case CU_GRAPH_NODE_TYPE_MEMCPY: return make_copy(&params->memcpy.copyParams, params->memcpy.copyCtx, op);
+        case CU_GRAPH_NODE_TYPE_MEMSET: {
+            CUDA_MEMSET_NODE_PARAMS fill;
+            memcpy(&fill, &params->memset, sizeof fill);
+            return make_fill(&fill, params->memset.ctx, op);
+        }
+        case CU_GRAPH_NODE_TYPE_HOST: {
+            CUDA_HOST_NODE_PARAMS host = {params->host.fn, params->host.userData};
+            return make_host(&host, op);
+        }
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return make_event(params->eventRecord.event, true, op);
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return make_event(params->eventWait.event, false, op);
+        default:
+            return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device has no parameters to set for graph nodes of type %d",
+                        (int)params->type);
     }
 }
 
@@ -134,15 +133,14 @@ CUresult graph_node_add_op(CUgraph graph, CUgraphNodeType type, const CUgraphNod
     return CUDA_SUCCESS;
 }
 
-CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                              size_t count, const CUmemPoolProps *pool, const CUmemAccessDesc *access,
-                              size_t access_count, size_t size, uint64_t *address, CUgraphNode *node) {
+CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                              const CUmemPoolProps *pool, const CUmemAccessDesc *access, size_t access_count,
+                              size_t size, uint64_t *address, CUgraphNode *node) {
     CUcontext context;
     CUmemAccessDesc *kept = NULL;
     RETURN_IF(graph_check_memory_place(graph));
     RETURN_IF(context_find(NULL, &context));
-    if (size == 0)
-        return fail(CUDA_ERROR_INVALID_VALUE, "an allocation node must allocate at least one byte");
+    if (size == 0) return fail(CUDA_ERROR_INVALID_VALUE, "an allocation node must allocate at least one byte");
     if (access_count) {
         if (access == NULL) return fail_null("accessDescs");
         kept = malloc(access_count * sizeof *kept);
@@ -169,8 +167,8 @@ CUresult graph_add_allocation(CUgraph graph, const CUgraphNode *dependencies, co
     return status;
 }
 
-CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                        size_t count, uint64_t address, CUgraphNode *node) {
+CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                        uint64_t address, CUgraphNode *node) {
     CUcontext context;
     RETURN_IF(graph_check_memory_place(graph));
     RETURN_IF(context_find(NULL, &context));
@@ -181,8 +179,7 @@ CUresult graph_add_free(CUgraph graph, const CUgraphNode *dependencies, const CU
                     (unsigned long long)address);
     for (CUgraphNode other = graph->first; other; other = other->next)
         if (other->type == CU_GRAPH_NODE_TYPE_MEM_FREE && other->op->op->memory.address == address)
-            return fail(CUDA_ERROR_INVALID_VALUE, "the graph frees 0x%llx already",
-                        (unsigned long long)address);
+            return fail(CUDA_ERROR_INVALID_VALUE, "the graph frees 0x%llx already", (unsigned long long)address);
     struct op *op = op_new(OP_FREE, context);
     if (op == NULL) return no_memory("the graph node");
     op->memory.address = address;
@@ -208,13 +205,10 @@ static CUresult check_child(CUgraph graph, CUgraph child, bool moved) {
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "only a graph that is no part of another, and not this one, can be moved");
     if (moved && child->conditions)
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "a graph with conditional handles cannot be moved into another");
-    if (!moved &&
-        (has_type(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || has_type(child, CU_GRAPH_NODE_TYPE_MEM_FREE) ||
-         has_type(child, CU_GRAPH_NODE_TYPE_CONDITIONAL)))
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "a child graph may not contain allocation, free or conditional nodes");
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "a graph with conditional handles cannot be moved into another");
+    if (!moved && (has_type(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || has_type(child, CU_GRAPH_NODE_TYPE_MEM_FREE) ||
+                   has_type(child, CU_GRAPH_NODE_TYPE_CONDITIONAL)))
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "a child graph may not contain allocation, free or conditional nodes");
     return CUDA_SUCCESS;
 }
 
@@ -224,8 +218,8 @@ static void set_root(CUgraph graph, CUgraph root) {
         for (unsigned i = 0; i < node->body_count; i++) set_root(node->bodies[i], root);
 }
 
-static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                          size_t count, CUgraph child, bool moved, CUgraphNode *node) {
+static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+                          CUgraph child, bool moved, CUgraphNode *node) {
     CUgraphNode made;
     RETURN_IF(check_child(graph, child, moved));
     /* The child may be the graph itself, so the copy is of what it was before. */
@@ -234,8 +228,7 @@ static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const 
         free(bodies);
         return no_memory("the graph node");
     }
-    CUresult status =
-        graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, data, count, NULL, &made);
+    CUresult status = graph_node_add_op(graph, CU_GRAPH_NODE_TYPE_GRAPH, dependencies, data, count, NULL, &made);
     if (status) {
         if (clone) graph_release(clone);
         free(bodies);
@@ -260,8 +253,7 @@ static CUresult add_child(CUgraph graph, const CUgraphNode *dependencies, const 
 /* ---- entry points: the generic functions -------------------------------------------------------------- */
 
 CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                        const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                        CUgraphNodeParams *nodeParams) {
+                        const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams) {
     RETURN_IF(enter());
     RETURN_IF(graph_check(hGraph));
     if (phGraphNode == NULL) return fail_null("phGraphNode");
@@ -269,29 +261,27 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
     static const struct launch_attributes unfinished = {.unfinished = true};
     struct op *op = NULL;
     switch ((int)nodeParams->type) {
-    case CU_GRAPH_NODE_TYPE_EMPTY: break;
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return add_child(hGraph, dependencies, dependencyData, numDependencies, nodeParams->graph.graph,
-                         nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, phGraphNode);
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
-        CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p = &nodeParams->alloc;
-        uint64_t address;
-        RETURN_IF(graph_add_allocation(hGraph, dependencies, dependencyData, numDependencies, &p->poolProps,
-                                       p->accessDescs, p->accessDescCount, p->bytesize, &address,
-                                       phGraphNode));
-        p->dptr = address;
-        return CUDA_SUCCESS;
+        case CU_GRAPH_NODE_TYPE_EMPTY: break;
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            return add_child(hGraph, dependencies, dependencyData, numDependencies, nodeParams->graph.graph,
+                             nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, phGraphNode);
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+            CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p = &nodeParams->alloc;
+            uint64_t address;
+            RETURN_IF(graph_add_allocation(hGraph, dependencies, dependencyData, numDependencies, &p->poolProps,
+                                           p->accessDescs, p->accessDescCount, p->bytesize, &address, phGraphNode));
+            p->dptr = address;
+            return CUDA_SUCCESS;
+        }
+        case CU_GRAPH_NODE_TYPE_MEM_FREE:
+            return graph_add_free(hGraph, dependencies, dependencyData, numDependencies, nodeParams->free.dptr,
+                                  phGraphNode);
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+            return graph_add_conditional(hGraph, dependencies, dependencyData, numDependencies,
+                                         &nodeParams->conditional, phGraphNode);
+        default: RETURN_IF(graph_make_op(nodeParams, &unfinished, &op));
     }
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        return graph_add_free(hGraph, dependencies, dependencyData, numDependencies, nodeParams->free.dptr,
-                              phGraphNode);
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return graph_add_conditional(hGraph, dependencies, dependencyData, numDependencies,
-                                     &nodeParams->conditional, phGraphNode);
-    default: RETURN_IF(graph_make_op(nodeParams, &unfinished, &op));
-    }
-    return graph_node_add_op(hGraph, nodeParams->type, dependencies, dependencyData, numDependencies, op,
-                             phGraphNode);
+    return graph_node_add_op(hGraph, nodeParams->type, dependencies, dependencyData, numDependencies, op, phGraphNode);
 }
 
 CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
@@ -338,52 +328,52 @@ CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
     memset(nodeParams, 0, sizeof *nodeParams);
     nodeParams->type = hNode->type;
     switch ((int)hNode->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-        const cpu_launch *l = &op->kernel.launch;
-        CUDA_KERNEL_NODE_PARAMS_v3 *p = &nodeParams->kernel;
-        p->func = op->kernel.function;
-        p->kern = op->kernel.function->owner;
-        p->ctx = op->context;
-        p->gridDimX = l->grid[0], p->gridDimY = l->grid[1], p->gridDimZ = l->grid[2];
-        p->blockDimX = l->block[0], p->blockDimY = l->block[1], p->blockDimZ = l->block[2];
-        p->sharedMemBytes = l->dynamic_shared;
-        return kernel_params(hNode, &p->kernelParams);
-    }
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        if (op->copy.form == NULL) return no_memory("the graph node");
-        nodeParams->memcpy.copyParams = *op->copy.form;
-        nodeParams->memcpy.copyCtx = op->context;
-        break;
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-        nodeParams->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = (CUdeviceptr)op->fill.target,
-                                                          .pitch = op->fill.pitch,
-                                                          .value = op->fill.value,
-                                                          .elementSize = op->fill.element,
-                                                          .width = op->fill.width,
-                                                          .height = op->fill.height,
-                                                          .ctx = op->context};
-        break;
-    case CU_GRAPH_NODE_TYPE_HOST:
-        nodeParams->host.fn = op->host.function;
-        nodeParams->host.userData = op->host.data;
-        nodeParams->host.ctx = op->context;
-        break;
-    case CU_GRAPH_NODE_TYPE_GRAPH: nodeParams->graph.graph = hNode->bodies[0]; break;
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: nodeParams->eventRecord.event = op->record.event; break;
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: nodeParams->eventWait.event = op->wait.event; break;
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        nodeParams->alloc = (CUDA_MEM_ALLOC_NODE_PARAMS_v2){hNode->pool, hNode->access, hNode->access_count,
-                                                            op->memory.size, op->memory.address};
-        break;
-    case CU_GRAPH_NODE_TYPE_MEM_FREE: nodeParams->free.dptr = op->memory.address; break;
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        nodeParams->conditional = (CUDA_CONDITIONAL_NODE_PARAMS){.handle = hNode->condition,
-                                                                 .type = hNode->condition_type,
-                                                                 .size = hNode->body_count,
-                                                                 .phGraph_out = hNode->bodies,
-                                                                 .ctx = hNode->condition_context};
-        break;
-    default: break; /* empty nodes have none */
+        case CU_GRAPH_NODE_TYPE_KERNEL: {
+            const cpu_launch *l = &op->kernel.launch;
+            CUDA_KERNEL_NODE_PARAMS_v3 *p = &nodeParams->kernel;
+            p->func = op->kernel.function;
+            p->kern = op->kernel.function->owner;
+            p->ctx = op->context;
+            p->gridDimX = l->grid[0], p->gridDimY = l->grid[1], p->gridDimZ = l->grid[2];
+            p->blockDimX = l->block[0], p->blockDimY = l->block[1], p->blockDimZ = l->block[2];
+            p->sharedMemBytes = l->dynamic_shared;
+            return kernel_params(hNode, &p->kernelParams);
+        }
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            if (op->copy.form == NULL) return no_memory("the graph node");
+            nodeParams->memcpy.copyParams = *op->copy.form;
+            nodeParams->memcpy.copyCtx = op->context;
+            break;
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            nodeParams->memset = (CUDA_MEMSET_NODE_PARAMS_v2){.dst = (CUdeviceptr)op->fill.target,
+                                                              .pitch = op->fill.pitch,
+                                                              .value = op->fill.value,
+                                                              .elementSize = op->fill.element,
+                                                              .width = op->fill.width,
+                                                              .height = op->fill.height,
+                                                              .ctx = op->context};
+            break;
+        case CU_GRAPH_NODE_TYPE_HOST:
+            nodeParams->host.fn = op->host.function;
+            nodeParams->host.userData = op->host.data;
+            nodeParams->host.ctx = op->context;
+            break;
+        case CU_GRAPH_NODE_TYPE_GRAPH: nodeParams->graph.graph = hNode->bodies[0]; break;
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD: nodeParams->eventRecord.event = op->record.event; break;
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT: nodeParams->eventWait.event = op->wait.event; break;
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+            nodeParams->alloc = (CUDA_MEM_ALLOC_NODE_PARAMS_v2){hNode->pool, hNode->access, hNode->access_count,
+                                                                op->memory.size, op->memory.address};
+            break;
+        case CU_GRAPH_NODE_TYPE_MEM_FREE: nodeParams->free.dptr = op->memory.address; break;
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+            nodeParams->conditional = (CUDA_CONDITIONAL_NODE_PARAMS){.handle = hNode->condition,
+                                                                     .type = hNode->condition_type,
+                                                                     .size = hNode->body_count,
+                                                                     .phGraph_out = hNode->bodies,
+                                                                     .ctx = hNode->condition_context};
+            break;
+        default: break; /* empty nodes have none */
     }
     return CUDA_SUCCESS;
 }
@@ -395,8 +385,7 @@ CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
 #define ADD(params) cuGraphAddNode(phGraphNode, hGraph, dependencies, NULL, numDependencies, params)
 
 /* The parameters of a node that must have a type. */
-static CUresult get_params(CUgraphNode node, CUgraphNodeType type, const void *out,
-                           CUgraphNodeParams *params) {
+static CUresult get_params(CUgraphNode node, CUgraphNodeType type, const void *out, CUgraphNodeParams *params) {
     if (out == NULL) return fail_null("the place for the parameters");
     RETURN_IF(cuGraphNodeGetParams(node, params));
     if (params->type == type) return CUDA_SUCCESS;

@@ -13,14 +13,12 @@ struct CUuserObject_st {
 
 static CUresult object_check(CUuserObject object) {
     RETURN_IF(enter_anywhere());
-    return handle_is_live(object, HANDLE_USER_OBJECT)
-               ? CUDA_SUCCESS
-               : fail_handle("user object", object, HANDLE_USER_OBJECT);
+    return handle_is_live(object, HANDLE_USER_OBJECT) ? CUDA_SUCCESS
+                                                      : fail_handle("user object", object, HANDLE_USER_OBJECT);
 }
 
 static CUresult count_check(unsigned count) {
-    return count ? CUDA_SUCCESS
-                 : fail(CUDA_ERROR_INVALID_VALUE, "the number of references must be at least 1");
+    return count ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "the number of references must be at least 1");
 }
 
 static void release(CUuserObject object, unsigned count) {
@@ -33,15 +31,14 @@ static void release(CUuserObject object, unsigned count) {
     handle_free(HANDLE_USER_OBJECT, object);
 }
 
-CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
-                            unsigned int initialRefcount, unsigned int flags) {
+CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount,
+                            unsigned int flags) {
     RETURN_IF(enter());
     if (object_out == NULL) return fail_null("object_out");
     if (destroy == NULL) return fail_null("destroy");
     RETURN_IF(count_check(initialRefcount));
     if (flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
-        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, not %#x",
-                    flags);
+        return fail(CUDA_ERROR_INVALID_VALUE, "flags must be CU_USER_OBJECT_NO_DESTRUCTOR_SYNC, not %#x", flags);
     CUuserObject object = handle_new(HANDLE_USER_OBJECT, sizeof *object);
     if (object == NULL) return no_memory("a user object");
     object->count = initialRefcount;
@@ -82,8 +79,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
     struct held_object *held = find(graph, object);
     if (held == NULL) {
         held = realloc(graph->held.items, (graph->held.count + 1) * sizeof *held);
-        if (held == NULL)
-            return no_memory("another user object");
+        if (held == NULL) return no_memory("another user object");
         graph->held.items = held;
         held += graph->held.count++;
         *held = (struct held_object){object, 0};
@@ -99,8 +95,7 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned i
     RETURN_IF(count_check(count));
     struct held_object *held = find(graph, object);
     if (held == NULL || held->count < count)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the graph does not hold %u references to the user object",
-                    count);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the graph does not hold %u references to the user object", count);
     held->count -= count;
     if (held->count == 0) *held = graph->held.items[--graph->held.count];
     release(object, count);

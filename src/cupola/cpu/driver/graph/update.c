@@ -53,24 +53,23 @@ static CUgraphExecUpdateResult compare_parameters(CUgraphNode own, CUgraphNode o
     const struct op *a = own->op->op, *b = other->op->op;
     CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
     switch ((int)own->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-        if (a->context != b->context) result = CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
-        break;
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        if (a->context != b->context ||
-            (a->copy.form && b->copy.form &&
-             !(same_memory(a->copy.form->srcMemoryType, b->copy.form->srcMemoryType) &&
-               same_memory(a->copy.form->dstMemoryType, b->copy.form->dstMemoryType))))
-            result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-        break;
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-        if (a->context != b->context) result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-        break;
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        if (a->memory.address != b->memory.address) result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
-        break;
-    default: break;
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            if (a->context != b->context) result = CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
+            break;
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            if (a->context != b->context || (a->copy.form && b->copy.form &&
+                                             !(same_memory(a->copy.form->srcMemoryType, b->copy.form->srcMemoryType) &&
+                                               same_memory(a->copy.form->dstMemoryType, b->copy.form->dstMemoryType))))
+                result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+            break;
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            if (a->context != b->context) result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+            break;
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        case CU_GRAPH_NODE_TYPE_MEM_FREE:
+            if (a->memory.address != b->memory.address) result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+            break;
+        default: break;
     }
     return result ? differ(info, result, other, NULL) : CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
@@ -83,8 +82,7 @@ static void number(CUgraph graph) {
 /* Compare two graphs and list the pairs of their nodes, those of bodies and child graphs included. */
 static CUgraphExecUpdateResult compare(CUgraph own, CUgraph other, struct pairs *pairs,
                                        CUgraphExecUpdateResultInfo *info) {
-    if (own->count != other->count)
-        return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
+    if (own->count != other->count) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
     number(own);
     number(other);
     for (CUgraphNode a = own->first, b = other->first; a; a = a->next, b = b->next) {
@@ -128,8 +126,7 @@ static bool for_graphs(CUgraph own, CUgraph other, bool (*act)(CUgraph, CUgraph,
                        struct held_objects **next) {
     bool fine = act(own, other, next);
     for (CUgraphNode a = own->first, b = other->first; fine && a; a = a->next, b = b->next)
-        for (unsigned i = 0; fine && i < a->body_count; i++)
-            fine = for_graphs(a->bodies[i], b->bodies[i], act, next);
+        for (unsigned i = 0; fine && i < a->body_count; i++) fine = for_graphs(a->bodies[i], b->bodies[i], act, next);
     return fine;
 }
 
@@ -168,8 +165,7 @@ static bool take_over(CUgraph own, CUgraph other, const struct pairs *pairs, str
         } else {
             shared_op_release(ops[i]);
         }
-        if (fine && pair->own->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-            pair->own->condition = pair->other->condition;
+        if (fine && pair->own->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) pair->own->condition = pair->other->condition;
     }
     free(ops);
     if (!fine) return false;
@@ -191,8 +187,7 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
             "parameters of a node changed that must stay (the context, the "
             "kinds of memory, the number of bodies)",
         [CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED] = "allocation, free and device-updatable nodes cannot be updated",
-        [CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE] =
-            "a kernel of another context was given to a node",
+        [CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE] = "a kernel of another context was given to a node",
     };
     CUgraphExecUpdateResultInfo ignored, *info = resultInfo ? resultInfo : &ignored;
     RETURN_IF(graph_exec_check(hGraphExec));
@@ -214,8 +209,7 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
 }
 
 /* The form before CUDA 12. */
-static CUresult update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode *wrong_node,
-                          CUgraphExecUpdateResult *result) {
+static CUresult update_v1(CUgraphExec exec, CUgraph graph, CUgraphNode *wrong_node, CUgraphExecUpdateResult *result) {
     CUgraphExecUpdateResultInfo info = {0};
     CUresult status = cuGraphExecUpdate(exec, graph, &info);
     if (wrong_node) *wrong_node = info.errorNode;
@@ -231,8 +225,7 @@ static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child, stru
     RETURN_IF(graph_check(child));
     CUresult status = CUDA_SUCCESS;
     if (compare(own->bodies[0], child, &pairs, &info))
-        status = fail(CUDA_ERROR_INVALID_VALUE,
-                      "the new child graph must have the nodes and edges of the old one");
+        status = fail(CUDA_ERROR_INVALID_VALUE, "the new child graph must have the nodes and edges of the old one");
     else if (!take_over(own->bodies[0], child, &pairs, replaced)) status = no_memory("the executable graph");
     else graph_exec_changed(exec);
     free(pairs.items);
@@ -242,8 +235,8 @@ static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child, stru
 static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeParams *params,
                            struct replaced *replaced) {
     if (params->type != own->type)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; parameters of type %d were given",
-                    (int)own->type, (int)params->type);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the node has type %d; parameters of type %d were given", (int)own->type,
+                    (int)params->type);
     if (own->type == CU_GRAPH_NODE_TYPE_GRAPH) return set_child(exec, own, params->graph.graph, replaced);
     struct op *op;
     RETURN_IF(graph_make_op(params, node_attributes(own), &op));
@@ -280,8 +273,8 @@ static CUresult set_kernel_v1(CUgraphExec exec, CUgraphNode node, const CUDA_KER
     return cuGraphExecNodeSetParams(exec, node, &params);
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                        const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
+                                        CUcontext ctx) {
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
     if (copyParams == NULL) return fail_null("copyParams");
     params.memcpy.copyParams = *copyParams;
@@ -331,8 +324,7 @@ static CUresult find_switchable(CUgraphExec exec, CUgraphNode node, CUgraphNode 
     if ((*own)->type == CU_GRAPH_NODE_TYPE_KERNEL || (*own)->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
         (*own)->type == CU_GRAPH_NODE_TYPE_MEMSET)
         return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE,
-                "only kernel, memcpy and memset nodes can be disabled, not nodes of type %d",
+    return fail(CUDA_ERROR_INVALID_VALUE, "only kernel, memcpy and memset nodes can be disabled, not nodes of type %d",
                 (int)(*own)->type);
 }
 

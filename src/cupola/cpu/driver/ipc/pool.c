@@ -128,9 +128,8 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
     if (pread(file, &header, sizeof header, 0) != sizeof header || memcmp(header.magic, magic, sizeof magic))
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not the file descriptor of an exported memory pool.", file);
     if (header.location.type == CU_MEM_LOCATION_TYPE_DEVICE) RETURN_IF(device_get(header.location.id, &device));
-    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                 .handleTypes = handleType,
-                                 .location = header.location};
+    CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = handleType, .location = header.location};
     struct pool_share *share = calloc(1, sizeof *share);
     CUmemoryPool pool = share ? pool_new(&properties) : NULL;
     int copy = pool ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
@@ -160,7 +159,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevicep
     if (!pool || !pool->share || pool->is_imported)
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx is not from a pool that this process can export.",
                     (unsigned long long)ptr);
-    if (!pool->share->was_exported)  // as an H200 refuses it
+    if (!pool->share->was_exported) // as an H200 refuses it
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "the memory at 0x%llx is from a pool that was not exported yet: call "
                     "cuMemPoolExportToShareableHandle first.",

@@ -20,20 +20,17 @@ static size_t extent(size_t width, size_t height, size_t depth, size_t pitch, si
 }
 
 static CUresult check_still_there(const void *p, size_t size, const char *role) {
-    if (!cpu_memory_owns((uint64_t)p) ||
-        memory_check((uint64_t)p, size, RANGE_RUNNING, role, NULL) == CUDA_SUCCESS)
+    if (!cpu_memory_owns((uint64_t)p) || memory_check((uint64_t)p, size, RANGE_RUNNING, role, NULL) == CUDA_SUCCESS)
         return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_ILLEGAL_ADDRESS,
-                "%s of a copy, %zu bytes at %p, was freed before the copy was carried out.", role, size, p);
+    return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "%s of a copy, %zu bytes at %p, was freed before the copy was carried out.",
+                role, size, p);
 }
 
 CUresult copy_execute(const struct copy *copy) {
     size_t w = copy->width, h = copy->height, d = copy->depth;
     if (w == 0 || h == 0 || d == 0) return CUDA_SUCCESS;
-    RETURN_IF(check_still_there(copy->source, extent(w, h, d, copy->source_pitch, copy->source_slice),
-                                "the source"));
-    RETURN_IF(check_still_there(copy->target, extent(w, h, d, copy->target_pitch, copy->target_slice),
-                                "the target"));
+    RETURN_IF(check_still_there(copy->source, extent(w, h, d, copy->source_pitch, copy->source_slice), "the source"));
+    RETURN_IF(check_still_there(copy->target, extent(w, h, d, copy->target_pitch, copy->target_slice), "the target"));
     if (h > 1 && copy->source_pitch == w && copy->target_pitch == w &&
         (d == 1 || (copy->source_slice == w * h && copy->target_slice == w * h))) {
         memmove(copy->target, copy->source, w * h * d);
@@ -74,15 +71,13 @@ static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool
     if (__builtin_add_overflow(side->x, form->WidthInBytes, &row) ||
         ((form->Height > 1 || form->Depth > 1) && row > *pitch))
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "rows of %zu bytes from byte %zu on do not fit in the pitch of %s, %zu bytes.",
-                    form->WidthInBytes, side->x, side->role, *pitch);
+                    "rows of %zu bytes from byte %zu on do not fit in the pitch of %s, %zu bytes.", form->WidthInBytes,
+                    side->x, side->role, *pitch);
     size_t rows = side->height ? side->height : side->y + form->Height;
     if (form->Depth > 1 && side->y + form->Height > rows)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "%zu rows from row %zu on do not fit in the height of %s, %zu rows.", form->Height,
-                    side->y, side->role, rows);
-    if (__builtin_mul_overflow(*pitch, rows, slice) ||
-        __builtin_mul_overflow(*slice, side->z + form->Depth, &bytes) ||
+        return fail(CUDA_ERROR_INVALID_VALUE, "%zu rows from row %zu on do not fit in the height of %s, %zu rows.",
+                    form->Height, side->y, side->role, rows);
+    if (__builtin_mul_overflow(*pitch, rows, slice) || __builtin_mul_overflow(*slice, side->z + form->Depth, &bytes) ||
         __builtin_mul_overflow(*pitch, side->y, &skipped))
         return fail(CUDA_ERROR_INVALID_VALUE, "the box of %s is larger than the address space.", side->role);
     uint64_t base = is_host ? side->host : side->device;
@@ -211,8 +206,7 @@ static CUresult submit(CUstream stream, struct copy *copy, const CUDA_MEMCPY3D *
     if (unlikely(stream_is_capturing(stream))) {
         copy->form = malloc(sizeof *copy->form);
         if (copy->form)
-            *copy->form =
-                form ? *form : form_of_plain((uint64_t)copy->target, (uint64_t)copy->source, copy->width);
+            *copy->form = form ? *form : form_of_plain((uint64_t)copy->target, (uint64_t)copy->source, copy->width);
         op->copy = *copy;
         return stream_submit(stream, op);
     }
@@ -288,22 +282,21 @@ CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
 CUresult cuMemcpyHtoD(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyHtoD", &stream));
-    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY,
-                 ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY, ByteCount,
+                 WHEN_DONE);
 }
 
 CUresult cuMemcpyDtoH(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyDtoH", &stream));
-    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE,
-                 ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE, ByteCount,
+                 WHEN_DONE);
 }
 
 CUresult cuMemcpyDtoD(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyDtoD", &stream));
-    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE,
-                 ByteCount, WHEN_DONE);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_DONE);
 }
 
 /* Each side must be open to the device of the context that is named for it. A GPU's driver takes null, too, but crashes on
@@ -325,8 +318,8 @@ static CUresult copy_peers(CUstream stream, CUdeviceptr target, CUcontext of_tar
     return between(stream, target, RANGE_DEVICE, writer, source, RANGE_DEVICE, reader, size, when);
 }
 
-CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-                      CUcontext srcContext, size_t ByteCount) {
+CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                      size_t ByteCount) {
     CUstream stream;
     RETURN_IF(enter_synchronous("cuMemcpyPeer", &stream));
     return copy_peers(stream, dstDevice, dstContext, srcDevice, srcContext, ByteCount, WHEN_DONE);
@@ -341,26 +334,25 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstr
 CUresult cuMemcpyHtoDAsync(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY,
-                 ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, (uint64_t)srcHost, RANGE_ANY, ByteCount,
+                 WHEN_QUEUED);
 }
 
 CUresult cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE,
-                 ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), (uint64_t)dstHost, RANGE_ANY, srcDevice, RANGE_DEVICE, ByteCount,
+                 WHEN_QUEUED);
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
-    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE,
-                 ByteCount, WHEN_QUEUED);
+    return plain(stream, by_current(stream), dstDevice, RANGE_DEVICE, srcDevice, RANGE_DEVICE, ByteCount, WHEN_QUEUED);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-                           CUcontext srcContext, size_t ByteCount, CUstream hStream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                           size_t ByteCount, CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_stream(hStream, &stream));
     if (stream_is_capturing(stream)) return capture_refuse(stream, "cuMemcpyPeerAsync");
@@ -377,9 +369,7 @@ CUresult cuMemcpy2D(const CUDA_MEMCPY2D *pCopy) {
     return shaped(stream, by_current(stream), &form, WHEN_DONE);
 }
 
-CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *pCopy) {
-    return cuMemcpy2D(pCopy);
-} /* no pitch is slow here */
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *pCopy) { return cuMemcpy2D(pCopy); } /* no pitch is slow here */
 
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
     CUstream stream;
@@ -422,12 +412,12 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) 
 
 static CUresult when_of(CUmemcpySrcAccessOrder order, unsigned flags, enum when *when) {
     switch ((int)order) {
-    case CU_MEMCPY_SRC_ACCESS_ORDER_STREAM:
-    case CU_MEMCPY_SRC_ACCESS_ORDER_ANY: *when = WHEN_ORDERED; break;
-    case CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL: *when = WHEN_TAKEN; break;
-    default:
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "srcAccessOrder is %d; it must be STREAM, DURING_API_CALL or ANY.", (int)order);
+        case CU_MEMCPY_SRC_ACCESS_ORDER_STREAM:
+        case CU_MEMCPY_SRC_ACCESS_ORDER_ANY: *when = WHEN_ORDERED; break;
+        case CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL: *when = WHEN_TAKEN; break;
+        default:
+            return fail(CUDA_ERROR_INVALID_VALUE, "srcAccessOrder is %d; it must be STREAM, DURING_API_CALL or ANY.",
+                        (int)order);
     }
     if (flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE)
         return fail(CUDA_ERROR_INVALID_VALUE, "a copy has unknown flags: %#x.", flags);
@@ -451,13 +441,12 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
     if (dsts == NULL || srcs == NULL || sizes == NULL) return fail_null("dsts, srcs or sizes");
     if (attrs == NULL || attrsIdxs == NULL) return fail_null("attrs or attrsIdxs");
     if (count == 0 || numAttrs == 0 || numAttrs > count)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "%zu copies with %zu attributes: there must be 1 to as many as copies.", count, numAttrs);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%zu copies with %zu attributes: there must be 1 to as many as copies.",
+                    count, numAttrs);
     for (size_t i = 0; i < numAttrs; i++) {
         RETURN_IF(when_of(attrs[i].srcAccessOrder, attrs[i].flags, &when));
         if (attrsIdxs[i] >= count || (i == 0 ? attrsIdxs[i] != 0 : attrsIdxs[i] <= attrsIdxs[i - 1]))
-            return fail(CUDA_ERROR_INVALID_VALUE,
-                        "attrsIdxs must begin with 0, increase, and stay below count.");
+            return fail(CUDA_ERROR_INVALID_VALUE, "attrsIdxs must begin with 0, increase, and stay below count.");
     }
     struct accessor accessor = by_stream(stream);
     for (size_t i = 0; i < count; i++) {
@@ -495,8 +484,8 @@ static CUresult read_operand(const char *role, const CUmemcpy3DOperand *given, c
                              struct operand *operand) {
     if ((int)given->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
         const CUoffset3D *offset = &given->op.array.offset;
-        *operand = (struct operand){.type = CU_MEMORYTYPE_ARRAY, .array = given->op.array.array, .y = offset->y,
-                                    .z = offset->z};
+        *operand = (struct operand){
+            .type = CU_MEMORYTYPE_ARRAY, .array = given->op.array.array, .y = offset->y, .z = offset->z};
         if (__builtin_mul_overflow(offset->x, texel, &operand->x))
             return fail(CUDA_ERROR_INVALID_VALUE, "the offset of %s is %zu texels.", role, offset->x);
         return CUDA_SUCCESS;
@@ -531,8 +520,8 @@ static CUresult form_of_operands(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D
     struct operand source, target;
     size_t texel, width;
     if (!e->width || !e->height || !e->depth)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the extent of a copy is %zu x %zu x %zu; none may be 0.",
-                    e->width, e->height, e->depth);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the extent of a copy is %zu x %zu x %zu; none may be 0.", e->width,
+                    e->height, e->depth);
     RETURN_IF(when_of(op->srcAccessOrder, op->flags, when));
     RETURN_IF(element_size(op, &texel));
     RETURN_IF(read_operand("the source", &op->src, e, texel, &source));
@@ -586,8 +575,7 @@ CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, uns
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
-                                       CUstream hStream) {
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream) {
     CUstream stream;
     CUDA_MEMCPY3D form;
     enum when when;

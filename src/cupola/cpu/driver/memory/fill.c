@@ -15,9 +15,7 @@ static void fill_row(char *target, uint32_t value, uint32_t element, size_t widt
     }
 }
 
-static size_t extent(const struct fill *fill) {
-    return (fill->height - 1) * fill->pitch + fill->width * fill->element;
-}
+static size_t extent(const struct fill *fill) { return (fill->height - 1) * fill->pitch + fill->width * fill->element; }
 
 CUresult fill_execute(const struct fill *fill) {
     if (fill->width == 0 || fill->height == 0) return CUDA_SUCCESS;
@@ -37,20 +35,18 @@ CUresult fill_check(struct fill *fill, bool planned, const struct accessor *acce
     uint64_t address = (uint64_t)fill->target;
     size_t row, bytes;
     if (fill->element != 1 && fill->element != 2 && fill->element != 4)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "the elements of a fill have %u bytes; they must have 1, 2 or 4.", fill->element);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the elements of a fill have %u bytes; they must have 1, 2 or 4.",
+                    fill->element);
     if (fill->element < 4) fill->value &= (1u << 8 * fill->element) - 1;
     if (fill->width == 0 || fill->height == 0) {
         fill->width = fill->height = 0;
         return CUDA_SUCCESS;
     }
     if (address % fill->element)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "the target, 0x%llx, is not a multiple of the element size, %u.",
+        return fail(CUDA_ERROR_INVALID_VALUE, "the target, 0x%llx, is not a multiple of the element size, %u.",
                     (unsigned long long)address, fill->element);
     if (__builtin_mul_overflow(fill->width, (size_t)fill->element, &row) ||
-        __builtin_mul_overflow(fill->pitch, fill->height - 1, &bytes) ||
-        __builtin_add_overflow(bytes, row, &bytes))
+        __builtin_mul_overflow(fill->pitch, fill->height - 1, &bytes) || __builtin_add_overflow(bytes, row, &bytes))
         return fail(CUDA_ERROR_INVALID_VALUE, "the fill is larger than the address space.");
     if (fill->height > 1 && (fill->pitch < row || fill->pitch % fill->element))
         return fail(CUDA_ERROR_INVALID_VALUE,
@@ -63,8 +59,8 @@ CUresult fill_check(struct fill *fill, bool planned, const struct accessor *acce
 
 /* ---- submitting --------------------------------------------------------------------------------------- */
 
-static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_t element, size_t width,
-                       size_t height, size_t pitch, bool synchronous) {
+static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_t element, size_t width, size_t height,
+                       size_t pitch, bool synchronous) {
     struct fill fill = {(char *)target, value, element, width, height, pitch};
     bool planned = stream_is_capturing(stream);
     /* Of a fill that is captured, a GPU's driver finds it out when the graph is instantiated. */
@@ -85,8 +81,8 @@ static CUresult fill_now(const char *call, uint64_t target, uint32_t value, uint
     return submit(stream, target, value, element, width, height, pitch, true);
 }
 
-static CUresult fill_on(CUstream handle, uint64_t target, uint32_t value, uint32_t element, size_t width,
-                        size_t height, size_t pitch) {
+static CUresult fill_on(CUstream handle, uint64_t target, uint32_t value, uint32_t element, size_t width, size_t height,
+                        size_t pitch) {
     CUstream stream;
     RETURN_IF(enter_stream(handle, &stream));
     return submit(stream, target, value, element, width, height, pitch, false);
@@ -106,8 +102,7 @@ CUresult cuMemsetD32(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
 CUresult cuMemsetD2D8(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height) {
     return fill_now("cuMemsetD2D8", dstDevice, uc, 1, Width, Height, dstPitch);
 }
-CUresult cuMemsetD2D16(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-                       size_t Height) {
+CUresult cuMemsetD2D16(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height) {
     return fill_now("cuMemsetD2D16", dstDevice, us, 2, Width, Height, dstPitch);
 }
 CUresult cuMemsetD2D32(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height) {
@@ -122,16 +117,16 @@ CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CU
 CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
     return fill_on(hStream, dstDevice, ui, 4, N, 1, 0);
 }
-CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
-                           size_t Height, CUstream hStream) {
+CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
+                           CUstream hStream) {
     return fill_on(hStream, dstDevice, uc, 1, Width, Height, dstPitch);
 }
-CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
-                            size_t Height, CUstream hStream) {
+CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
+                            CUstream hStream) {
     return fill_on(hStream, dstDevice, us, 2, Width, Height, dstPitch);
 }
-CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
-                            size_t Height, CUstream hStream) {
+CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
+                            CUstream hStream) {
     return fill_on(hStream, dstDevice, ui, 4, Width, Height, dstPitch);
 }
 

@@ -49,19 +49,18 @@ static CUresult check_range(CUdeviceptr address, size_t count, cpu_allocation *f
 
 static CUresult check_location(const CUmemLocation *location) {
     switch ((int)location->type) {
-    case CU_MEM_LOCATION_TYPE_DEVICE:
-        if (location->id >= 0 && location->id < device_count) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "there is no device %d: there are %d", location->id,
-                    device_count);
-    case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        if (location->id == 0) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0",
-                    location->id);
-    default:
-        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of location for managed memory",
-                    (int)location->type);
+        case CU_MEM_LOCATION_TYPE_DEVICE:
+            if (location->id >= 0 && location->id < device_count) return CUDA_SUCCESS;
+            return fail(CUDA_ERROR_INVALID_VALUE, "there is no device %d: there are %d", location->id, device_count);
+        case CU_MEM_LOCATION_TYPE_HOST:
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+            if (location->id == 0) return CUDA_SUCCESS;
+            return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0",
+                        location->id);
+        default:
+            return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of location for managed memory",
+                        (int)location->type);
     }
 }
 
@@ -83,23 +82,22 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUme
         return fail(CUDA_ERROR_NOT_SUPPORTED,
                     "0x%llx is memory of a pool, which takes no advice; that of cuMemAllocManaged does",
                     (unsigned long long)devPtr);
-    bool uses_location =
-        advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice >= CU_MEM_ADVISE_SET_ACCESSED_BY;
+    bool uses_location = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice >= CU_MEM_ADVISE_SET_ACCESSED_BY;
     if (uses_location) RETURN_IF(check_location(&location));
     pthread_mutex_lock(&lock);
     struct advice *known = advice_of(&found);
     if (known) {
-        bool set = advice == CU_MEM_ADVISE_SET_READ_MOSTLY ||
-                   advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
+        bool set = advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+                   advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
         switch ((int)advice) {
-        case CU_MEM_ADVISE_SET_READ_MOSTLY:
-        case CU_MEM_ADVISE_UNSET_READ_MOSTLY: known->read_mostly = set; break;
-        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: known->preferred = location; break;
-        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: known->preferred = (CUmemLocation){0}; break;
-        default:
-            if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) known->by_host = set;
-            else if (set) known->by_device |= 1u << location.id;
-            else known->by_device &= ~(1u << location.id);
+            case CU_MEM_ADVISE_SET_READ_MOSTLY:
+            case CU_MEM_ADVISE_UNSET_READ_MOSTLY: known->read_mostly = set; break;
+            case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: known->preferred = location; break;
+            case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: known->preferred = (CUmemLocation){0}; break;
+            default:
+                if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) known->by_host = set;
+                else if (set) known->by_device |= 1u << location.id;
+                else known->by_device &= ~(1u << location.id);
         }
     }
     pthread_mutex_unlock(&lock);
@@ -125,8 +123,8 @@ static void store_accessed_by(const struct advice *known, int *data, size_t room
     while (n < room) data[n++] = CU_DEVICE_INVALID;
 }
 
-CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
-                                CUdeviceptr devPtr, size_t count) {
+CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr,
+                                size_t count) {
     cpu_allocation found;
     RETURN_IF(enter());
     if (data == NULL) return fail_null("data");
@@ -141,16 +139,15 @@ CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribu
     const struct advice *known = advice_of(&found);
     if (known == NULL) status = no_memory("the advice");
     else switch ((int)attribute) {
-        case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: *out = known->read_mostly; break;
-        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: *out = ordinal_of(&known->preferred); break;
-        case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: store_accessed_by(known, out, dataSize / sizeof *out); break;
-        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: *out = ordinal_of(&known->prefetched); break;
-        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: *out = known->preferred.type; break;
-        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: *out = known->preferred.id; break;
-        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: *out = known->prefetched.type; break;
-        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: *out = known->prefetched.id; break;
-        default:
-            status = fail(CUDA_ERROR_INVALID_VALUE, "a range of memory has no attribute %d", (int)attribute);
+            case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: *out = known->read_mostly; break;
+            case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: *out = ordinal_of(&known->preferred); break;
+            case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: store_accessed_by(known, out, dataSize / sizeof *out); break;
+            case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: *out = ordinal_of(&known->prefetched); break;
+            case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: *out = known->preferred.type; break;
+            case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: *out = known->preferred.id; break;
+            case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: *out = known->prefetched.type; break;
+            case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: *out = known->prefetched.id; break;
+            default: status = fail(CUDA_ERROR_INVALID_VALUE, "a range of memory has no attribute %d", (int)attribute);
         }
     pthread_mutex_unlock(&lock);
     return status;
@@ -159,8 +156,7 @@ CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribu
 CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
                                  size_t numAttributes, CUdeviceptr devPtr, size_t count) {
     RETURN_IF(enter());
-    if (data == NULL || dataSizes == NULL || attributes == NULL)
-        return fail_null("data, dataSizes or attributes");
+    if (data == NULL || dataSizes == NULL || attributes == NULL) return fail_null("data, dataSizes or attributes");
     if (numAttributes == 0) return fail(CUDA_ERROR_INVALID_VALUE, "numAttributes must be at least 1");
     for (size_t i = 0; i < numAttributes; i++)
         RETURN_IF(cuMemRangeGetAttribute(data[i], dataSizes[i], attributes[i], devPtr, count));
@@ -222,9 +218,8 @@ static CUresult batch(CUdeviceptr *pointers, size_t *sizes, size_t count, const 
     if (prefetch) {
         if (locations == NULL || indices == NULL) return fail_null("prefetchLocs or prefetchLocIdxs");
         if (location_count == 0 || location_count > count)
-            return fail(CUDA_ERROR_INVALID_VALUE,
-                        "%zu locations for %zu ranges: there must be 1 to as many as ranges", location_count,
-                        count);
+            return fail(CUDA_ERROR_INVALID_VALUE, "%zu locations for %zu ranges: there must be 1 to as many as ranges",
+                        location_count, count);
         for (size_t i = 0; i < location_count; i++) {
             RETURN_IF(check_location(&locations[i]));
             if (indices[i] >= count || (i == 0 ? indices[i] != 0 : indices[i] <= indices[i - 1]))
@@ -259,9 +254,8 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
     return submit_nothing(stream);
 }
 
-CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
-                                           CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-                                           size_t numPrefetchLocs, unsigned long long flags,
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
+                                           size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
                                            CUstream hStream) {
     CUstream stream;
     RETURN_IF(enter_batch("cuMemDiscardAndPrefetchBatchAsync", hStream, &stream));

@@ -6,7 +6,6 @@
 #include "driver/stream/stream.h"
 #include "engine/memory/memory.h"
 
-
 /* The status for a cpu_memory_status, with an explanation for an allocation of `size` bytes. */
 CUresult memory_refused(int status, int device, size_t size) __attribute__((cold));
 

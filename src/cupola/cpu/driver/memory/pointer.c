@@ -13,65 +13,57 @@ static CUmemoryPool pool_of(const cpu_allocation *a) {
 
 /* Store one attribute. `known`: the address lies in an allocation, which is `a`; of any other address only
  * the attributes that have an answer for host memory are given, the rest is cleared. */
-static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address, const cpu_allocation *a,
-                    bool known) {
+static CUresult get(void *data, CUpointer_attribute attribute, uint64_t address, const cpu_allocation *a, bool known) {
     CUresult unknown = known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     switch ((int)attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)data = known && handle_was_live(a->owner, HANDLE_CONTEXT) ? a->owner : NULL;
-        return unknown;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(unsigned *)data = !known                         ? 0
-                            : a->kind == CPU_MEMORY_PINNED ? CU_MEMORYTYPE_HOST
-                                                           : CU_MEMORYTYPE_DEVICE;
-        return unknown;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)data = known ? address : 0; return unknown;
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER: {
-        bool host = known && is_host_accessible(a);
-        *(void **)data = host ? (void *)address : NULL;
-        return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    }
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        *(unsigned *)data = known && a->kind == CPU_MEMORY_DEVICE && a->flags & SYNC_MEMOPS;
-        return unknown;
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: *(unsigned long long *)data = known ? a->id : 0; return unknown;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        *(unsigned *)data = known && a->kind == CPU_MEMORY_MANAGED;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = known ? a->device : -2; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(unsigned *)data = known && a->kind == CPU_MEMORY_DEVICE &&
-                            handle_was_live(a->owner, HANDLE_CONTEXT) && !(a->flags & MEMORY_IMPORTED);
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: *(CUdeviceptr *)data = known ? a->base : 0; return unknown;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: *(size_t *)data = known ? a->size : 0; return unknown;
-    case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned *)data = known; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        *(unsigned long long *)data =
-            known && pool_of(a) ? pool_of(a)->properties.handleTypes : CU_MEM_HANDLE_TYPE_NONE;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: *(unsigned *)data = 0; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        *(unsigned *)data =
-            known ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
-        return unknown;
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)data = known ? pool_of(a) : NULL;
-        return unknown;
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-        *(unsigned long long *)data = known ? a->id : 0;
-        return unknown;
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *(unsigned *)data = 0; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            *(CUcontext *)data = known && handle_was_live(a->owner, HANDLE_CONTEXT) ? a->owner : NULL;
+            return unknown;
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            *(unsigned *)data = !known ? 0 : a->kind == CPU_MEMORY_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+            return unknown;
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)data = known ? address : 0; return unknown;
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER: {
+            bool host = known && is_host_accessible(a);
+            *(void **)data = host ? (void *)address : NULL;
+            return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        }
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+            *(unsigned *)data = known && a->kind == CPU_MEMORY_DEVICE && a->flags & SYNC_MEMOPS;
+            return unknown;
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID: *(unsigned long long *)data = known ? a->id : 0; return unknown;
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            *(unsigned *)data = known && a->kind == CPU_MEMORY_MANAGED;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = known ? a->device : -2; return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            *(unsigned *)data = known && a->kind == CPU_MEMORY_DEVICE && handle_was_live(a->owner, HANDLE_CONTEXT) &&
+                                !(a->flags & MEMORY_IMPORTED);
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: *(CUdeviceptr *)data = known ? a->base : 0; return unknown;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: *(size_t *)data = known ? a->size : 0; return unknown;
+        case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned *)data = known; return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+            *(unsigned long long *)data =
+                known && pool_of(a) ? pool_of(a)->properties.handleTypes : CU_MEM_HANDLE_TYPE_NONE;
+            return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: *(unsigned *)data = 0; return CUDA_SUCCESS;
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+            *(unsigned *)data =
+                known ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+            return unknown;
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *(CUmemoryPool *)data = known ? pool_of(a) : NULL; return unknown;
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: *(unsigned long long *)data = known ? a->id : 0; return unknown;
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *(unsigned *)data = 0; return CUDA_SUCCESS;
+        default: return CUDA_ERROR_NOT_SUPPORTED;
     }
 }
 
 static CUresult refused(CUresult status, CUpointer_attribute attribute, uint64_t address) {
     if (status == CUDA_ERROR_NOT_SUPPORTED)
-        return fail(CUDA_ERROR_INVALID_VALUE, "an address has no attribute %d that can be asked for.",
-                    (int)attribute);
+        return fail(CUDA_ERROR_INVALID_VALUE, "an address has no attribute %d that can be asked for.", (int)attribute);
     return fail(status, "0x%llx is %s, so it has no attribute %d.", (unsigned long long)address,
                 attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER ? "not memory that host and device share"
                                                                : "not an address that CUDA knows",

@@ -25,16 +25,14 @@ CUmemoryPool pool_new(const CUmemPoolProps *properties) {
     if (pool == NULL) return NULL;
     pthread_mutex_init(&pool->lock, NULL);
     pool->properties = *properties;
-    pool->device =
-        properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties->location.id : CPU_MEMORY_HOST;
+    pool->device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties->location.id : CPU_MEMORY_HOST;
     pool->kind = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED ? CPU_MEMORY_MANAGED
                  : pool->device == CPU_MEMORY_HOST                       ? CPU_MEMORY_PINNED
                                                                          : CPU_MEMORY_DEVICE;
     for (int i = 0; i < 3; i++) pool->reuse[i] = 1;
     /* Pools of host memory begin as the host's alone, whatever the devices could do (cuMemPoolCreate). */
     for (int i = 0; i < device_count; i++)
-        if (pool->kind == CPU_MEMORY_MANAGED || i == pool->device)
-            pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (pool->kind == CPU_MEMORY_MANAGED || i == pool->device) pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     pool->pending.next = pool->pending.previous = &pool->pending;
     return pool;
 }
@@ -46,18 +44,18 @@ static CUresult check_location(CUmemLocation *location, CUmemAllocationType allo
         return fail(CUDA_ERROR_INVALID_VALUE, "the allocation type is %d; it must be PINNED or MANAGED.",
                     (int)allocation);
     switch (location->type) {
-    case CU_MEM_LOCATION_TYPE_DEVICE: return device_get(location->id, &device);
-    case CU_MEM_LOCATION_TYPE_NONE:
-        if (allocation == CU_MEM_ALLOCATION_TYPE_MANAGED) break;
-        return fail(CUDA_ERROR_INVALID_VALUE, "only pools of managed memory need no location.");
-    case CU_MEM_LOCATION_TYPE_HOST: break;
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        if (location->id == 0) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0.",
-                    location->id);
-    default:
-        return fail(CUDA_ERROR_INVALID_VALUE, "location type %d is not one that a pool can have.",
-                    (int)location->type);
+        case CU_MEM_LOCATION_TYPE_DEVICE: return device_get(location->id, &device);
+        case CU_MEM_LOCATION_TYPE_NONE:
+            if (allocation == CU_MEM_ALLOCATION_TYPE_MANAGED) break;
+            return fail(CUDA_ERROR_INVALID_VALUE, "only pools of managed memory need no location.");
+        case CU_MEM_LOCATION_TYPE_HOST: break;
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+            if (location->id == 0) return CUDA_SUCCESS;
+            return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0.",
+                        location->id);
+        default:
+            return fail(CUDA_ERROR_INVALID_VALUE, "location type %d is not one that a pool can have.",
+                        (int)location->type);
     }
     location->id = 0;
     return CUDA_SUCCESS;
@@ -75,14 +73,12 @@ static struct place *find_place(CUmemLocation location, CUmemAllocationType allo
             *place = (struct place){location.type, location.id, allocation, pool, pool};
             return place;
         }
-        if (place->type == location.type && place->id == location.id && place->allocation == allocation)
-            return place;
+        if (place->type == location.type && place->id == location.id && place->allocation == allocation) return place;
     }
     return NULL;
 }
 
-static CUresult get_place_pool(CUmemoryPool *pool, const CUmemLocation *where, CUmemAllocationType type,
-                               bool current) {
+static CUresult get_place_pool(CUmemoryPool *pool, const CUmemLocation *where, CUmemAllocationType type, bool current) {
     if (pool == NULL) return fail_null("pool");
     if (where == NULL) return fail_null("location");
     CUmemLocation location = *where;
@@ -216,8 +212,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     for (int i = 0; i < PLACES; i++)
         if (places[i].current == pool) {
             places[i].current = places[i].default_pool;
-            if (places[i].type == CU_MEM_LOCATION_TYPE_DEVICE &&
-                places[i].allocation == CU_MEM_ALLOCATION_TYPE_PINNED)
+            if (places[i].type == CU_MEM_LOCATION_TYPE_DEVICE && places[i].allocation == CU_MEM_ALLOCATION_TYPE_PINNED)
                 atomic_store(&device_pool[places[i].id], places[i].default_pool);
         }
     pthread_mutex_unlock(&places_lock);
@@ -242,23 +237,23 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
     int *narrow = value;
     pthread_mutex_lock(&pool->lock);
     switch ((int)attr) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-        *narrow = pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
-        break;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *wide = pool->threshold; break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *wide = pool->reserved; break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *wide = pool->reserved_high; break;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *wide = pool->used; break;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *wide = pool->used_high; break;
-    case CU_MEMPOOL_ATTR_ALLOCATION_TYPE: *narrow = pool->properties.allocType; break;
-    case CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES: *narrow = pool->properties.handleTypes; break;
-    case CU_MEMPOOL_ATTR_LOCATION_ID: *narrow = pool->properties.location.id; break;
-    case CU_MEMPOOL_ATTR_LOCATION_TYPE: *narrow = pool->properties.location.type; break;
-    case CU_MEMPOOL_ATTR_MAX_POOL_SIZE: *wide = pool->properties.maxSize; break;
-    case CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED: *narrow = 0; break;
-    default: status = CUDA_ERROR_INVALID_VALUE;
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+            *narrow = pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
+            break;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *wide = pool->threshold; break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *wide = pool->reserved; break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *wide = pool->reserved_high; break;
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *wide = pool->used; break;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *wide = pool->used_high; break;
+        case CU_MEMPOOL_ATTR_ALLOCATION_TYPE: *narrow = pool->properties.allocType; break;
+        case CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES: *narrow = pool->properties.handleTypes; break;
+        case CU_MEMPOOL_ATTR_LOCATION_ID: *narrow = pool->properties.location.id; break;
+        case CU_MEMPOOL_ATTR_LOCATION_TYPE: *narrow = pool->properties.location.type; break;
+        case CU_MEMPOOL_ATTR_MAX_POOL_SIZE: *wide = pool->properties.maxSize; break;
+        case CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED: *narrow = 0; break;
+        default: status = CUDA_ERROR_INVALID_VALUE;
     }
     pthread_mutex_unlock(&pool->lock);
     return status ? fail(status, "a memory pool has no attribute %d.", (int)attr) : CUDA_SUCCESS;
@@ -273,26 +268,25 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
     if (attr >= CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) memcpy(&wide, value, sizeof wide);
     pthread_mutex_lock(&pool->lock);
     switch ((int)attr) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-        pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = *(int *)value != 0;
-        break;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->threshold = wide; break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-        if (wide) status = CUDA_ERROR_INVALID_VALUE;
-        else pool->reserved_high = pool->reserved;
-        break;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        if (wide) status = CUDA_ERROR_INVALID_VALUE;
-        else pool->used_high = pool->used;
-        break;
-    default: status = CUDA_ERROR_NOT_SUPPORTED;
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+            pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = *(int *)value != 0;
+            break;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->threshold = wide; break;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            if (wide) status = CUDA_ERROR_INVALID_VALUE;
+            else pool->reserved_high = pool->reserved;
+            break;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            if (wide) status = CUDA_ERROR_INVALID_VALUE;
+            else pool->used_high = pool->used;
+            break;
+        default: status = CUDA_ERROR_NOT_SUPPORTED;
     }
     pthread_mutex_unlock(&pool->lock);
     if (status == CUDA_ERROR_INVALID_VALUE) return fail(status, "a high watermark can only be set to 0.");
-    if (status)
-        return fail(CUDA_ERROR_INVALID_VALUE, "attribute %d of a memory pool cannot be set.", (int)attr);
+    if (status) return fail(CUDA_ERROR_INVALID_VALUE, "attribute %d of a memory pool cannot be set.", (int)attr);
     return CUDA_SUCCESS;
 }
 
@@ -304,15 +298,14 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
         struct device *device;
         int flags = map[i].flags;
         if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-            return fail(CUDA_ERROR_INVALID_VALUE,
-                        "descriptor %zu names no device: access is set for devices.", i);
+            return fail(CUDA_ERROR_INVALID_VALUE, "descriptor %zu names no device: access is set for devices.", i);
         RETURN_IF(device_get(map[i].location.id, &device));
         if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
             flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return fail(CUDA_ERROR_INVALID_VALUE, "descriptor %zu has unknown flags %d.", i, flags);
         if (device->ordinal == pool->device && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-            return fail(CUDA_ERROR_INVALID_VALUE,
-                        "the access of device %d to its own pool cannot be taken away.", device->ordinal);
+            return fail(CUDA_ERROR_INVALID_VALUE, "the access of device %d to its own pool cannot be taken away.",
+                        device->ordinal);
     }
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < count; i++) pool->access[map[i].location.id] = (uint8_t)map[i].flags;
@@ -330,8 +323,8 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUme
         RETURN_IF(device_get(location->id, &device));
         *flags = memPool->access[device->ordinal];
     } else {
-        *flags = memPool->kind == CPU_MEMORY_DEVICE ? CU_MEM_ACCESS_FLAGS_PROT_NONE
-                                                    : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        *flags =
+            memPool->kind == CPU_MEMORY_DEVICE ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
     return CUDA_SUCCESS;
 }
@@ -366,9 +359,7 @@ int cpu_driver_permits(const cpu_launch *launch, const cpu_allocation *found, in
     if (found->flags & MEMORY_VIRTUAL) return virtual_admits(found->base, launch->device, is_write);
     if (handle_was_live(found->owner, HANDLE_POOL)) return pool_admits(found, launch->device, is_write);
     bool is_plain = found->kind == CPU_MEMORY_DEVICE || found->kind == CPU_MEMORY_ARRAY;
-    if (found->device < 0 || !is_plain ||
-        !handle_was_live(found->owner, HANDLE_CONTEXT))
-        return 1;
+    if (found->device < 0 || !is_plain || !handle_was_live(found->owner, HANDLE_CONTEXT)) return 1;
     return context->peers >> found->device & 1;
 }
 
@@ -417,8 +408,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not the beginning of an allocation.",
                     (unsigned long long)dptr);
     if (unlikely(found.freed || found.freeing))
-        return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.",
-                    (unsigned long long)dptr);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.", (unsigned long long)dptr);
     if (unlikely(!handle_was_live(found.owner, HANDLE_POOL) &&
                  (found.kind != CPU_MEMORY_DEVICE && found.kind != CPU_MEMORY_MANAGED)))
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx is not from a pool or cuMemAlloc.",
@@ -432,8 +422,7 @@ static CUresult find_graph_pool(CUdevice ordinal, CUmemoryPool *pool) {
     struct device *device = NULL;
     RETURN_IF(enter());
     RETURN_IF(device_get(ordinal, &device));
-    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                 .location = on_device(device->ordinal)};
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = on_device(device->ordinal)};
     *pool = pool_of_graphs(&properties);
     return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -449,11 +438,11 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
     RETURN_IF(find_graph_pool(device, &pool));
     if (value == NULL) return fail_null("value");
     switch ((int)attr) {
-    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = pool->used; break;
-    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = pool->used_high; break;
-    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)value = pool->reserved; break;
-    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)value = pool->reserved_high; break;
-    default: return fail(CUDA_ERROR_INVALID_VALUE, "graph memory has no attribute %d.", (int)attr);
+        case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = pool->used; break;
+        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = pool->used_high; break;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)value = pool->reserved; break;
+        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)value = pool->reserved_high; break;
+        default: return fail(CUDA_ERROR_INVALID_VALUE, "graph memory has no attribute %d.", (int)attr);
     }
     return CUDA_SUCCESS;
 }

@@ -24,14 +24,14 @@ struct CUmemPoolHandle_st {
     int device; /* CPU_MEMORY_HOST for pools of host memory */
     int kind;   /* cpu_memory_kind of its allocations */
     bool is_default, is_graph;
-    bool given_up; /* destroyed */
+    bool given_up;            /* destroyed */
     bool is_imported;         /* from another process: what it has is mapped, not allocated */
     struct pool_share *share; /* of a pool for several processes (ipc/pool.c), else NULL */
-    int reuse[3];  /* CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and the two after it */
+    int reuse[3];             /* CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES and the two after it */
     uint64_t threshold;
     uint64_t used, used_high, reserved, reserved_high;
     uint64_t small_used, small_reserved; /* small allocations share places; reserved in steps */
-    size_t outstanding; /* allocations and queued frees; a destroyed pool goes with the last */
+    size_t outstanding;                  /* allocations and queued frees; a destroyed pool goes with the last */
     struct cached_block *cached;
     struct pending_free pending; /* head of the ring of queued frees, the newest first */
     uint8_t access[MAX_DEVICES]; /* CUmemAccess_flags of each device */
@@ -58,10 +58,8 @@ void pool_count_import(CUmemoryPool pool, uint64_t size);
 /* Memory of graphs. An allocation node has its address from its creation on; the memory is live from the
  * allocation node to the free node or, when the graph has no free node for it, from the launch to a free
  * by the program. */
-CUmemoryPool pool_of_graphs(
-    const CUmemPoolProps *properties); /* NULL: no memory, or a location that none can have */
-CUresult memory_plan(struct op *op, const CUmemPoolProps *properties,
-                     size_t size);                      /* op: a new OP_ALLOCATE */
+CUmemoryPool pool_of_graphs(const CUmemPoolProps *properties); /* NULL: no memory, or a location that none can have */
+CUresult memory_plan(struct op *op, const CUmemPoolProps *properties, size_t size); /* op: a new OP_ALLOCATE */
 CUresult memory_begin(const struct op *op, bool again); /* at the launch; again: it may be live still */
 bool memory_is_of_graph(uint64_t address);
 bool pool_is_planned(const cpu_allocation *found);

@@ -21,7 +21,6 @@ enum { STEP = CPU_MEMORY_STEP, PAGE = 4096, UNIT = 512, PENDING_LOOKED_AT = 16 }
 
 static _Atomic bool has_excess; /* some pool may hold more than its threshold */
 
-
 /* Small allocations share pages, which a pool for several processes cannot have: whoever maps one allocation would
  * see the others. So each has pages of its own there, and the pool charges for no more than these. */
 static bool is_small(const struct CUmemPoolHandle_st *pool, uint64_t size) {
@@ -49,8 +48,7 @@ static void release(CUmemoryPool pool, uint64_t base) {
 /* ---- accounting; with the pool's lock ----------------------------------------------------------------- */
 
 static int reserve_more(CUmemoryPool pool, uint64_t bytes) {
-    if (pool->properties.maxSize && pool->reserved + bytes > pool->properties.maxSize)
-        return CPU_MEMORY_DEVICE_FULL;
+    if (pool->properties.maxSize && pool->reserved + bytes > pool->properties.maxSize) return CPU_MEMORY_DEVICE_FULL;
     int status = cpu_memory_charge(charged_to(pool), bytes);
     if (status) return status;
     pool->reserved += bytes;
@@ -109,8 +107,7 @@ static bool take_cached(CUmemoryPool pool, uint64_t size, uint64_t *address) {
     struct cached_block **best = NULL;
     uint64_t most = size + size / 4 + (pool->share ? PAGE : STEP);
     for (struct cached_block **at = &pool->cached; *at; at = &(*at)->next)
-        if ((*at)->room >= size && (*at)->room <= most && (best == NULL || (*at)->room < (*best)->room))
-            best = at;
+        if ((*at)->room >= size && (*at)->room <= most && (best == NULL || (*at)->room < (*best)->room)) best = at;
     if (best == NULL) return false;
     struct cached_block *block = *best;
     uint64_t id;
@@ -280,8 +277,7 @@ static void finish(struct pending_free *p) {
 
 /* Whether nothing that was given to the stream so far is still to be done. */
 static bool is_idle(CUstream stream) {
-    if (stream->role == STREAM_LEGACY || !stream_has_completed(stream, atomic_load(&stream->submitted)))
-        return false;
+    if (stream->role == STREAM_LEGACY || !stream_has_completed(stream, atomic_load(&stream->submitted))) return false;
     CUstream legacy = stream->flags & CU_STREAM_NON_BLOCKING ? NULL : stream->context->legacy;
     return legacy == NULL || stream_has_completed(legacy, atomic_load(&legacy->submitted));
 }
@@ -340,8 +336,7 @@ CUresult memory_plan(struct op *op, const CUmemPoolProps *properties, size_t siz
     if (pool == NULL) return CUDA_ERROR_INVALID_VALUE;
     if (size >= UINT64_C(1) << 47) return memory_refused(CPU_MEMORY_DEVICE_FULL, pool->device, size);
     struct place *place = malloc(sizeof *place);
-    if (place == NULL)
-        return no_memory("the allocation node");
+    if (place == NULL) return no_memory("the allocation node");
     uint64_t room = 0;
     pthread_mutex_lock(&pool->lock);
     int status = cpu_memory_obtain(pool->device, pool->kind, size, pool, &place->address, &room);

@@ -38,17 +38,15 @@ static struct physical *physicals;
 static struct mapping *mappings;
 
 static int charged_to(const struct physical *physical) {
-    return physical->properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE
-               ? physical->properties.location.id
-               : CPU_MEMORY_HOST;
+    return physical->properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? physical->properties.location.id
+                                                                             : CPU_MEMORY_HOST;
 }
 
 /* With the lock. */
 static CUresult find_physical(CUmemGenericAllocationHandle handle, struct physical **found) {
     for (*found = physicals; *found; *found = (*found)->next)
         if ((uint64_t)*found == handle && (*found)->handles) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE,
-                "%#llx is not the handle of memory from cuMemCreate, or was released",
+    return fail(CUDA_ERROR_INVALID_VALUE, "%#llx is not the handle of memory from cuMemCreate, or was released",
                 (unsigned long long)handle);
 }
 
@@ -70,33 +68,31 @@ static void release_physical(struct physical *physical) {
 
 static CUresult check_step(const char *what, uint64_t value) {
     if (value && value % GRANULARITY == 0) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "%s is %#llx; it must be a multiple of the granularity, %d bytes",
-                what, (unsigned long long)value, GRANULARITY);
+    return fail(CUDA_ERROR_INVALID_VALUE, "%s is %#llx; it must be a multiple of the granularity, %d bytes", what,
+                (unsigned long long)value, GRANULARITY);
 }
 
 static CUresult check_properties(const CUmemAllocationProp *prop) {
     struct device *device;
     if (prop == NULL) return fail_null("prop");
     if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "the type of the allocation must be CU_MEM_ALLOCATION_TYPE_PINNED");
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "the type of the allocation must be CU_MEM_ALLOCATION_TYPE_PINNED");
     if (prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device exports memory as POSIX file descriptors only");
     switch ((int)prop->location.type) {
-    case CU_MEM_LOCATION_TYPE_DEVICE: return device_get(prop->location.id, &device);
-    case CU_MEM_LOCATION_TYPE_HOST:
-        if (prop->requestedHandleTypes == 0) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "host memory that is on no certain NUMA node is not shared: request no handle types");
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        if (prop->location.id == 0) return CUDA_SUCCESS;
-        return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0",
-                    prop->location.id);
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-        return fail(CUDA_ERROR_INVALID_VALUE, "memory cannot be made on the current NUMA node: name the node");
-    default:
-        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of location for memory",
-                    (int)prop->location.type);
+        case CU_MEM_LOCATION_TYPE_DEVICE: return device_get(prop->location.id, &device);
+        case CU_MEM_LOCATION_TYPE_HOST:
+            if (prop->requestedHandleTypes == 0) return CUDA_SUCCESS;
+            return fail(CUDA_ERROR_INVALID_VALUE,
+                        "host memory that is on no certain NUMA node is not shared: request no handle types");
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+            if (prop->location.id == 0) return CUDA_SUCCESS;
+            return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0",
+                        prop->location.id);
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+            return fail(CUDA_ERROR_INVALID_VALUE, "memory cannot be made on the current NUMA node: name the node");
+        default:
+            return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a type of location for memory", (int)prop->location.type);
     }
 }
 
@@ -125,11 +121,10 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
         if (m->base < ptr + size && ptr < m->base + m->size)
             status = fail(CUDA_ERROR_INVALID_VALUE, "memory is still mapped at 0x%llx: unmap it first",
                           (unsigned long long)m->base);
-    if (!status && (!cpu_memory_is_reserved(ptr, size) || cpu_memory_is_reserved(ptr, size + 1) ||
-                    cpu_memory_unreserve(ptr)))
-        status = fail(CUDA_ERROR_INVALID_VALUE,
-                      "%zu bytes at 0x%llx are not a range that cuMemAddressReserve gave", size,
-                      (unsigned long long)ptr);
+    if (!status &&
+        (!cpu_memory_is_reserved(ptr, size) || cpu_memory_is_reserved(ptr, size + 1) || cpu_memory_unreserve(ptr)))
+        status = fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes at 0x%llx are not a range that cuMemAddressReserve gave",
+                      size, (unsigned long long)ptr);
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -171,8 +166,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
     CUresult status = CUDA_SUCCESS;
     if (file < 0 || ftruncate(file, (off_t)size)) {
         if (file >= 0) close(file);
-        status =
-            fail(CUDA_ERROR_OUT_OF_MEMORY, "the system made no memory of %zu bytes for cuMemCreate", size);
+        status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the system made no memory of %zu bytes for cuMemCreate", size);
     } else {
         status = new_physical(file, size, prop, false, handle);
     }
@@ -199,14 +193,12 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
     if (granularity == NULL) return fail_null("granularity");
     RETURN_IF(check_properties(prop));
     if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not one of CUmemAllocationGranularity_flags",
-                    (int)option);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not one of CUmemAllocationGranularity_flags", (int)option);
     *granularity = GRANULARITY;
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
-                                                CUmemGenericAllocationHandle handle) {
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) {
     struct physical *physical;
     RETURN_IF(enter());
     if (prop == NULL) return fail_null("prop");
@@ -241,8 +233,7 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
     CUresult status = find_physical(handle, &physical);
     if (!status && (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
                     !(physical->properties.requestedHandleTypes & handleType)))
-        status =
-            fail(CUDA_ERROR_INVALID_VALUE, "the memory was not made for handles of type %d", (int)handleType);
+        status = fail(CUDA_ERROR_INVALID_VALUE, "the memory was not made for handles of type %d", (int)handleType);
     int copy = status ? -1 : dup(physical->file);
     pthread_mutex_unlock(&lock);
     if (status) return status;
@@ -259,8 +250,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     if (handle == NULL) return fail_null("handle");
     int file = (int)(intptr_t)osHandle;
     if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "the CPU device imports memory from POSIX file descriptors only");
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device imports memory from POSIX file descriptors only");
     if (fstat(file, &about) || about.st_size == 0 || about.st_size % GRANULARITY || (file = dup(file)) < 0)
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a file descriptor of exported memory",
                     (int)(intptr_t)osHandle);
@@ -286,19 +276,16 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     pthread_mutex_lock(&lock);
     CUresult status = find_physical(handle, &physical);
     if (!status && (offset > physical->size || size > physical->size - offset))
-        status = fail(CUDA_ERROR_INVALID_VALUE,
-                      "%zu bytes from byte %zu on are more than the memory has, %zu bytes", size, offset,
-                      physical->size);
+        status = fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes from byte %zu on are more than the memory has, %zu bytes",
+                      size, offset, physical->size);
     if (!status && !cpu_memory_is_reserved(ptr, size))
-        status = fail(CUDA_ERROR_INVALID_VALUE,
-                      "%zu bytes at 0x%llx do not lie in one range from cuMemAddressReserve", size,
-                      (unsigned long long)ptr);
+        status = fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes at 0x%llx do not lie in one range from cuMemAddressReserve",
+                      size, (unsigned long long)ptr);
     for (struct mapping *m = mappings; m && !status; m = m->next)
         if (m->base < ptr + size && ptr < m->base + m->size)
-            status = fail(CUDA_ERROR_INVALID_VALUE, "memory is mapped at 0x%llx already",
-                          (unsigned long long)m->base);
-    if (!status && mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->file,
-                        (off_t)offset) == MAP_FAILED)
+            status = fail(CUDA_ERROR_INVALID_VALUE, "memory is mapped at 0x%llx already", (unsigned long long)m->base);
+    if (!status &&
+        mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->file, (off_t)offset) == MAP_FAILED)
         status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the system could not map the memory");
     if (status == CUDA_SUCCESS) {
         *made = (struct mapping){.next = mappings, .base = ptr, .size = size, .physical = physical};
@@ -318,13 +305,12 @@ static CUresult check_mapped(uint64_t address, size_t size) {
         bool overlaps = m->base < address + size && address < m->base + m->size;
         if (inside) covered += m->size;
         else if (overlaps)
-            return fail(CUDA_ERROR_INVALID_VALUE,
-                        "the range has only a part of the mapping of %zu bytes at 0x%llx", m->size,
-                        (unsigned long long)m->base);
+            return fail(CUDA_ERROR_INVALID_VALUE, "the range has only a part of the mapping of %zu bytes at 0x%llx",
+                        m->size, (unsigned long long)m->base);
     }
     if (size && covered == size) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "of %zu bytes at 0x%llx, %zu are mapped", size,
-                (unsigned long long)address, covered);
+    return fail(CUDA_ERROR_INVALID_VALUE, "of %zu bytes at 0x%llx, %zu are mapped", size, (unsigned long long)address,
+                covered);
 }
 
 static void hide(struct mapping *m) {
@@ -360,8 +346,8 @@ static CUresult show(struct mapping *m) {
         return CUDA_SUCCESS;
     }
     if (mprotect((void *)m->base, m->size, PROT_READ | PROT_WRITE) ||
-        cpu_memory_register(m->base, m->size, device,
-                            device == CPU_MEMORY_HOST ? CPU_MEMORY_PINNED : CPU_MEMORY_DEVICE, NULL))
+        cpu_memory_register(m->base, m->size, device, device == CPU_MEMORY_HOST ? CPU_MEMORY_PINNED : CPU_MEMORY_DEVICE,
+                            NULL))
         return no_memory("the bookkeeping");
     m->accessible = true;
     cpu_memory_set_flags(m->base, MEMORY_VIRTUAL | (restricted ? CPU_MEMORY_RESTRICTED : 0));
@@ -373,8 +359,7 @@ bool virtual_admits(uint64_t base, int device, bool is_write) {
     struct mapping *m = find_mapping(base);
     int flags = m ? m->access[device] : 0;
     pthread_mutex_unlock(&lock);
-    return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
-           (flags == CU_MEM_ACCESS_FLAGS_PROT_READ && !is_write);
+    return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE || (flags == CU_MEM_ACCESS_FLAGS_PROT_READ && !is_write);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
@@ -383,8 +368,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
     for (size_t i = 0; i < count; i++) {
         struct device *device;
         int flags = desc[i].flags;
-        if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-            RETURN_IF(device_get(desc[i].location.id, &device));
+        if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) RETURN_IF(device_get(desc[i].location.id, &device));
         if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
             flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return fail(CUDA_ERROR_INVALID_VALUE, "descriptor %zu has unknown flags %d", i, flags);
@@ -424,8 +408,7 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
     struct mapping *m = find_mapping(ptr);
     if (m) *flags = m->access[location->id];
     pthread_mutex_unlock(&lock);
-    return m ? CUDA_SUCCESS
-             : fail(CUDA_ERROR_INVALID_VALUE, "nothing is mapped at 0x%llx", (unsigned long long)ptr);
+    return m ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "nothing is mapped at 0x%llx", (unsigned long long)ptr);
 }
 
 const struct entry virtual_entries[] = {

@@ -11,10 +11,12 @@ static CUresult check_window(const CUaccessPolicyWindow *window) {
     RETURN_IF(check_choice("accessPolicyWindow.hitProp", window->hitProp, CU_ACCESS_PROPERTY_PERSISTING));
     RETURN_IF(check_choice("accessPolicyWindow.missProp", window->missProp, CU_ACCESS_PROPERTY_STREAMING));
     if (window->hitRatio >= 0 && window->hitRatio <= 1) return CUDA_SUCCESS;
-    return fail(CUDA_ERROR_INVALID_VALUE, "accessPolicyWindow.hitRatio is %g: it must be from 0 to 1", window->hitRatio);
+    return fail(CUDA_ERROR_INVALID_VALUE, "accessPolicyWindow.hitRatio is %g: it must be from 0 to 1",
+                window->hitRatio);
 }
 
-CUresult attribute_set(struct launch_attributes *attributes, CUlaunchAttributeID id, const CUlaunchAttributeValue *value) {
+CUresult attribute_set(struct launch_attributes *attributes, CUlaunchAttributeID id,
+                       const CUlaunchAttributeValue *value) {
     enum { MOST_DOMAINS = 16 };
     switch ((int)id) {
         case CU_LAUNCH_ATTRIBUTE_IGNORE: break;
@@ -57,8 +59,8 @@ CUresult attribute_set(struct launch_attributes *attributes, CUlaunchAttributeID
             break;
         case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
             if (value->sharedMemCarveout != (unsigned)CU_SHAREDMEM_CARVEOUT_DEFAULT)
-                RETURN_IF(check_choice("sharedMemCarveout", value->sharedMemCarveout,
-                                       CU_SHAREDMEM_CARVEOUT_MAX_SHARED));
+                RETURN_IF(
+                    check_choice("sharedMemCarveout", value->sharedMemCarveout, CU_SHAREDMEM_CARVEOUT_MAX_SHARED));
             attributes->carveout = value->sharedMemCarveout;
             break;
         case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
@@ -75,7 +77,8 @@ CUresult attribute_set(struct launch_attributes *attributes, CUlaunchAttributeID
     return CUDA_SUCCESS;
 }
 
-CUresult attribute_get(const struct launch_attributes *attributes, CUlaunchAttributeID id, CUlaunchAttributeValue *value) {
+CUresult attribute_get(const struct launch_attributes *attributes, CUlaunchAttributeID id,
+                       CUlaunchAttributeValue *value) {
     memset(value, 0, sizeof *value);
     switch ((int)id) {
         case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: value->cooperative = attributes->cooperative; break;
@@ -95,7 +98,9 @@ CUresult attribute_get(const struct launch_attributes *attributes, CUlaunchAttri
             break;
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: value->memSyncDomain = attributes->domain; break;
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: value->memSyncDomainMap = attributes->domain_map; break;
-        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: value->sharedMemCarveout = attributes->carveout; break;
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            value->sharedMemCarveout = attributes->carveout;
+            break;
         case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
             value->nvlinkUtilCentricScheduling = attributes->nvlink_scheduling;
             break;

@@ -29,8 +29,8 @@ static CUresult check_size(CUfunction function, const struct launch_attributes *
         return fail(CUDA_ERROR_INVALID_VALUE, "a cluster of (%u, %u, %u) blocks: no extent may be 0", cluster[0],
                     cluster[1], cluster[2]);
     if (blocks > 1 && model->major < 9)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "clusters need compute capability 9.0; this device has %d.%d", model->major,
-                    model->minor);
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "clusters need compute capability 9.0; this device has %d.%d",
+                    model->major, model->minor);
     if (blocks > MOST_BLOCKS)
         return fail(CUDA_ERROR_INVALID_CLUSTER_SIZE, "a cluster of (%u, %u, %u) blocks: there can be %d at most",
                     cluster[0], cluster[1], cluster[2], MOST_BLOCKS);
@@ -138,8 +138,8 @@ CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction handle, const CUlau
     if (!count) return fail_null("numClusters");
     const uint32_t grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
     RETURN_IF(cluster_of_launch(function, &attributes, grid, cluster, &is_explicit));
-    *count = active_clusters(function->module->context->device->model, blocks,
-                             (int)(cluster[0] * cluster[1] * cluster[2]));
+    *count =
+        active_clusters(function->module->context->device->model, blocks, (int)(cluster[0] * cluster[1] * cluster[2]));
     return CUDA_SUCCESS;
 }
 

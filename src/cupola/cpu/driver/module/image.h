@@ -18,7 +18,6 @@ size_t elf_size(const void *data, size_t limit);   /* of a 64-bit ELF image; 0 w
 size_t cubin_size(const void *data, size_t limit); /* with the PTX behind it; 0 likewise */
 bool is_fat(const void *image, size_t size);       /* a fat binary */
 
-
 /* The records and the PTX between them, PTX_FRAME_SIZE + size bytes; `ptx` may lie where it ends up. */
 void write_ptx_frame(char *target, const char *ptx, size_t size);
 

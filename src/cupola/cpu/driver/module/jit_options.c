@@ -46,10 +46,11 @@ static void describe(FILE *log, const struct image *image) {
     fprintf(log, "info    : %zu bytes of global variables, %zu bytes of constants\n", global, constant);
     for (size_t i = 0; i < image->kernel_count; i++) {
         const cpu_kernel_info *info = image->kernels[i].info;
-        fprintf(log,
-                "info    : Kernel '%s': %u bytes of parameters, %u bytes of shared memory, %u bytes of local memory for each "
-                "thread\n",
-                cpu_kernel_name(image->kernels[i].kernel), info->param_bytes, info->static_shared, info->local_bytes);
+        fprintf(
+            log,
+            "info    : Kernel '%s': %u bytes of parameters, %u bytes of shared memory, %u bytes of local memory for each "
+            "thread\n",
+            cpu_kernel_name(image->kernels[i].kernel), info->param_bytes, info->static_shared, info->local_bytes);
     }
 }
 

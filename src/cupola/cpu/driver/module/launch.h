@@ -11,12 +11,15 @@ CUresult op_set_attributes(struct op *op, const struct launch_attributes *attrib
 CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned dynamic_shared,
                         void **params, void **extra, const struct launch_attributes *attributes, struct op **op);
 CUresult launch_read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes);
-CUresult launch_check_attributes(CUfunction function, const cpu_launch *launch, const struct launch_attributes *attributes);
+CUresult launch_check_attributes(CUfunction function, const cpu_launch *launch,
+                                 const struct launch_attributes *attributes);
 
 /* One attribute by its number; those with a meaning of their own (events, device-updatable nodes) are not among them
  * (attribute.c). */
-CUresult attribute_set(struct launch_attributes *attributes, CUlaunchAttributeID id, const CUlaunchAttributeValue *value);
-CUresult attribute_get(const struct launch_attributes *attributes, CUlaunchAttributeID id, CUlaunchAttributeValue *value);
+CUresult attribute_set(struct launch_attributes *attributes, CUlaunchAttributeID id,
+                       const CUlaunchAttributeValue *value);
+CUresult attribute_get(const struct launch_attributes *attributes, CUlaunchAttributeID id,
+                       CUlaunchAttributeValue *value);
 
 /* The cluster of a launch, {1, 1, 1} without one, and whether somebody asked for it; or what is wrong with it
  * (cluster.c). */

@@ -31,8 +31,7 @@ static CUresult enter_link(CUlinkState state) {
 }
 
 static CUresult check_input(CUlinkState state, CUjitInputType type, const char *name) {
-    if (state->image)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the link is complete: make another one for more inputs");
+    if (state->image) return fail(CUDA_ERROR_INVALID_VALUE, "the link is complete: make another one for more inputs");
     if (type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_NVVM)
         return fail(CUDA_ERROR_NOT_SUPPORTED,
                     "the CPU device links PTX, and cubins and fat binaries with PTX in them, not objects, libraries or "
@@ -80,7 +79,8 @@ static CUresult report(CUlinkState state, CUresult status, bool linked_all, cons
     float milliseconds = (float)state->milliseconds;
     for (unsigned i = 0; i < state->option_count; i++) state->option_values[i] = state->given_values[i];
     if (time) memcpy(time, &milliseconds, sizeof milliseconds);
-    snprintf(linked, sizeof linked, "Linked %s for sm_%u", state->names ? state->names : "nothing", architecture(state));
+    snprintf(linked, sizeof linked, "Linked %s for sm_%u", state->names ? state->names : "nothing",
+             architecture(state));
     jit_write_logs(state->option_count, state->options, state->option_values, status,
                    linked_all && !status ? linked : NULL, image);
     return status;
@@ -106,8 +106,8 @@ static CUresult add(CUlinkState state, const char *data, size_t size, const char
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *module = linking();
     PyObject *called = PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace");
-    PyObject *text = module && called ? PyObject_CallMethod(module, "read_input", "y#OI", data, (Py_ssize_t)size, called,
-                                                            architecture(state))
+    PyObject *text = module && called ? PyObject_CallMethod(module, "read_input", "y#OI", data, (Py_ssize_t)size,
+                                                            called, architecture(state))
                                       : NULL;
     PyObject *input = text ? Py_BuildValue("(OO)", called, text) : NULL;
     if (!state->inputs) state->inputs = PyList_New(0);

@@ -66,9 +66,7 @@ CUresult module_new(CUcontext context, struct image *image, CUlibrary library, C
     if (context->modules) context->modules->previous_in_context = module;
     context->modules = module;
     pthread_mutex_unlock(&context->lock);
-    CUresult status = module->variables && module->functions
-                          ? CUDA_SUCCESS
-                          : no_memory("a module");
+    CUresult status = module->variables && module->functions ? CUDA_SUCCESS : no_memory("a module");
     if (!status) status = allocate_variables(module);
     if (!status) status = make_functions(module);
     if (status) {
@@ -86,10 +84,8 @@ void module_destroy(CUmodule module) {
     for (size_t i = 0; module->functions && i < module->image->kernel_count; i++)
         if (module->functions[i]) handle_kill(module->functions[i]);
     pthread_mutex_lock(&context->lock);
-    if (module->previous_in_context)
-        module->previous_in_context->next_in_context = module->next_in_context;
-    else
-        context->modules = module->next_in_context;
+    if (module->previous_in_context) module->previous_in_context->next_in_context = module->next_in_context;
+    else context->modules = module->next_in_context;
     if (module->next_in_context) module->next_in_context->previous_in_context = module->previous_in_context;
     pthread_mutex_unlock(&context->lock);
     module_release(module);

@@ -50,9 +50,9 @@ struct link {
     char **options;
     size_t input_count;
     struct input *inputs;
-    bool unknown;   /* something is in it that no PTX is known of */
-    bool finished;  /* whether `ptx` is what there will be */
-    char *ptx;      /* NULL: none */
+    bool unknown;  /* something is in it that no PTX is known of */
+    bool finished; /* whether `ptx` is what there will be */
+    char *ptx;     /* NULL: none */
     size_t ptx_size;
     struct link *next;
 };

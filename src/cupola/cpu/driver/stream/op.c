@@ -65,10 +65,8 @@ void op_free(struct op *op) {
 
 static void run_host_function(struct op *op, CUresult error) {
     thread_state.in_callback = true;
-    if (op->host.callback)
-        op->host.callback(op->host.stream, error, op->host.data);
-    else if (!error)
-        op->host.function(op->host.data);
+    if (op->host.callback) op->host.callback(op->host.stream, error, op->host.data);
+    else if (!error) op->host.function(op->host.data);
     thread_state.in_callback = false;
 }
 
@@ -101,8 +99,7 @@ CUresult op_execute(struct op *op) {
                 case OP_WAIT:
                     if (op->wait.event && op->wait.sequence)
                         status = shared_event_wait(op->wait.event->shared, op->wait.sequence, op->context);
-                    else if (op->wait.event)
-                        status = event_wait(op->wait.event);
+                    else if (op->wait.event) status = event_wait(op->wait.event);
                     break;
                 default: break;
             }

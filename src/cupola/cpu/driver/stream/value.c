@@ -10,10 +10,8 @@ enum { WAIT_CONDITION = 3, POLLS_BEFORE_YIELD = 1000, POLLS_BEFORE_SLEEP = 20000
 static bool holds(const struct op *op) {
     uint64_t want = op->value.value, found;
     bool wide = op->value.size == 8;
-    if (wide)
-        found = atomic_load_explicit((_Atomic uint64_t *)op->value.address, memory_order_acquire);
-    else
-        found = atomic_load_explicit((_Atomic uint32_t *)op->value.address, memory_order_acquire);
+    if (wide) found = atomic_load_explicit((_Atomic uint64_t *)op->value.address, memory_order_acquire);
+    else found = atomic_load_explicit((_Atomic uint32_t *)op->value.address, memory_order_acquire);
     switch (op->value.flags & WAIT_CONDITION) {
         case CU_STREAM_WAIT_VALUE_GEQ: return wide ? (int64_t)(found - want) >= 0 : (int32_t)(found - want) >= 0;
         case CU_STREAM_WAIT_VALUE_EQ: return found == want;
@@ -27,12 +25,9 @@ static bool holds(const struct op *op) {
 static void wait(const struct op *op) {
     for (unsigned polls = 0; !holds(op); polls++) {
         if (atomic_load_explicit(&op->context->error, memory_order_relaxed)) return;
-        if (polls < POLLS_BEFORE_YIELD)
-            cpu_relax();
-        else if (polls < POLLS_BEFORE_SLEEP)
-            sched_yield();
-        else
-            nanosleep(&(struct timespec){0, SLEEP_NANOSECONDS}, NULL);
+        if (polls < POLLS_BEFORE_YIELD) cpu_relax();
+        else if (polls < POLLS_BEFORE_SLEEP) sched_yield();
+        else nanosleep(&(struct timespec){0, SLEEP_NANOSECONDS}, NULL);
     }
 }
 
@@ -42,12 +37,9 @@ CUresult value_execute(struct op *op) {
         return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "the memory at %#llx, for cuStream%sValue%d, has been freed",
                     (unsigned long long)op->value.address, op->kind == OP_WAIT_VALUE ? "Wait" : "Write",
                     op->value.size * 8);
-    if (op->kind == OP_WAIT_VALUE)
-        wait(op);
-    else if (op->value.size == 8)
-        atomic_store((_Atomic uint64_t *)op->value.address, op->value.value);
-    else
-        atomic_store((_Atomic uint32_t *)op->value.address, (uint32_t)op->value.value);
+    if (op->kind == OP_WAIT_VALUE) wait(op);
+    else if (op->value.size == 8) atomic_store((_Atomic uint64_t *)op->value.address, op->value.value);
+    else atomic_store((_Atomic uint32_t *)op->value.address, (uint32_t)op->value.value);
     return CUDA_SUCCESS;
 }
 
@@ -129,10 +121,8 @@ CUresult cuStreamBatchMemOp(CUstream handle, unsigned count, CUstreamBatchMemOpP
             if (kind == OP_EMPTY) continue;
             /* waitValue and writeValue have the same layout */
             uint64_t value = size == 8 ? p->waitValue.value64 : p->waitValue.value;
-            if (pass)
-                RETURN_IF(submit(stream, kind, p->waitValue.address, value, size, p->waitValue.flags));
-            else
-                RETURN_IF(check(kind, p->waitValue.address, size, p->waitValue.flags));
+            if (pass) RETURN_IF(submit(stream, kind, p->waitValue.address, value, size, p->waitValue.flags));
+            else RETURN_IF(check(kind, p->waitValue.address, size, p->waitValue.flags));
         }
     return CUDA_SUCCESS;
 }

@@ -107,24 +107,19 @@ void worker_schedule(CUstream stream) {
         stream->queued = true;
         handle_retain(stream);
         CUstream before = NULL;
-        if (last && last->priority <= stream->priority)
-            before = last;
+        if (last && last->priority <= stream->priority) before = last;
         else
             for (CUstream s = first; s && s->priority <= stream->priority; s = s->next_to_run) before = s;
         stream->next_to_run = before ? before->next_to_run : first;
-        if (before)
-            before->next_to_run = stream;
-        else
-            first = stream;
+        if (before) before->next_to_run = stream;
+        else first = stream;
         if (!stream->next_to_run) last = stream;
         atomic_store_explicit(&queued, queued + 1, memory_order_release);
         if (queued > available) {
             available++;
             wake = sleepers;
-            if (wake)
-                sleepers = wake->next;
-            else
-                need_thread = true;
+            if (wake) sleepers = wake->next;
+            else need_thread = true;
         }
     }
     pthread_mutex_unlock(&lock);

@@ -93,15 +93,17 @@ static CUresult check_extents(const CUDA_ARRAY3D_DESCRIPTOR *d, enum shape shape
 }
 
 static CUresult check_flags(unsigned flags, enum shape shape) {
-    const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                           CUDA_ARRAY3D_TEXTURE_GATHER;
+    const unsigned known =
+        CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
     const unsigned graphics = CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT;
     const unsigned missing = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
     if (flags & ~(known | graphics | missing))
         return fail(CUDA_ERROR_INVALID_VALUE, "Flags has unknown bits: %#x.", flags & ~(known | graphics | missing));
     if (flags & graphics)
-        return fail(CUDA_ERROR_INVALID_VALUE, "Flags has %#x: depth textures and colour attachments are made by the "
-                    "libraries of graphics.", flags & graphics);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "Flags has %#x: depth textures and colour attachments are made by the "
+                    "libraries of graphics.",
+                    flags & graphics);
     if (flags & missing)
         return fail(CUDA_ERROR_NOT_SUPPORTED,
                     "Flags has %#x: the CPU device has no sparse arrays, no memory to be mapped later and no video.",
@@ -126,7 +128,9 @@ static CUresult check_descriptor(const struct device *device, const CUDA_ARRAY3D
                 !exceeds(device, d->Height, deep_bounds.height) && !exceeds(device, d->Depth, deep_bounds.depth);
     if (!deep)
         RETURN_IF(check_bounds(device, d, shape, bounds,
-                               bounds == &gather_bounds ? " for gathers" : mipmapped ? " with mipmap levels" : ""));
+                               bounds == &gather_bounds ? " for gathers"
+                               : mipmapped              ? " with mipmap levels"
+                                                        : ""));
     if (d->Flags & CUDA_ARRAY3D_SURFACE_LDST)
         RETURN_IF(check_bounds(device, d, shape, &surface_bounds[shape], " for surfaces"));
     return CUDA_SUCCESS;
@@ -153,9 +157,7 @@ CUresult mipmapped_array_check(CUmipmappedArray array) {
                : fail_handle("mipmapped CUDA array", array, HANDLE_MIPMAPPED_ARRAY);
 }
 
-static CUresult no_handle(void) {
-    return no_memory("another CUDA array");
-}
+static CUresult no_handle(void) { return no_memory("another CUDA array"); }
 
 /* The image of a level, without its address. A level halves all extents but the number of layers. */
 static struct cpu_image image_of(const CUDA_ARRAY3D_DESCRIPTOR *d, uint32_t texel, unsigned level,

@@ -129,7 +129,8 @@ PER_THREAD(cuMemcpyHtoAAsync, (CUarray dst, size_t offset, const void *src, size
 PER_THREAD(cuMemcpyAtoHAsync, (void *dst, CUarray src, size_t offset, size_t n, CUstream s), (dst, src, offset, n, s))
 
 const struct entry copy_array_entries[] = {
-    ENTRY_STREAM_V2(cuMemcpyHtoA),      ENTRY_STREAM_V2(cuMemcpyAtoH), ENTRY_STREAM_V2(cuMemcpyDtoA),
-    ENTRY_STREAM_V2(cuMemcpyAtoD),      ENTRY_STREAM_V2(cuMemcpyAtoA), ENTRY_STREAM_V2(cuMemcpyHtoAAsync),
+    ENTRY_STREAM_V2(cuMemcpyHtoA),      ENTRY_STREAM_V2(cuMemcpyAtoH),
+    ENTRY_STREAM_V2(cuMemcpyDtoA),      ENTRY_STREAM_V2(cuMemcpyAtoD),
+    ENTRY_STREAM_V2(cuMemcpyAtoA),      ENTRY_STREAM_V2(cuMemcpyHtoAAsync),
     ENTRY_STREAM_V2(cuMemcpyAtoHAsync), {NULL, NULL, NULL},
 };

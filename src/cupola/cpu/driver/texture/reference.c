@@ -13,10 +13,10 @@
 struct reference {
     struct handle handle;
     CUcontext context;
-    CUmodule module;         /* whose variable it is; NULL: made by cuTexRefCreate, for no kernel */
-    uint64_t variable;       /* where kernels find the object */
-    struct texture *object;  /* NULL: not bound */
-    bool is_bound;           /* to the resource */
+    CUmodule module;        /* whose variable it is; NULL: made by cuTexRefCreate, for no kernel */
+    uint64_t variable;      /* where kernels find the object */
+    struct texture *object; /* NULL: not bound */
+    bool is_bound;          /* to the resource */
     CUDA_RESOURCE_DESC resource;
     CUDA_TEXTURE_DESC sampler; /* this and the next two: of textures */
     CUarray_format format;
@@ -105,8 +105,9 @@ static CUresult of_module(CUmodule module, const char *name, enum handle_kind ki
             !strcmp(module->image->variables[i].name, name))
             variable = module->variables[i];
     if (!variable)
-        return fail(CUDA_ERROR_NOT_FOUND, "the module has no variable '%.200s' of type .%s: CUDA C++ since 12 makes objects "
-                                          "of textures and surfaces, and has no references",
+        return fail(CUDA_ERROR_NOT_FOUND,
+                    "the module has no variable '%.200s' of type .%s: CUDA C++ since 12 makes objects "
+                    "of textures and surfaces, and has no references",
                     name, textures ? "texref" : "surfref");
     struct search search = {kind, module, NULL, variable, NULL};
     pthread_mutex_lock(&lock);

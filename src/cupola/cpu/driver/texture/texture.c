@@ -41,7 +41,8 @@ static CUresult check_texture_address(CUcontext context, uint64_t address, size_
     uint64_t alignment = (uint64_t)limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
     if (!address) return fail_null("devPtr");
     if (address % alignment)
-        return fail(CUDA_ERROR_INVALID_VALUE, "devPtr, 0x%llx, must be a multiple of %llu, "
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "devPtr, 0x%llx, must be a multiple of %llu, "
                     "CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT.",
                     (unsigned long long)address, (unsigned long long)alignment);
     return size ? memory_check(address, size, RANGE_DEVICE, "the texture's memory", NULL) : CUDA_SUCCESS;
@@ -91,8 +92,8 @@ static CUresult pitched(CUcontext context, const CUDA_RESOURCE_DESC *r, struct c
     RETURN_IF(check_texture_address(context, r->res.pitch2D.devPtr, size));
     texels->dimensions = 2;
     texels->level_count = 1;
-    texels->levels[0] = (struct cpu_image){
-        r->res.pitch2D.devPtr, size, (uint32_t)width, (uint32_t)height, 1, 1, pitch, pitch * height};
+    texels->levels[0] =
+        (struct cpu_image){r->res.pitch2D.devPtr, size, (uint32_t)width, (uint32_t)height, 1, 1, pitch, pitch * height};
     return CUDA_SUCCESS;
 }
 
@@ -142,8 +143,8 @@ static CUresult view_format(const CUDA_RESOURCE_VIEW_DESC *v, struct cpu_texels 
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUresourceViewFormat.", (int)v->format);
     RETURN_IF(texel_check(formats[index / 3], 1u << index % 3, texels));
     if (texels->bytes != bytes)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the view has texels of %u bytes, the array of %u; they must be the same.",
-                    texels->bytes, bytes);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the view has texels of %u bytes, the array of %u; they must be the same.", texels->bytes, bytes);
     return CUDA_SUCCESS;
 }
 
@@ -154,7 +155,8 @@ static CUresult apply_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW
                                            ? &r->res.array.hArray->descriptor
                                            : &r->res.mipmap.hMipmappedArray->descriptor;
     if (v->width != d->Width || v->height != d->Height || v->depth != d->Depth)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the view is of %zu x %zu x %zu, the array of %zu x %zu x %zu; they must be "
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the view is of %zu x %zu x %zu, the array of %zu x %zu x %zu; they must be "
                     "the same.",
                     v->width, v->height, v->depth, d->Width, d->Height, d->Depth);
     /* What a GPU takes of levels and layers beyond the last one is cut off here. */
@@ -242,9 +244,7 @@ static struct texture *object_new(enum handle_kind kind, CUcontext context, cons
     return object;
 }
 
-static CUresult no_object(void) {
-    return no_memory("another texture or surface object");
-}
+static CUresult no_object(void) { return no_memory("another texture or surface object"); }
 
 CUresult texture_make(CUcontext context, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *sampler,
                       const CUDA_RESOURCE_VIEW_DESC *view, struct texture **made) {

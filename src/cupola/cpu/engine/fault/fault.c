@@ -26,8 +26,8 @@ static cpu_fault *claim(cpu_context *context, const cpu_warp *warp, int lane, in
     return fault;
 }
 
-void cpu_fault_raise(cpu_context *context, const cpu_warp *warp, int lane, int kind, uint32_t site,
-                     const char *format, ...) {
+void cpu_fault_raise(cpu_context *context, const cpu_warp *warp, int lane, int kind, uint32_t site, const char *format,
+                     ...) {
     cpu_fault *fault = claim(context, warp, lane, kind);
     if (!fault) return;
     fault->site = site;
@@ -70,8 +70,7 @@ static void read_string(uint64_t address, char *text, size_t size) {
 
 /* __assertfail(message, file, line, function, size of a character) of the first lane in the mask. */
 CPU_HELPER void cupola_assertfail(cpu_context *context, cpu_warp *warp, uint32_t mask, const uint64_t *message,
-                                  const uint64_t *file, const uint32_t *line, const uint64_t *function,
-                                  uint32_t site) {
+                                  const uint64_t *file, const uint32_t *line, const uint64_t *function, uint32_t site) {
     int lane = __builtin_ctz(mask);
     char what[200], where[160], who[128];
     read_string(message[lane], what, sizeof what);

@@ -100,7 +100,8 @@ static void *resolve(const struct access *access, uint64_t address, uint32_t ali
     }
     if (address & (alignment - 1u)) return refuse(access, CPU_FAULT_MISALIGNED, space, offset, NULL);
     if (space == CPU_SPACE_SHARED) {
-        if (site.space == CPU_SITE_GENERIC && offset >> CPU_RANK_SHIFT) return in_cluster(access, (uint32_t)offset, owner);
+        if (site.space == CPU_SITE_GENERIC && offset >> CPU_RANK_SHIFT)
+            return in_cluster(access, (uint32_t)offset, owner);
         if (offset >= context->shared_size || context->shared_size - offset < size)
             return refuse(access, CPU_FAULT_OUT_OF_BOUNDS, space, offset, NULL);
         *owner = context->block;
@@ -157,8 +158,8 @@ CPU_HELPER uint32_t cupola_check(cpu_context *context, cpu_warp *warp, uint64_t 
 }
 
 /* The same for several accesses at constant distances from `offset`: pairs of a packed site and its distance. */
-CPU_HELPER uint32_t cupola_check_all(cpu_context *context, cpu_warp *warp, uint32_t mask, uint32_t offset, uint32_t step,
-                                     const uint64_t (*checks)[2], uint32_t count) {
+CPU_HELPER uint32_t cupola_check_all(cpu_context *context, cpu_warp *warp, uint32_t mask, uint32_t offset,
+                                     uint32_t step, const uint64_t (*checks)[2], uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         if (cupola_check(context, warp, checks[i][0], mask, offset + (uint32_t)checks[i][1], step)) return 1;
     return 0;

@@ -72,7 +72,8 @@ CPU_HELPER uint32_t cupola_bulk_reduce(CPU_ACCESS_ARGUMENTS, uint64_t source, co
             uint32_t count = 0;
             for (; count < UNIT && done < sizes[lane]; count++, done += element) addresses[count] = to[lane] + done;
             memcpy(operands, (const uint8_t *)begin + done - (size_t)count * element, (size_t)count * element);
-            if (operation(context, warp, shared, sites, of_element, (1u << count) - 1, addresses, operands, NULL, results))
+            if (operation(context, warp, shared, sites, of_element, (1u << count) - 1, addresses, operands, NULL,
+                          results))
                 return 1;
         }
         if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barriers[lane], sizes[lane])) return 1;

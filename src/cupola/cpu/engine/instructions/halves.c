@@ -31,13 +31,10 @@ CPU_HELPER float cupola_half_to_float(float half) {
 CPU_HELPER float cupola_float_to_half(float x) {
     const uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
     uint32_t half;
-    if (size > 0x7F800000)
-        half = 0x7E00 | (size >> 13 & 0x3FF);
-    else if (size >= 0x477FF000) /* 65520, half way to what would be the next number */
-        half = 0x7C00;
+    if (size > 0x7F800000) half = 0x7E00 | (size >> 13 & 0x3FF);
+    else if (size >= 0x477FF000) /* 65520, half way to what would be the next number */ half = 0x7C00;
     else if (size < 0x38800000) /* subnormal: the sum with 1/2 has the last bit that a half has there */
         half = bits_of(from_bits(size) + 0.5f) - bits_of(0.5f);
-    else
-        half = (size + 0xFFF + (size >> 13 & 1) - (112u << 23)) >> 13;
+    else half = (size + 0xFFF + (size >> 13 & 1) - (112u << 23)) >> 13;
     return from_bits(sign | half);
 }

@@ -45,34 +45,34 @@ ALWAYS_INLINE bool all_inside(const cpu_context *context, cpu_site site, uint32_
     if (size < site.size) return false;
     const uint64_t valid = size - site.size + 1;
     const uint32_t misaligned = site.size - 1u, width = context->width;
-    if (width == CPU_WARP_THREADS)  // a loop of known length
+    if (width == CPU_WARP_THREADS) // a loop of known length
         return lanes_inside(CPU_WARP_THREADS, mask, misaligned, addresses, base, valid);
     return lanes_inside(width, mask, misaligned, addresses, base, valid);
 }
 
 /* Find the elements of the lanes of the mask; false after a fault. `resolved` has room for an address of each lane. */
-ALWAYS_INLINE bool locate(cpu_context *context, const cpu_warp *warp, cpu_site site, uint32_t mask, const uint64_t *addresses,
-                          uint64_t *resolved, struct places *places) {
+ALWAYS_INLINE bool locate(cpu_context *context, const cpu_warp *warp, cpu_site site, uint32_t mask,
+                          const uint64_t *addresses, uint64_t *resolved, struct places *places) {
     *places = (struct places){addresses, 0, 0};
     const cpu_site_cache *cache = &context->sites[site.index];
     switch (site.space) {
-    case CPU_SPACE_SHARED:
-        places->origin = (uint64_t)(uintptr_t)context->shared;
-        if (all_inside(context, site, mask, addresses, 0, context->shared_size)) return true;
-        break;
-    case CPU_SPACE_LOCAL:
-        places->origin = (uint64_t)(uintptr_t)warp->local;
-        places->pitch = context->local_size;
-        if (all_inside(context, site, mask, addresses, 0, context->local_size)) return true;
-        break;
-    default:
-        if (all_inside(context, site, mask, addresses, cache->base, cache->size)) return true;
-        uint64_t start = addresses[__builtin_ctz(mask)] >> CPU_RANK_SHIFT << CPU_RANK_SHIFT;
-        uint64_t window = place_in_window(context, site, start, 0);
-        if (window && all_inside(context, site, mask, addresses, start, context->shared_size)) {
-            places->origin = window - start;
-            return true;
-        }
+        case CPU_SPACE_SHARED:
+            places->origin = (uint64_t)(uintptr_t)context->shared;
+            if (all_inside(context, site, mask, addresses, 0, context->shared_size)) return true;
+            break;
+        case CPU_SPACE_LOCAL:
+            places->origin = (uint64_t)(uintptr_t)warp->local;
+            places->pitch = context->local_size;
+            if (all_inside(context, site, mask, addresses, 0, context->local_size)) return true;
+            break;
+        default:
+            if (all_inside(context, site, mask, addresses, cache->base, cache->size)) return true;
+            uint64_t start = addresses[__builtin_ctz(mask)] >> CPU_RANK_SHIFT << CPU_RANK_SHIFT;
+            uint64_t window = place_in_window(context, site, start, 0);
+            if (window && all_inside(context, site, mask, addresses, start, context->shared_size)) {
+                places->origin = window - start;
+                return true;
+            }
     }
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
@@ -220,7 +220,8 @@ CPU_HELPER CPU_VARIANTS uint32_t cupola_load_line(CPU_ACCESS_ARGUMENTS, uint64_t
     BY_SIZE(LOAD, ON_LINE)
 }
 
-CPU_HELPER CPU_VARIANTS uint32_t cupola_store_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, const void *elements) {
+CPU_HELPER CPU_VARIANTS uint32_t cupola_store_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step,
+                                                   const void *elements) {
     const cpu_site site = unpack_site(packed);
     const uint32_t width = context->width, count = site.size / site.element;
     const uint64_t start = whole_line(context, site, mask, base, step);
@@ -272,15 +273,16 @@ CPU_HELPER uint32_t cupola_load_places(CPU_ACCESS_ARGUMENTS, uint64_t first, con
 
 /* The same for lines, which `out` receives at the same distances and a pitch more for each; for those whose lanes may
  * have wrapped, `kind` is not zero. */
-CPU_HELPER uint32_t cupola_load_lines(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, uint64_t narrow, uint64_t kind,
-                                      uint64_t scale, const uint32_t *offsets, uint32_t count, uint8_t *out,
-                                      uint64_t pitch) {
+CPU_HELPER uint32_t cupola_load_lines(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, uint64_t narrow,
+                                      uint64_t kind, uint64_t scale, const uint32_t *offsets, uint32_t count,
+                                      uint8_t *out, uint64_t pitch) {
     for (uint32_t i = 0; i < count; i++) {
         uint8_t *elements = out + offsets[i] + i * pitch;
         const uint64_t start = base + offsets[i];
-        uint32_t failed = kind ? cupola_load_wrapping_line(context, warp, shared, sites, packed + i, mask, start, step,
-                                                           narrow, kind, scale, elements)
-                               : cupola_load_line(context, warp, shared, sites, packed + i, mask, start, step, elements);
+        uint32_t failed = kind
+                              ? cupola_load_wrapping_line(context, warp, shared, sites, packed + i, mask, start, step,
+                                                          narrow, kind, scale, elements)
+                              : cupola_load_line(context, warp, shared, sites, packed + i, mask, start, step, elements);
         if (failed) return 1;
     }
     return 0;

@@ -12,16 +12,16 @@ enum { LANES = CPU_WARP_THREADS, LINES = 8, MOST_RUNS = 32 };
 /* How a matrix lies in memory and in registers, as emit/memory/matrix_memory.py packs it into one integer. A *run* is a row
  * or a column that is contiguous in memory. */
 struct layout {
-    uint32_t bits;      /* of an element */
-    uint32_t lines;     /* tiles beside each other along the lines' direction, and ... */
-    uint32_t across;    /* ... along a line */
-    uint32_t registers; /* as many as the instruction names: what lies beyond the tiles repeats them */
+    uint32_t bits;                  /* of an element */
+    uint32_t lines;                 /* tiles beside each other along the lines' direction, and ... */
+    uint32_t across;                /* ... along a line */
+    uint32_t registers;             /* as many as the instruction names: what lies beyond the tiles repeats them */
     bool lines_first, along, pairs; /* the order of tiles; a line is a run; accumulators in two registers */
 };
 
 static struct layout unpack_layout(uint64_t packed) {
-    return (struct layout){packed & 255,         packed >> 8 & 255,    packed >> 16 & 255, packed >> 24 & 255,
-                           packed >> 32 & 1, packed >> 33 & 1, packed >> 34 & 1};
+    return (struct layout){packed & 255,     packed >> 8 & 255, packed >> 16 & 255, packed >> 24 & 255,
+                           packed >> 32 & 1, packed >> 33 & 1,  packed >> 34 & 1};
 }
 
 /* Elements of a line of one tile. */
@@ -70,28 +70,27 @@ static inline uint8_t *in_registers(const struct layout *layout, uint8_t *line, 
 
 static inline void copy_element(uint8_t *to, const uint8_t *from, uint32_t size) {
     switch (size) {
-    case 1: *to = *from; break;
-    case 2: memcpy(to, from, 2); break;
-    case 4: memcpy(to, from, 4); break;
-    default: memcpy(to, from, 8);
+        case 1: *to = *from; break;
+        case 2: memcpy(to, from, 2); break;
+        case 4: memcpy(to, from, 4); break;
+        default: memcpy(to, from, 8);
     }
 }
 
 /* wmma.load: `fragment` receives the registers. `pitch` is the distance of runs in bytes. */
 CPU_HELPER uint32_t cupola_matrix_load(CPU_ACCESS_ARGUMENTS, uint64_t address, uint64_t pitch, uint64_t description,
                                        uint8_t *fragment) {
-    CPU_ACCESS_ARGUMENTS_USED
-    (void)mask;
+    CPU_ACCESS_ARGUMENTS_USED(void) mask;
     const struct layout layout = unpack_layout(description);
     uint8_t *runs[MOST_RUNS];
     if (!find_runs(context, warp, unpack_site(packed), &layout, address, pitch, runs)) return 1;
-    FOR_TILES(
-        if (layout.along && !layout.pairs) memcpy(line, runs[number] + (size_t)first * layout.bits / 8, 4u * word);
-        else for (uint32_t q = 0; q < length; q++) {
-            const uint8_t *from = layout.along ? runs[number] + (size_t)(first + q) * size
-                                               : runs[first + q] + (size_t)number * size;
-            copy_element(in_registers(&layout, line, q, word, size), from, size);
-        })
+    FOR_TILES(if (layout.along && !layout.pairs)
+                  memcpy(line, runs[number] + (size_t)first * layout.bits / 8, 4u * word);
+              else for (uint32_t q = 0; q < length; q++) {
+                  const uint8_t *from = layout.along ? runs[number] + (size_t)(first + q) * size
+                                                     : runs[first + q] + (size_t)number * size;
+                  copy_element(in_registers(&layout, line, q, word, size), from, size);
+              })
     const size_t bytes = (size_t)tiles * (layout.pairs ? 2 : 1) * LANES * word;
     for (size_t done = bytes; done < (size_t)layout.registers * LANES * word; done += bytes)
         memcpy(fragment + done, fragment, bytes);
@@ -101,18 +100,17 @@ CPU_HELPER uint32_t cupola_matrix_load(CPU_ACCESS_ARGUMENTS, uint64_t address, u
 /* wmma.store. */
 CPU_HELPER uint32_t cupola_matrix_store(CPU_ACCESS_ARGUMENTS, uint64_t address, uint64_t pitch, uint64_t description,
                                         uint8_t *fragment) {
-    CPU_ACCESS_ARGUMENTS_USED
-    (void)mask;
+    CPU_ACCESS_ARGUMENTS_USED(void) mask;
     const struct layout layout = unpack_layout(description);
     uint8_t *runs[MOST_RUNS];
     if (!find_runs(context, warp, unpack_site(packed), &layout, address, pitch, runs)) return 1;
-    FOR_TILES(
-        if (layout.along && !layout.pairs) memcpy(runs[number] + (size_t)first * layout.bits / 8, line, 4u * word);
-        else for (uint32_t q = 0; q < length; q++) {
-            uint8_t *to = layout.along ? runs[number] + (size_t)(first + q) * size
-                                       : runs[first + q] + (size_t)number * size;
-            copy_element(to, in_registers(&layout, line, q, word, size), size);
-        })
+    FOR_TILES(if (layout.along && !layout.pairs)
+                  memcpy(runs[number] + (size_t)first * layout.bits / 8, line, 4u * word);
+              else for (uint32_t q = 0; q < length; q++) {
+                  uint8_t *to = layout.along ? runs[number] + (size_t)(first + q) * size
+                                             : runs[first + q] + (size_t)number * size;
+                  copy_element(to, in_registers(&layout, line, q, word, size), size);
+              })
     return 0;
 }
 
@@ -130,8 +128,7 @@ static uint8_t *find_row(cpu_context *context, const cpu_warp *warp, cpu_site si
 /* ldmatrix: lane 8 * i + r of `addresses` points to row r of matrix i, which makes register i. */
 CPU_HELPER uint32_t cupola_ldmatrix(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, uint32_t count,
                                     uint32_t transposed, uint16_t *fragment) {
-    CPU_ACCESS_ARGUMENTS_USED
-    (void)mask;
+    CPU_ACCESS_ARGUMENTS_USED(void) mask;
     const cpu_site site = unpack_site(packed);
     for (uint32_t lane = 0; lane < 8 * count; lane++) {
         const uint8_t *row = find_row(context, warp, site, (int)lane, addresses[lane]);
@@ -151,8 +148,7 @@ CPU_HELPER uint32_t cupola_ldmatrix(CPU_ACCESS_ARGUMENTS, const uint64_t *addres
 /* stmatrix, the other way round. All rows are found before any is written. */
 CPU_HELPER uint32_t cupola_stmatrix(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, uint32_t count,
                                     uint32_t transposed, const uint16_t *fragment) {
-    CPU_ACCESS_ARGUMENTS_USED
-    (void)mask;
+    CPU_ACCESS_ARGUMENTS_USED(void) mask;
     const cpu_site site = unpack_site(packed);
     uint8_t *rows[LANES];
     for (uint32_t lane = 0; lane < 8 * count; lane++)

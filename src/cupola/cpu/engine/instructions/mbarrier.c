@@ -19,7 +19,12 @@
 #include "access.h"
 #include "engine/schedule/above.h"
 
-enum { COUNT_BITS = CPU_MBARRIER_COUNT_BITS, BYTES_BITS = 22, COUNT_MAX = (1 << COUNT_BITS) - 1, BYTES_MAX = (1 << 20) - 1 };
+enum {
+    COUNT_BITS = CPU_MBARRIER_COUNT_BITS,
+    BYTES_BITS = 22,
+    COUNT_MAX = (1 << COUNT_BITS) - 1,
+    BYTES_MAX = (1 << 20) - 1
+};
 
 typedef struct mbarrier {
     uint32_t pending, expected;
@@ -49,7 +54,8 @@ static void complete_if_done(mbarrier *b) {
     b->parity = !b->parity;
 }
 
-bool cpu_mbarrier_lacks(const uint8_t *shared, uint32_t offset, uint32_t *arrivals, uint32_t *expected, int32_t *bytes) {
+bool cpu_mbarrier_lacks(const uint8_t *shared, uint32_t offset, uint32_t *arrivals, uint32_t *expected,
+                        int32_t *bytes) {
     uint64_t bits;
     memcpy(&bits, shared + offset, sizeof bits);
     mbarrier b = unpack(bits);
@@ -141,8 +147,7 @@ static uint32_t arrive(const struct operation *op, uint32_t count, uint32_t byte
     if (!place) return 1;
     *state = pack(b);
     if (bytes && add_bytes(op, place, &b, bytes)) return 1;
-    if (count > b.pending)
-        return misuse(op, "%u arrivals, but its phase lacks %u only", count, b.pending);
+    if (count > b.pending) return misuse(op, "%u arrivals, but its phase lacks %u only", count, b.pending);
     if (flags & CPU_MBARRIER_DROP) b.expected -= count;
     b.pending -= count;
     if (flags & CPU_MBARRIER_NO_COMPLETE && !b.pending && !b.bytes)
@@ -169,28 +174,24 @@ static uint32_t arrive(const struct operation *op, uint32_t count, uint32_t byte
     }                                                                                                                  \
     return 0;
 
-CPU_HELPER uint32_t cupola_mbarrier_init(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const uint32_t *counts) {
-    FOR_LANES({
-        if (!(place = find_place(&op, &owner))) return 1;
-        if (!counts[lane] || counts[lane] > COUNT_MAX)
-            return misuse(&op, "%u arrivals are expected; it can be 1 to %u", counts[lane], COUNT_MAX);
-        *place = pack((mbarrier){.pending = counts[lane], .expected = counts[lane], .valid = true});
-        context->progress++;
-    })
-}
+CPU_HELPER uint32_t cupola_mbarrier_init(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses,
+                                         const uint32_t *counts){FOR_LANES({
+    if (!(place = find_place(&op, &owner))) return 1;
+    if (!counts[lane] || counts[lane] > COUNT_MAX)
+        return misuse(&op, "%u arrivals are expected; it can be 1 to %u", counts[lane], COUNT_MAX);
+    *place = pack((mbarrier){.pending = counts[lane], .expected = counts[lane], .valid = true});
+    context->progress++;
+})}
 
-CPU_HELPER uint32_t cupola_mbarrier_inval(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses) {
-    FOR_LANES({
-        if (!(place = find(&op, &b))) return 1;
-        *place = 0;
-    })
-}
+CPU_HELPER uint32_t cupola_mbarrier_inval(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses){FOR_LANES({
+    if (!(place = find(&op, &b))) return 1;
+    *place = 0;
+})}
 
-CPU_HELPER uint32_t cupola_mbarrier_expect(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const uint32_t *bytes) {
-    FOR_LANES({
+CPU_HELPER uint32_t
+    cupola_mbarrier_expect(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const uint32_t *bytes){FOR_LANES({
         if (!(place = find(&op, &b)) || add_bytes(&op, place, &b, bytes[lane])) return 1;
-    })
-}
+    })}
 
 CPU_HELPER uint32_t cupola_mbarrier_complete(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const uint32_t *bytes) {
     CPU_ACCESS_ARGUMENTS_USED
@@ -203,11 +204,9 @@ CPU_HELPER uint32_t cupola_mbarrier_complete(CPU_ACCESS_ARGUMENTS, const uint64_
 
 /* `flags` is made of enum cpu_mbarrier_flags; `bytes` are expected in front of the arrival. */
 CPU_HELPER uint32_t cupola_mbarrier_arrive(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const uint32_t *counts,
-                                           const uint32_t *bytes, uint64_t *states, uint32_t flags) {
-    FOR_LANES({
-        if (arrive(&op, counts[lane], bytes[lane], flags, &states[lane])) return 1;
-    })
-}
+                                           const uint32_t *bytes, uint64_t *states, uint32_t flags){FOR_LANES({
+    if (arrive(&op, counts[lane], bytes[lane], flags, &states[lane])) return 1;
+})}
 
 /* test_wait and try_wait: `phases` holds the states that arrivals returned, or parities; `results` receives 0 or 1.
  * Lanes that ask for the same of one object are answered together. Returns 1 on a fault, 2 when a lane's phase is

@@ -83,47 +83,47 @@ static bool convert(struct output *output, struct arguments *arguments, const ch
     bool wide = longs > 0 || strchr("psfFeEgGaA", type);
     if (!next(arguments, wide ? 8 : 4, &value)) return false;
     switch (type) {
-    case 'd':
-    case 'i':
-        snprintf(full, sizeof full, "%slld", form);
-        FORMAT(full, wide ? (long long)value : (long long)(int32_t)value);
-        return true;
-    case 'u':
-    case 'o':
-    case 'x':
-    case 'X':
-        snprintf(full, sizeof full, "%sll%c", form, type);
-        FORMAT(full, (unsigned long long)value);
-        return true;
-    case 'c':
-        snprintf(full, sizeof full, "%sc", form);
-        FORMAT(full, (int)value);
-        return true;
-    case 'p':
-        snprintf(full, sizeof full, "%sp", form);
-        FORMAT(full, (void *)(uintptr_t)value);
-        return true;
-    case 's': {
-        const char *text = value ? string_at(arguments, value, &length) : "(null)";
-        if (!text) return false;
-        if (!value) length = strlen(text);
-        if (strlen(form) == 1) {
-            put(output, text, length);
-        } else { /* width or precision; the string need not end in zero */
-            char copy[PIECE_BYTES];
-            if (length > sizeof copy - 1) length = sizeof copy - 1;
-            memcpy(copy, text, length);
-            copy[length] = 0;
-            snprintf(full, sizeof full, "%ss", form);
-            FORMAT(full, copy);
+        case 'd':
+        case 'i':
+            snprintf(full, sizeof full, "%slld", form);
+            FORMAT(full, wide ? (long long)value : (long long)(int32_t)value);
+            return true;
+        case 'u':
+        case 'o':
+        case 'x':
+        case 'X':
+            snprintf(full, sizeof full, "%sll%c", form, type);
+            FORMAT(full, (unsigned long long)value);
+            return true;
+        case 'c':
+            snprintf(full, sizeof full, "%sc", form);
+            FORMAT(full, (int)value);
+            return true;
+        case 'p':
+            snprintf(full, sizeof full, "%sp", form);
+            FORMAT(full, (void *)(uintptr_t)value);
+            return true;
+        case 's': {
+            const char *text = value ? string_at(arguments, value, &length) : "(null)";
+            if (!text) return false;
+            if (!value) length = strlen(text);
+            if (strlen(form) == 1) {
+                put(output, text, length);
+            } else { /* width or precision; the string need not end in zero */
+                char copy[PIECE_BYTES];
+                if (length > sizeof copy - 1) length = sizeof copy - 1;
+                memcpy(copy, text, length);
+                copy[length] = 0;
+                snprintf(full, sizeof full, "%ss", form);
+                FORMAT(full, copy);
+            }
+            return true;
         }
-        return true;
-    }
-    default:
-        memcpy(&real, &value, sizeof real);
-        snprintf(full, sizeof full, "%s%c", form, type);
-        FORMAT(full, real);
-        return true;
+        default:
+            memcpy(&real, &value, sizeof real);
+            snprintf(full, sizeof full, "%s%c", form, type);
+            FORMAT(full, real);
+            return true;
     }
 }
 

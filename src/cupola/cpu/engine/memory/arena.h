@@ -38,7 +38,7 @@ struct chunk {
     uint32_t slots, chunks;
     struct record *records;
     struct record single;
-    uint64_t room; /* of a span that is one allocation: bytes with memory behind them */
+    uint64_t room;        /* of a span that is one allocation: bytes with memory behind them */
     uint64_t file_offset; /* where the span begins in its file, if it has one */
     uint32_t sharing;     /* of a slab, as below */
     uint32_t record_capacity;
@@ -69,7 +69,6 @@ extern struct arena arena;
 
 #define load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define store(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
-
 
 static inline uint64_t make_tag(uint64_t size, int device, int kind, enum state state) {
     return size << 16 | (uint64_t)(uint8_t)(device + 1) << 8 | (uint64_t)kind << 4 | state;

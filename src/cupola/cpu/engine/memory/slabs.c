@@ -104,8 +104,7 @@ static int new_slab(int class, uint32_t slot, enum sharing sharing) {
     uint32_t slots = (uint32_t)(CHUNK / slot);
     struct record *records = slab->records;
     if (slab->record_capacity < slots) {
-        records =
-            calloc(slots, sizeof *records); /* a smaller array stays with readers that may still hold it */
+        records = calloc(slots, sizeof *records); /* a smaller array stays with readers that may still hold it */
         if (records == NULL) goto full;
     }
     if (commit_slab(slab, chunk_address(index), sharing)) {
@@ -126,8 +125,7 @@ full:
     return CPU_MEMORY_HOST_FULL;
 }
 
-int slabs_obtain(uint64_t tag, uint64_t size, enum sharing sharing, void *owner, uint64_t *base,
-                       uint64_t *room) {
+int slabs_obtain(uint64_t tag, uint64_t size, enum sharing sharing, void *owner, uint64_t *base, uint64_t *room) {
     uint32_t slot;
     int class = class_of(size + GAP, &slot), status = CPU_MEMORY_OK;
     if (slot % PAGE == 0) sharing = OWN; /* with pages of its own, as all slots from 16 KiB on */

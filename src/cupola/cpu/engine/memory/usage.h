@@ -32,7 +32,7 @@ typedef struct cpu_usage_track {
 
 struct cpu_usage_device {
     uint64_t contexts; /* that are active */
-    uint64_t memory; /* bytes */
+    uint64_t memory;   /* bytes */
     cpu_usage_track kernels, transfers;
 };
 

@@ -28,7 +28,7 @@ __attribute__((format(printf, 2, 3))) static void append(struct text *text, cons
 /* What a thread may wait for. A number below CPU_BARRIERS is a barrier of the block. */
 enum {
     AT_CLUSTER = CPU_CLUSTER_BARRIER,
-    AT_MBARRIER,   /* the number holds its address, too */
+    AT_MBARRIER, /* the number holds its address, too */
     AT_WARP_SYNC,
     AT_OPERATION,
     KINDS,
@@ -93,22 +93,23 @@ static void append_place(struct text *text, const cpu_context *context, const cp
     const cpu_barrier *barrier = &block->barriers[kind < CPU_BARRIERS ? kind : 0];
     uint32_t threads = 0;
     switch (kind) {
-    case AT_CLUSTER:
-        for (uint32_t rank = 0; rank < block->cluster->size; rank++) threads += block->cluster->blocks[rank]->live;
-        append(text, " at the cluster's barrier for all %u threads of the cluster that have not exited", threads);
-        break;
-    case AT_MBARRIER: append_mbarrier(text, context, block, offset); break;
-    case AT_WARP_SYNC: append(text, " at __syncwarp() for members that do not come"); break;
-    case AT_OPERATION:
-        append(text, " in a warp operation (shuffle, vote, match, reduce, matrix product) for members that do not come to "
-                     "it");
-        break;
-    default:
-        if (barrier->expected)
-            append(text, " at barrier %u for %u threads, of which %u have arrived", kind, barrier->expected,
-                   cpu_barrier_counted(block, barrier));
-        else
-            append(text, " at barrier %u for all %u threads of the block that have not exited", kind, block->live);
+        case AT_CLUSTER:
+            for (uint32_t rank = 0; rank < block->cluster->size; rank++) threads += block->cluster->blocks[rank]->live;
+            append(text, " at the cluster's barrier for all %u threads of the cluster that have not exited", threads);
+            break;
+        case AT_MBARRIER: append_mbarrier(text, context, block, offset); break;
+        case AT_WARP_SYNC: append(text, " at __syncwarp() for members that do not come"); break;
+        case AT_OPERATION:
+            append(
+                text,
+                " in a warp operation (shuffle, vote, match, reduce, matrix product) for members that do not come to "
+                "it");
+            break;
+        default:
+            if (barrier->expected)
+                append(text, " at barrier %u for %u threads, of which %u have arrived", kind, barrier->expected,
+                       cpu_barrier_counted(block, barrier));
+            else append(text, " at barrier %u for all %u threads of the block that have not exited", kind, block->live);
     }
 }
 

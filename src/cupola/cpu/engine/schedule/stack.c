@@ -13,9 +13,7 @@ enum { FRAME_ALIGNMENT = 16, LARGER = 4, LARGER_BY = 1024 };
 
 static uint32_t *places(const cpu_warp *warp) { return warp->frames; }
 
-static uint32_t *ends(const cpu_context *context, const cpu_warp *warp) {
-    return warp->frames + context->width;
-}
+static uint32_t *ends(const cpu_context *context, const cpu_warp *warp) { return warp->frames + context->width; }
 
 static uint32_t *at(const cpu_context *context, const cpu_warp *warp, int lane, uint32_t offset) {
     return (uint32_t *)(warp->local + (size_t)lane * context->local_size + offset);
@@ -125,8 +123,7 @@ CPU_HELPER void cupola_bad_call(cpu_context *context, cpu_warp *warp, uint32_t m
                                 uint32_t site) {
     int lane = __builtin_ctz(mask);
     uint64_t pointer = pointers[lane];
-    if (!pointer)
-        cpu_fault_raise(context, warp, lane, CPU_FAULT_CALL, site, "the pointer is null");
+    if (!pointer) cpu_fault_raise(context, warp, lane, CPU_FAULT_CALL, site, "the pointer is null");
     else if (pointer >= CPU_CODE_WINDOW && pointer - CPU_CODE_WINDOW < UINT32_MAX)
         cpu_fault_raise(context, warp, lane, CPU_FAULT_CALL, site,
                         "the function at %#llx takes other parameters than the call passes",

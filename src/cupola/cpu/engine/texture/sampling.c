@@ -436,8 +436,9 @@ static struct target aim(const struct view *view, struct lookup lookup, const st
     const struct cpu_image *image = &view->texture->texels.levels[level];
     const bool on_cube = lookup.geometry >= GEOMETRY_CUBE;
     const uint32_t extents[3] = {image->width, image->height, image->depth};
-    struct target target = {view, image, lookup.flags & LOOKUP_COMPARE ? &where->compare : NULL,
-                            view->texture->texels.dimensions, layer, -1};
+    struct target target = {
+        view,  image, lookup.flags & LOOKUP_COMPARE ? &where->compare : NULL, view->texture->texels.dimensions,
+        layer, -1};
     float coordinate[3];
     for (int i = 0; i < 3; i++) coordinate[i] = float_of(where->at[i]);
     if (on_cube) {

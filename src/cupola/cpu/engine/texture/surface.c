@@ -68,7 +68,8 @@ static enum verdict locate(cpu_context *context, const cpu_warp *warp, int lane,
     const int64_t unit = request.formatted ? texels->bytes : 1;
     const int64_t size = request.formatted ? texels->bytes : request.element * request.count;
     int64_t at[4] = {0}; /* x, y, z, layer */
-    for (uint32_t i = 0; i < texels->dimensions; i++) at[i] = (int32_t)coordinates[(ROW_AT + i) * width + (uint32_t)lane];
+    for (uint32_t i = 0; i < texels->dimensions; i++)
+        at[i] = (int32_t)coordinates[(ROW_AT + i) * width + (uint32_t)lane];
     const bool layered = texels->layered || texels->cubemap;
     if (layered) at[3] = coordinates[ROW_LAYER * width + (uint32_t)lane];
     const int64_t last[4] = {((int64_t)image->width * texels->bytes - size) / unit, (int64_t)image->height - 1,
@@ -139,8 +140,8 @@ CPU_HELPER uint32_t cupola_surface_store(CPU_ACCESS_ARGUMENTS, uint64_t request_
             continue;
         }
         for (uint32_t i = 0; i < request.count; i++)
-            memcpy((void *)(uintptr_t)(address + i * request.element), elements + i * row + (size_t)lane * request.element,
-                   request.element);
+            memcpy((void *)(uintptr_t)(address + i * request.element),
+                   elements + i * row + (size_t)lane * request.element, request.element);
     }
     return 0;
 }

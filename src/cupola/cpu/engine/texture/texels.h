@@ -26,7 +26,9 @@ enum channel {
 enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags);
 
 static inline bool channel_is_float(enum channel channel) { return channel >= CHANNEL_UNORM8; }
-static inline bool channel_is_signed(enum channel channel) { return channel >= CHANNEL_SINT8 && channel <= CHANNEL_SINT32; }
+static inline bool channel_is_signed(enum channel channel) {
+    return channel >= CHANNEL_SINT8 && channel <= CHANNEL_SINT32;
+}
 
 /* A decoded number of sRGB is the result * 2^(exponent - 8). */
 uint32_t cpu_srgb(uint8_t number, int32_t *exponent);

@@ -42,8 +42,8 @@ void cpu_wrong_geometry(cpu_context *context, const cpu_warp *warp, int lane, ui
                         const struct cpu_texels *texels, unsigned geometry, const char *what) {
     const struct cpu_image *image = &texels->levels[0];
     cpu_fault_raise(context, warp, lane, CPU_FAULT_OBJECT, site,
-                    "the %s has the geometry '.%s' (%u x %u x %u texels, %u layers), the instruction is for '.%s'", what,
-                    geometry_names[geometry_of(texels)], image->width, image->height, image->depth, image->layers,
+                    "the %s has the geometry '.%s' (%u x %u x %u texels, %u layers), the instruction is for '.%s'",
+                    what, geometry_names[geometry_of(texels)], image->width, image->height, image->depth, image->layers,
                     geometry_names[geometry]);
 }
 
@@ -53,10 +53,11 @@ static bool fits_coordinates(cpu_context *context, const cpu_warp *warp, int lan
     const bool whole = !(lookup.flags & LOOKUP_FLOAT);
     if (lookup.geometry != GEOMETRY_1D || texels->linear == whole) return true;
     cpu_fault_raise(context, warp, lane, CPU_FAULT_OBJECT, site, "%s",
-                    whole ? "the texture is of an array, which is read at positions (tex1D, a coordinate of type .f32); "
-                            "the instruction is for linear memory, for its coordinate is a whole number"
-                          : "the texture is of linear memory, which is read at whole numbers (tex1Dfetch, a coordinate "
-                            "of type .s32); the instruction is for arrays, for its coordinate is a position");
+                    whole
+                        ? "the texture is of an array, which is read at positions (tex1D, a coordinate of type .f32); "
+                          "the instruction is for linear memory, for its coordinate is a whole number"
+                        : "the texture is of linear memory, which is read at whole numbers (tex1Dfetch, a coordinate "
+                          "of type .s32); the instruction is for arrays, for its coordinate is a position");
     return false;
 }
 
@@ -138,7 +139,8 @@ CPU_HELPER uint32_t cupola_texture_sample(CPU_ACCESS_ARGUMENTS, uint64_t lookup_
         uint32_t value[CPU_MAX_CHANNELS];
         cpu_sample(&view, lookup, &where, value);
         for (uint32_t i = 0; i < CPU_MAX_CHANNELS; i++) {
-            if (lookup.flags & LOOKUP_HALF && channel_is_float(view.channel)) value[i] = float_to_half(float_of(value[i]));
+            if (lookup.flags & LOOKUP_HALF && channel_is_float(view.channel))
+                value[i] = float_to_half(float_of(value[i]));
             results[i * width + (uint32_t)lane] = value[i];
         }
     }

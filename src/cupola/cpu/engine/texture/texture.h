@@ -19,7 +19,8 @@ struct cpu_image {
 enum { CPU_MAX_LEVELS = 17, CPU_MAX_CHANNELS = 4, CPU_TEXEL_BYTES = 16 };
 
 struct cpu_texels {
-    uint32_t format;     /* CUarray_format of a channel: one of the integers, HALF, FLOAT, or one of {U,S}NORM_INT{8,16}X1 */
+    /* CUarray_format of a channel: one of the integers, HALF, FLOAT, or one of {U,S}NORM_INT{8,16}X1 */
+    uint32_t format;
     uint32_t channels;   /* 1, 2 or 4 */
     uint32_t bytes;      /* of a texel */
     uint32_t dimensions; /* 1, 2 or 3; 2 for a cube map */
@@ -33,7 +34,7 @@ struct cpu_sampler {
     uint32_t address_mode[3]; /* CUaddress_mode; those that apply: without normalised coordinates, CLAMP or BORDER */
     uint32_t filter_mode, mipmap_filter_mode; /* CUfilter_mode */
     uint32_t flags;                           /* CU_TRSF_* */
-    uint32_t max_anisotropy; /* 1 to 16 */
+    uint32_t max_anisotropy;                  /* 1 to 16 */
     float mipmap_level_bias, min_mipmap_level_clamp, max_mipmap_level_clamp;
     float border_color[4];
 };
