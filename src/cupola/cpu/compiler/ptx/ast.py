@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cupola.cpu.compiler.ptx import grammar
+from cupola.cpu.compiler.ptx.grammar.descriptions import Description
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ class Instruction:
     text: str
 
     @property
-    def description(self) -> grammar.Description:
+    def description(self) -> Description:
         """What the instruction does, from the table of all of them."""
         return grammar.description(self.opcode, self.modifiers)
 

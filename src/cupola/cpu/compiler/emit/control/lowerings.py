@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.ptx import ast, grammar
+from cupola.cpu.compiler.ptx.grammar.descriptions import Description
 
 if TYPE_CHECKING:
     from .body import Body
@@ -44,7 +45,7 @@ def lowers(*names: str, objection: Objection | None = None) -> Callable[[Lowerin
 
 
 @cache
-def _of(row: grammar.Description) -> tuple[Lowering, Objection | None]:
+def _of(row: Description) -> tuple[Lowering, Objection | None]:
     return LOWERINGS[row.name if row.name in LOWERINGS else row.opcode]
 
 

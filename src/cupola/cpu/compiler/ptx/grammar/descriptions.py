@@ -36,9 +36,9 @@ Then come any of the flags:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 # opcode                       lowered  memory loads waits   lanes    flags
 _ROWS = """
@@ -332,9 +332,11 @@ def _description(line: str) -> Description:
         raise ValueError(f"{line!r}: there is no flag {', '.join(sorted(unknown))}")
     if (stated[0] == "refused") != bool(reason):
         raise ValueError(f"{line!r}: a refused instruction has a reason, and no other has")
-    opcode, *modifiers = re.fullmatch(r"(\.?\w+)(.*)", name).groups()  # type: ignore[union-attr]
-    has = {field.name: field.name.replace("_", "-") in flags for field in fields(Description) if field.type == "bool"}
-    return Description(opcode, tuple(modifiers[0].split(".")[1:]), *stated, reason=reason.strip(), **has)
+    head, *modifiers = name.removeprefix(".").split(".")
+    opcode = f".{head}" if name[0] == "." else head
+    facts_of: dict[str, Any] = dict(zip(COLUMNS, stated, strict=True))
+    facts_of |= {flag.replace("-", "_"): flag in flags for flag in FLAGS}
+    return Description(opcode=opcode, modifiers=tuple(modifiers), reason=reason.strip(), **facts_of)
 
 
 def rows(opcodes: Iterable[str]) -> dict[str, tuple[Description, ...]]:
