@@ -29,12 +29,12 @@ enum cpu_fault_kind {
     CPU_FAULT_STACK,         /* -> CUDA_ERROR_HARDWARE_STACK_ERROR */
     CPU_FAULT_INTERNAL,      /* the engine itself could not go on -> CUDA_ERROR_UNKNOWN */
     CPU_FAULT_NO_ACCESS,     /* memory that the device was not let into -> CUDA_ERROR_ILLEGAL_ADDRESS */
-    CPU_FAULT_INSTRUCTION,   /* a use of an instruction that the ISA leaves undefined -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
-    CPU_FAULT_CALL,          /* a pointer that points to no function -> CUDA_ERROR_INVALID_PC */
-    CPU_FAULT_HEAP,          /* free() of what malloc() did not return -> CUDA_ERROR_ILLEGAL_ADDRESS */
-    CPU_FAULT_OBJECT,        /* no texture or surface, or of another shape -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
-    CPU_FAULT_SURFACE,       /* outside of a surface, with .trap -> CUDA_ERROR_LAUNCH_FAILED */
-    CPU_FAULT_STOPPED,       /* it took too long -> CUDA_ERROR_LAUNCH_TIMEOUT */
+    CPU_FAULT_INSTRUCTION, /* a use of an instruction that the ISA leaves undefined -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
+    CPU_FAULT_CALL,        /* a pointer that points to no function -> CUDA_ERROR_INVALID_PC */
+    CPU_FAULT_HEAP,        /* free() of what malloc() did not return -> CUDA_ERROR_ILLEGAL_ADDRESS */
+    CPU_FAULT_OBJECT,      /* no texture or surface, or of another shape -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
+    CPU_FAULT_SURFACE,     /* outside of a surface, with .trap -> CUDA_ERROR_LAUNCH_FAILED */
+    CPU_FAULT_STOPPED,     /* it took too long -> CUDA_ERROR_LAUNCH_TIMEOUT */
 };
 
 enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_CONST, CPU_SPACE_PARAM };
@@ -48,8 +48,9 @@ typedef struct cpu_fault {
     uint32_t size;
     uint8_t is_write, space;
     uint32_t block[3], thread[3];
-    uint32_t call_count, calls[CPU_FAULT_CALLS]; /* the calls the thread is in, innermost first; all may not have room */
-    char message[1024]; /* what an assertion said, or details, UTF-8 */
+    uint32_t call_count,
+        calls[CPU_FAULT_CALLS]; /* the calls the thread is in, innermost first; all may not have room */
+    char message[1024];         /* what an assertion said, or details, UTF-8 */
 } cpu_fault;
 
 /* The heap from which malloc() in kernels takes memory: one for each context. */
@@ -64,21 +65,21 @@ typedef struct cpu_launch {
     cpu_kernel *kernel;
     const cpu_variant *variant;
     uint32_t grid[3], block[3];
-    uint32_t cluster[3];       /* in blocks; divides the grid */
-    uint32_t multiprocessors;  /* of the modelled GPU, for %nsmid */
-    uint8_t explicit_cluster;  /* the launch or the kernel asks for clusters, of one block perhaps */
-    uint32_t dynamic_shared;   /* bytes */
-    const void *params;        /* 16-byte aligned private copy, readable up to param_bytes + 64 */
+    uint32_t cluster[3];      /* in blocks; divides the grid */
+    uint32_t multiprocessors; /* of the modelled GPU, for %nsmid */
+    uint8_t explicit_cluster; /* the launch or the kernel asks for clusters, of one block perhaps */
+    uint32_t dynamic_shared;  /* bytes */
+    const void *params;       /* 16-byte aligned private copy, readable up to param_bytes + 64 */
     size_t param_bytes;
     const uint64_t *variables; /* addresses of the module's .global and .const variables, in the module's order */
     uint64_t grid_id;
-    int32_t device;            /* ordinal */
-    uint8_t cooperative;       /* the kernel may wait for all of its blocks */
-    const void *context;       /* the driver's own */
+    int32_t device;      /* ordinal */
+    uint8_t cooperative; /* the kernel may wait for all of its blocks */
+    const void *context; /* the driver's own */
     cpu_heap *heap;
-    uint32_t stack_limit;      /* CU_LIMIT_STACK_SIZE: bytes of a thread's stack, when its depth is not known */
-    uint32_t local_size;       /* set by the engine: bytes of local memory of a thread */
-    cpu_fault fault;           /* filled by the first block that faults */
+    uint32_t stack_limit; /* CU_LIMIT_STACK_SIZE: bytes of a thread's stack, when its depth is not known */
+    uint32_t local_size;  /* set by the engine: bytes of local memory of a thread */
+    cpu_fault fault;      /* filled by the first block that faults */
 } cpu_launch;
 
 /* Make a kernel from the Python object that cupola.cpu.compiler.modules.load_image returned and the kernel's index in
@@ -125,7 +126,7 @@ typedef struct cpu_kernel_info {
     uint32_t required_cluster[3];             /* likewise */
     uint32_t max_cluster;                     /* blocks a cluster, 0: the kernel does not say */
     uint32_t must_have_cluster, blocks_are_clusters;
-    uint32_t ptx_version, binary_version;     /* architectures, 90 for sm_90: of the PTX, of the cubin or 0 */
+    uint32_t ptx_version, binary_version; /* architectures, 90 for sm_90: of the PTX, of the cubin or 0 */
 } cpu_kernel_info;
 const cpu_kernel_info *cpu_kernel_get_info(const cpu_kernel *kernel);
 const char *cpu_kernel_name(const cpu_kernel *kernel);

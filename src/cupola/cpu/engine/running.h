@@ -17,10 +17,10 @@ struct cpu_variant {
     _Atomic(cpu_body) independent; /* NULL until a unit needs it */
     uint32_t block[3];
     uint32_t width, frame_bytes, site_count, static_shared, reserved_shared, local_bytes;
-    uint32_t stack_bytes; /* that the frames of called functions take on a thread's stack ... */
-    bool has_stack, stack_grows; /* ... and whether that may not be all */
-    bool whole_blocks;           /* one call of the body runs all units of a block ... */
-    bool rows_of_blocks;         /* ... or of several */
+    uint32_t stack_bytes;          /* that the frames of called functions take on a thread's stack ... */
+    bool has_stack, stack_grows;   /* ... and whether that may not be all */
+    bool whole_blocks;             /* one call of the body runs all units of a block ... */
+    bool rows_of_blocks;           /* ... or of several */
     _Atomic uint64_t quick_blocks; /* the most blocks that have been run in a short time */
     const uint32_t *thread_ids[3];
     uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
@@ -62,7 +62,7 @@ typedef struct cpu_block {
     uint32_t ctaid[3];
     uint32_t rank; /* in the cluster, and where it stands there */
     uint32_t clusterid[3], cluster_ctaid[3];
-    uint32_t live;         /* threads that have not exited */
+    uint32_t live; /* threads that have not exited */
     uint32_t warp_count;
     uint32_t busy_barriers; /* bit b: some thread has arrived at barrier b */
     cpu_warp *warps;

@@ -41,10 +41,8 @@ static Names names_of(const FunctionInfo *info) {
     const char *names[6] = {info->texts};
     for (int i = 1; i < 6; i++) names[i] = text_after(names[i - 1]);
     for (int i = 1; i < 6; i++)
-        if (!*names[i])
-            names[i] = NULL;
-        else if (!strcmp(names[i], "="))
-            names[i] = info->texts;
+        if (!*names[i]) names[i] = NULL;
+        else if (!strcmp(names[i], "=")) names[i] = info->texts;
     return (Names){names[0], names[1], names[2], names[3], names[4], names[5]};
 }
 
@@ -58,15 +56,12 @@ static void forget_pending(void) {
 }
 
 static void *find_versioned(const FunctionInfo *info, const Names *names) {
-    if (!provider.get_proc_address || !names->base || !info->since || provider.version < info->since)
-        return NULL;
+    if (!provider.get_proc_address || !names->base || !info->since || provider.version < info->since) return NULL;
     void *function = NULL;
     int found = 0;
-    uint64_t flags = provider.per_thread && names->thread_symbol
-                         ? 2
-                         : 0; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
-    return provider.get_proc_address(names->base, &function, info->since, flags, &found) == 0 ? function
-                                                                                             : NULL;
+    uint64_t flags =
+        provider.per_thread && names->thread_symbol ? 2 : 0; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
+    return provider.get_proc_address(names->base, &function, info->since, flags, &found) == 0 ? function : NULL;
 }
 
 /* The first of several names, separated by spaces, that the library has. */
@@ -107,8 +102,7 @@ static int find_override(const char *symbol, void **function) {
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
     PyObject *capsule = module ? PyObject_CallMethod(module, "override_lookup", NULL) : NULL;
     LookupFunction lookup = NULL;
-    if (capsule && capsule != Py_None)
-        *(void **)&lookup = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+    if (capsule && capsule != Py_None) *(void **)&lookup = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
     int status = PyErr_Occurred() ? -1 : 0;
     if (status < 0) keep_exception();
     Py_XDECREF(capsule), Py_XDECREF(module);
@@ -118,9 +112,7 @@ static int find_override(const char *symbol, void **function) {
     return status;
 }
 
-static bool is_older(void) {
-    return provider.version && provider.version < module_info.version / 1000 * 1000;
-}
+static bool is_older(void) { return provider.version && provider.version < module_info.version / 1000 * 1000; }
 
 static void *find_adapter(const FunctionInfo *info, const Names *names) {
     for (const Adapter *adapter = module_info.adapters; adapter->symbol; adapter++) {
@@ -180,8 +172,7 @@ static int adopt(PyObject *choice) {
         if (!handle) return -1;
         adopt_library(handle);
     }
-    if (lookup != Py_None &&
-        !(*(void **)&provider.lookup = PyCapsule_GetPointer(lookup, PyCapsule_GetName(lookup))))
+    if (lookup != Py_None && !(*(void **)&provider.lookup = PyCapsule_GetPointer(lookup, PyCapsule_GetName(lookup))))
         return -1;
     if (explain != Py_None &&
         !(*(void **)&provider.explain = PyCapsule_GetPointer(explain, PyCapsule_GetName(explain))))
@@ -199,8 +190,7 @@ static int choose(void) {
     int status = 0;
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
     PyObject *choice = module ? PyObject_CallMethod(module, "provide", "s", module_info.library) : NULL;
-    if (!chosen &&
-        (!choice || adopt(choice) < 0)) { /* another thread may have been here while Python code ran */
+    if (!chosen && (!choice || adopt(choice) < 0)) { /* another thread may have been here while Python code ran */
         keep_exception();
         status = -1;
     }
@@ -219,18 +209,14 @@ void *table_resolve(int index) {
     forget_pending();
     if (choose() < 0) return NULL;
     void *function = find(&module_info.functions[index]);
-    if (function)
-        __atomic_store_n(&module_info.slots[index], function, __ATOMIC_RELEASE);
-    else if (!pending.exception)
-        pending.missing = index + 1;
+    if (function) __atomic_store_n(&module_info.slots[index], function, __ATOMIC_RELEASE);
+    else if (!pending.exception) pending.missing = index + 1;
     return function;
 }
 
 /* ---- the table's head ---- */
 
-static const char *table_provider(void) {
-    return __atomic_load_n(&chosen, __ATOMIC_ACQUIRE) ? provider.name : NULL;
-}
+static const char *table_provider(void) { return __atomic_load_n(&chosen, __ATOMIC_ACQUIRE) ? provider.name : NULL; }
 
 int table_raise_pending(void) {
     if (UNLIKELY(PyErr_Occurred())) return -1; /* a signal's handler raised it while the CPU device waited */
@@ -246,11 +232,10 @@ int table_raise_pending(void) {
     }
     const FunctionInfo *info = &module_info.functions[missing - 1];
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
-    PyObject *error = module
-                          ? PyObject_CallMethod(module, "missing_function", "sssiiii", info->texts,
-                                                module_info.library, provider.name, provider.version,
-                                                info->since, info->only, module_info.version)
-                          : NULL;
+    PyObject *error =
+        module ? PyObject_CallMethod(module, "missing_function", "sssiiii", info->texts, module_info.library,
+                                     provider.name, provider.version, info->since, info->only, module_info.version)
+               : NULL;
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error), Py_XDECREF(module);
     return -1;
@@ -284,12 +269,14 @@ static PyObject *count_devices(PyObject *module, PyObject *library) {
     *(void **)&count = dlsym(handle, manages ? "nvmlDeviceGetCount_v2" : "cuDeviceGetCount");
     *(void **)&finish = manages ? dlsym(handle, "nvmlShutdown") : NULL;
     int status = -1, devices = 0;
-    Py_BEGIN_ALLOW_THREADS if (initialise && count) status = initialise(0);
+    Py_BEGIN_ALLOW_THREADS
+    if (initialise && count) status = initialise(0);
     if (status == 0) {
         status = count(&devices);
         if (finish) finish();
     }
-    Py_END_ALLOW_THREADS return Py_BuildValue("(ii)", status, devices);
+    Py_END_ALLOW_THREADS
+    return Py_BuildValue("(ii)", status, devices);
 }
 
 static PyObject *name_provider(PyObject *module, PyObject *unused) {

@@ -16,10 +16,10 @@
 /* ---- plans -------------------------------------------------------------------------------------------- */
 
 struct step {
-    struct shared_op *op; /* NULL: a conditional node */
+    struct shared_op *op;       /* NULL: a conditional node */
     struct device_node *device; /* of the executable, which outlives the plan; NULL: kernels cannot change the step */
     uint64_t version;
-    bool disabled; /* by the host; kernels may enable it */
+    bool disabled;    /* by the host; kernels may enable it */
     bool unreachable; /* a copy that the device is to make, and cannot */
     const struct condition *condition;
     CUgraphConditionalNodeType type;
@@ -41,7 +41,7 @@ struct plan {
     struct held_objects held;
     struct condition_list *conditions;
     bool has_updatable;
-    unsigned depth; /* of bodies around what is being flattened */
+    unsigned depth;     /* of bodies around what is being flattened */
     _Atomic bool quick; /* has been run in a short time */
 };
 
@@ -145,20 +145,19 @@ static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
         }
         if (node->disabled) continue;
         switch ((int)node->type) {
-        case CU_GRAPH_NODE_TYPE_EMPTY: break;
-        case CU_GRAPH_NODE_TYPE_GRAPH: fine = flatten(node->bodies[0], plan, steps); break;
-        case CU_GRAPH_NODE_TYPE_CONDITIONAL: fine = append_conditional(node, plan, steps); break;
-        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-            fine = append_op(is_freed_in(graph, node->op->op->memory.address) ? steps : &plan->allocations,
-                             node->op);
-            break;
-        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-            fine = append_op(steps, node->op) && append_op(&plan->records, node->op);
-            break;
-        default:
-            fine = append_op(steps, node->op);
-            if (fine && plan->depth)
-                steps->items[steps->count - 1].unreachable = copies_pageable(node->op->op);
+            case CU_GRAPH_NODE_TYPE_EMPTY: break;
+            case CU_GRAPH_NODE_TYPE_GRAPH: fine = flatten(node->bodies[0], plan, steps); break;
+            case CU_GRAPH_NODE_TYPE_CONDITIONAL: fine = append_conditional(node, plan, steps); break;
+            case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+                fine =
+                    append_op(is_freed_in(graph, node->op->op->memory.address) ? steps : &plan->allocations, node->op);
+                break;
+            case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+                fine = append_op(steps, node->op) && append_op(&plan->records, node->op);
+                break;
+            default:
+                fine = append_op(steps, node->op);
+                if (fine && plan->depth) steps->items[steps->count - 1].unreachable = copies_pageable(node->op->op);
         }
     }
     free(nodes);
@@ -217,18 +216,18 @@ static void run(struct walk *walk, const struct steps *steps);
 static void run_conditional(struct walk *walk, const struct step *step) {
     uint32_t value = __atomic_load_n(&step->condition->value, __ATOMIC_RELAXED);
     switch ((int)step->type) {
-    case CU_GRAPH_COND_TYPE_IF:
-        if (value) run(walk, &step->bodies[0]);
-        else if (step->body_count == 2) run(walk, &step->bodies[1]);
-        break;
-    case CU_GRAPH_COND_TYPE_WHILE:
-        while (value && !walk->status && !atomic_load(&walk->context->error)) {
-            run(walk, &step->bodies[0]);
-            value = __atomic_load_n(&step->condition->value, __ATOMIC_RELAXED);
-        }
-        break;
-    default:
-        if (value < step->body_count) run(walk, &step->bodies[value]);
+        case CU_GRAPH_COND_TYPE_IF:
+            if (value) run(walk, &step->bodies[0]);
+            else if (step->body_count == 2) run(walk, &step->bodies[1]);
+            break;
+        case CU_GRAPH_COND_TYPE_WHILE:
+            while (value && !walk->status && !atomic_load(&walk->context->error)) {
+                run(walk, &step->bodies[0]);
+                value = __atomic_load_n(&step->condition->value, __ATOMIC_RELAXED);
+            }
+            break;
+        default:
+            if (value < step->body_count) run(walk, &step->bodies[value]);
     }
 }
 
@@ -251,7 +250,7 @@ static void run(struct walk *walk, const struct steps *steps) {
             continue;
         }
         if (unlikely(step->op->op->kind == OP_WAIT) && waits_for_itself(walk, step->op->op)) continue;
-        CUresult status = unlikely(step->unreachable)     ? refuse_copy(step->op->op)
+        CUresult status = unlikely(step->unreachable)      ? refuse_copy(step->op->op)
                           : unlikely(step->device != NULL) ? device_node_execute(step->device, step->op->op)
                                                            : op_execute(step->op->op);
         if (unlikely(status) && !walk->status) walk->status = status;
@@ -319,8 +318,8 @@ CUresult graph_exec_check(CUgraphExec exec) {
     return fail_handle("executable graph", exec, HANDLE_GRAPH_EXEC);
 }
 
-static CUresult wrong(CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUgraphInstantiateResult result,
-                      CUgraphNode node, CUresult status, const char *text) {
+static CUresult wrong(CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUgraphInstantiateResult result, CUgraphNode node,
+                      CUresult status, const char *text) {
     params->result_out = result;
     params->hErrNode_out = node;
     return fail(status, "%s", text);
@@ -366,24 +365,24 @@ static CUresult check_bodies(CUgraph graph, bool in_body, CUDA_GRAPH_INSTANTIATE
     for (CUgraphNode node = graph->first; node; node = node->next) {
         bool conditional = node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
         switch ((int)node->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL:
-        case CU_GRAPH_NODE_TYPE_MEMSET:
-        case CU_GRAPH_NODE_TYPE_EMPTY:
-        case CU_GRAPH_NODE_TYPE_GRAPH:
-        case CU_GRAPH_NODE_TYPE_CONDITIONAL: break;
-        case CU_GRAPH_NODE_TYPE_MEMCPY:
-            if (in_body && copies_pageable(node->op->op))
-                return wrong(params, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED, node,
-                             CUDA_ERROR_INVALID_VALUE,
-                             "a copy in the body of a conditional node has pageable host memory at one end; it may "
-                             "have pinned memory");
-            break;
-        default:
-            if (in_body)
-                return wrong(params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node,
-                             CUDA_ERROR_INVALID_VALUE,
-                             "the body of a conditional node may contain kernels, copies, fills, empty nodes, child "
-                             "graphs of these, and conditional nodes");
+            case CU_GRAPH_NODE_TYPE_KERNEL:
+            case CU_GRAPH_NODE_TYPE_MEMSET:
+            case CU_GRAPH_NODE_TYPE_EMPTY:
+            case CU_GRAPH_NODE_TYPE_GRAPH:
+            case CU_GRAPH_NODE_TYPE_CONDITIONAL: break;
+            case CU_GRAPH_NODE_TYPE_MEMCPY:
+                if (in_body && copies_pageable(node->op->op))
+                    return wrong(params, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED, node,
+                                 CUDA_ERROR_INVALID_VALUE,
+                                 "a copy in the body of a conditional node has pageable host memory at one end; it may "
+                                 "have pinned memory");
+                break;
+            default:
+                if (in_body)
+                    return wrong(
+                        params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node, CUDA_ERROR_INVALID_VALUE,
+                        "the body of a conditional node may contain kernels, copies, fills, empty nodes, child "
+                        "graphs of these, and conditional nodes");
         }
         for (unsigned i = 0; i < node->body_count; i++)
             RETURN_IF(check_bodies(node->bodies[i], in_body || conditional, params));
@@ -394,18 +393,17 @@ static CUresult check_bodies(CUgraph graph, bool in_body, CUDA_GRAPH_INSTANTIATE
 static CUresult check_device_launch(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     for (CUgraphNode node = graph->first; node; node = node->next) {
         switch ((int)node->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL:
-        case CU_GRAPH_NODE_TYPE_MEMCPY:
-        case CU_GRAPH_NODE_TYPE_MEMSET:
-        case CU_GRAPH_NODE_TYPE_GRAPH: break;
-        default:
-            return wrong(params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node,
-                         CUDA_ERROR_NOT_SUPPORTED,
-                         "a graph for launches from the device may contain kernels, copies, fills and child "
-                         "graphs only");
+            case CU_GRAPH_NODE_TYPE_KERNEL:
+            case CU_GRAPH_NODE_TYPE_MEMCPY:
+            case CU_GRAPH_NODE_TYPE_MEMSET:
+            case CU_GRAPH_NODE_TYPE_GRAPH: break;
+            default:
+                return wrong(params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node,
+                             CUDA_ERROR_NOT_SUPPORTED,
+                             "a graph for launches from the device may contain kernels, copies, fills and child "
+                             "graphs only");
         }
-        for (unsigned i = 0; i < node->body_count; i++)
-            RETURN_IF(check_device_launch(node->bodies[i], params));
+        for (unsigned i = 0; i < node->body_count; i++) RETURN_IF(check_device_launch(node->bodies[i], params));
     }
     return CUDA_SUCCESS;
 }
@@ -445,8 +443,7 @@ CUresult graph_exec_find(CUgraphExec exec, CUgraphNode node, CUgraphNode *own) {
     struct clone_of key = {node->id, NULL};
     struct clone_of *found = bsearch(&key, exec->clones, exec->clone_count, sizeof key, by_origin);
     if (found == NULL)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "the node is not one of the graph that the executable was made from");
+        return fail(CUDA_ERROR_INVALID_VALUE, "the node is not one of the graph that the executable was made from");
     *own = found->node;
     return CUDA_SUCCESS;
 }
@@ -462,18 +459,15 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
     params->hErrNode_out = NULL;
     RETURN_IF(graph_check(hGraph));
     cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-                       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
-                       CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+                       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     if (params->flags & ~known)
         return fail(CUDA_ERROR_INVALID_VALUE, "flags has unknown bits: %#llx",
                     (unsigned long long)(params->flags & ~known));
     bool on_device = params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
     if (on_device && params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "the flags DEVICE_LAUNCH and AUTO_FREE_ON_LAUNCH exclude each other");
+        return fail(CUDA_ERROR_INVALID_VALUE, "the flags DEVICE_LAUNCH and AUTO_FREE_ON_LAUNCH exclude each other");
     CUstream stream;
-    if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
-        RETURN_IF(enter_stream(params->hUploadStream, &stream));
+    if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) RETURN_IF(enter_stream(params->hUploadStream, &stream));
     RETURN_IF(check_structure(hGraph, params));
     RETURN_IF(check_bodies(hGraph, false, params));
     if (!graph_conditions_are_used(hGraph->root))
@@ -502,14 +496,12 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 }
 
 CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
-    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags &
-                                                     ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
     return cuGraphInstantiateWithParams(phGraphExec, hGraph, &params);
 }
 
 /* The form before CUDA 12, with a log of errors. */
-static CUresult instantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *wrong_node, char *log,
-                               size_t size) {
+static CUresult instantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *wrong_node, char *log, size_t size) {
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     CUresult status = cuGraphInstantiateWithParams(exec, graph, &params);
     if (wrong_node) *wrong_node = params.hErrNode_out;

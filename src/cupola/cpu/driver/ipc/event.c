@@ -178,7 +178,8 @@ uint64_t shared_event_mark(struct shared_event *event) {
 void shared_event_complete(struct shared_event *event, uint64_t record) {
     struct event_slot *slot = event->slot;
     uint64_t before = atomic_load(&slot->completed);
-    while (before < record && !atomic_compare_exchange_weak(&slot->completed, &before, record)) {}
+    while (before < record && !atomic_compare_exchange_weak(&slot->completed, &before, record)) {
+    }
     atomic_fetch_add(&slot->signal, 1);
     syscall(SYS_futex, &slot->signal, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }

@@ -202,8 +202,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     cpu_allocation found;
     RETURN_IF(enter());
     if (!cpu_memory_find(dptr, &found) || found.base != dptr || !(found.flags & MEMORY_IMPORTED))
-        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not what cuIpcOpenMemHandle gave",
-                    (unsigned long long)dptr);
+        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not what cuIpcOpenMemHandle gave", (unsigned long long)dptr);
     if (context_synchronize(found.owner) == CUDA_ERROR_NOT_READY) return CUDA_ERROR_NOT_READY;
     pthread_mutex_lock(&lock);
     struct imported **link = &imports;
@@ -220,9 +219,6 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
 }
 
 const struct entry ipc_memory_entries[] = {
-    ENTRY(cuIpcGetMemHandle),
-    ENTRY(cuIpcOpenMemHandle),
-    ENTRY_AS(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle),
-    ENTRY(cuIpcCloseMemHandle),
-    {NULL, NULL, NULL},
+    ENTRY(cuIpcGetMemHandle),   ENTRY(cuIpcOpenMemHandle), ENTRY_AS(cuIpcOpenMemHandle_v2, cuIpcOpenMemHandle),
+    ENTRY(cuIpcCloseMemHandle), {NULL, NULL, NULL},
 };

@@ -23,25 +23,24 @@ CUresult memory_refused(int status, int device, size_t size) {
     bytes_text(size, wanted);
     if (status == CPU_MEMORY_DEVICE_FULL && device == CPU_MEMORY_HOST) status = CPU_MEMORY_HOST_FULL;
     switch (status) {
-    case CPU_MEMORY_OK: return CUDA_SUCCESS;
-    case CPU_MEMORY_DEVICE_FULL:
-        return fail(
-            CUDA_ERROR_OUT_OF_MEMORY,
-            "%s do not fit: the modelled device %d has %s of memory, of which %s are in use. Free memory, "
-            "or trim the memory pools.",
-            wanted, device, bytes_text(cpu_memory_capacity(device), total),
-            bytes_text(cpu_memory_used(device), used));
-    case CPU_MEMORY_HOST_FULL:
-        return fail(
-            CUDA_ERROR_OUT_OF_MEMORY,
-            "%s do not fit: the CPU device keeps its memory in this computer's, which may hold %s for it, of "
-            "which %s are in use. Use smaller data, or set CUPOLA_CPU_MEMORY (such as 8G) to allow more.",
-            wanted, bytes_text(cpu_memory_capacity(CPU_MEMORY_HOST), total),
-            bytes_text(cpu_memory_used(CPU_MEMORY_HOST), used));
-    case CPU_MEMORY_ARENA_FULL:
-        return fail(CUDA_ERROR_OUT_OF_MEMORY,
-                    "no range of %s is left in the addresses that the CPU device reserved.", wanted);
-    default: return fail(CUDA_ERROR_UNKNOWN, "unexpected state %d of the memory of the CPU device.", status);
+        case CPU_MEMORY_OK: return CUDA_SUCCESS;
+        case CPU_MEMORY_DEVICE_FULL:
+            return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                        "%s do not fit: the modelled device %d has %s of memory, of which %s are in use. Free memory, "
+                        "or trim the memory pools.",
+                        wanted, device, bytes_text(cpu_memory_capacity(device), total),
+                        bytes_text(cpu_memory_used(device), used));
+        case CPU_MEMORY_HOST_FULL:
+            return fail(
+                CUDA_ERROR_OUT_OF_MEMORY,
+                "%s do not fit: the CPU device keeps its memory in this computer's, which may hold %s for it, of "
+                "which %s are in use. Use smaller data, or set CUPOLA_CPU_MEMORY (such as 8G) to allow more.",
+                wanted, bytes_text(cpu_memory_capacity(CPU_MEMORY_HOST), total),
+                bytes_text(cpu_memory_used(CPU_MEMORY_HOST), used));
+        case CPU_MEMORY_ARENA_FULL:
+            return fail(CUDA_ERROR_OUT_OF_MEMORY,
+                        "no range of %s is left in the addresses that the CPU device reserved.", wanted);
+        default: return fail(CUDA_ERROR_UNKNOWN, "unexpected state %d of the memory of the CPU device.", status);
     }
 }
 
@@ -52,23 +51,21 @@ static CUresult explain_stray(uint64_t address, size_t size, const char *role) {
         if (near.freed || near.freeing)
             return fail(CUDA_ERROR_INVALID_VALUE,
                         "%s, 0x%llx, lies in an allocation of %llu bytes at 0x%llx that was freed.", role,
-                        (unsigned long long)address, (unsigned long long)near.size,
-                        (unsigned long long)near.base);
+                        (unsigned long long)address, (unsigned long long)near.size, (unsigned long long)near.base);
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "%s, %llu bytes from 0x%llx on, reaches %llu bytes past the end of the allocation of "
                     "%llu bytes at 0x%llx.",
                     role, (unsigned long long)size, (unsigned long long)address,
-                    (unsigned long long)(address + size - near.base - near.size),
-                    (unsigned long long)near.size, (unsigned long long)near.base);
+                    (unsigned long long)(address + size - near.base - near.size), (unsigned long long)near.size,
+                    (unsigned long long)near.base);
     }
     if (cpu_memory_nearest(address, &near) && address - near.base - near.size < far)
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "%s, 0x%llx, is %llu bytes past the end of the %sallocation of %llu bytes at 0x%llx.",
-                    role, (unsigned long long)address, (unsigned long long)(address - near.base - near.size),
+                    "%s, 0x%llx, is %llu bytes past the end of the %sallocation of %llu bytes at 0x%llx.", role,
+                    (unsigned long long)address, (unsigned long long)(address - near.base - near.size),
                     near.freed ? "freed " : "", (unsigned long long)near.size, (unsigned long long)near.base);
-    return fail(CUDA_ERROR_INVALID_VALUE,
-                "%s, 0x%llx, is not an address of device memory or of pinned host memory.", role,
-                (unsigned long long)address);
+    return fail(CUDA_ERROR_INVALID_VALUE, "%s, 0x%llx, is not an address of device memory or of pinned host memory.",
+                role, (unsigned long long)address);
 }
 
 CUresult memory_check(uint64_t address, size_t size, enum range_rule rule, const char *role, bool *pageable) {
@@ -83,22 +80,19 @@ CUresult memory_check_access(uint64_t address, size_t size, enum range_rule rule
     if (size == 0) return CUDA_SUCCESS;
     if (unlikely(address == 0)) return fail(CUDA_ERROR_INVALID_VALUE, "%s is a null pointer.", role);
     if (unlikely(end < address))
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "%s, %llu bytes from 0x%llx on, does not fit in the address space.", role,
+        return fail(CUDA_ERROR_INVALID_VALUE, "%s, %llu bytes from 0x%llx on, does not fit in the address space.", role,
                     (unsigned long long)size, (unsigned long long)address);
     do {
         cpu_allocation found;
         if (unlikely(!cpu_memory_find(at, &found) || (found.freeing && rule != RANGE_RUNNING))) {
             if (!(planned && cpu_memory_lookup(at, &found) && pool_is_planned(&found))) {
-                bool host =
-                    (rule == RANGE_ANY || rule == RANGE_PLANNED_ANY) && at == address && !cpu_memory_owns(at);
+                bool host = (rule == RANGE_ANY || rule == RANGE_PLANNED_ANY) && at == address && !cpu_memory_owns(at);
                 if (!host) return explain_stray(address, size, role);
                 if (pageable) *pageable = true;
                 return CUDA_SUCCESS;
             }
         }
-        if (unlikely(accessor->device != ANYBODY &&
-                     (found.device != accessor->device || found.flags & MEMORY_VIRTUAL)))
+        if (unlikely(accessor->device != ANYBODY && (found.device != accessor->device || found.flags & MEMORY_VIRTUAL)))
             RETURN_IF(access_check(&found, at, accessor, is_write, role));
         at = found.base + found.size; /* mapped virtual memory may continue in the next mapping */
     } while (at < end);
@@ -140,13 +134,12 @@ CUresult cuMemAllocPitch(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
     RETURN_IF(enter_context(&context));
     if (pPitch == NULL) return fail_null("pPitch");
     if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16)
-        return fail(CUDA_ERROR_INVALID_VALUE, "ElementSizeBytes is %u; it must be 4, 8 or 16.",
-                    ElementSizeBytes);
+        return fail(CUDA_ERROR_INVALID_VALUE, "ElementSizeBytes is %u; it must be 4, 8 or 16.", ElementSizeBytes);
     size_t pitch, bytes;
     if (__builtin_add_overflow(WidthInBytes, 511, &pitch) ||
         __builtin_mul_overflow(pitch & ~(size_t)511, Height, &bytes))
-        return fail(CUDA_ERROR_INVALID_VALUE, "%zu rows of %zu bytes are more than the address space holds.",
-                    Height, WidthInBytes);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%zu rows of %zu bytes are more than the address space holds.", Height,
+                    WidthInBytes);
     RETURN_IF(check_request(dptr, "dptr", bytes));
     RETURN_IF(capture_check_thread("cuMemAllocPitch"));
     uint64_t address;
@@ -161,8 +154,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     RETURN_IF(enter_context(&context));
     RETURN_IF(check_request(dptr, "dptr", bytesize));
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "flags is %#x; it must be CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST.", flags);
+        return fail(CUDA_ERROR_INVALID_VALUE, "flags is %#x; it must be CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST.",
+                    flags);
     RETURN_IF(capture_check_thread("cuMemAllocManaged"));
     uint64_t address;
     RETURN_IF(memory_allocate(context, CPU_MEMORY_MANAGED, bytesize, &address));
@@ -184,14 +177,12 @@ void memory_wait_for_users(CUcontext context) {
 static CUresult free_refused(int status, uint64_t address, const char *call) {
     cpu_allocation found;
     if (status == CPU_MEMORY_FREED)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.",
-                    (unsigned long long)address);
+        return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.", (unsigned long long)address);
     if (cpu_memory_find(address, &found) && found.base != address)
-        return fail(
-            CUDA_ERROR_INVALID_VALUE,
-            "0x%llx is %llu bytes into the allocation at 0x%llx; %s takes the address where it begins.",
-            (unsigned long long)address, (unsigned long long)(address - found.base),
-            (unsigned long long)found.base, call);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "0x%llx is %llu bytes into the allocation at 0x%llx; %s takes the address where it begins.",
+                    (unsigned long long)address, (unsigned long long)(address - found.base),
+                    (unsigned long long)found.base, call);
     return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not an allocation.", (unsigned long long)address);
 }
 
@@ -201,9 +192,8 @@ CUresult cuMemFree(CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
     cpu_allocation found;
     if (!cpu_memory_find(dptr, &found) || found.base != dptr || found.freeing)
-        return free_refused(cpu_memory_lookup(dptr, &found) && (found.freed || found.freeing)
-                                ? CPU_MEMORY_FREED
-                                : CPU_MEMORY_UNKNOWN,
+        return free_refused(cpu_memory_lookup(dptr, &found) && (found.freed || found.freeing) ? CPU_MEMORY_FREED
+                                                                                              : CPU_MEMORY_UNKNOWN,
                             dptr, "cuMemFree");
     if (handle_was_live(found.owner, HANDLE_POOL)) {
         memory_wait_for_users(current_context());
@@ -211,8 +201,7 @@ CUresult cuMemFree(CUdeviceptr dptr) {
         return CUDA_SUCCESS;
     }
     if (found.kind != CPU_MEMORY_DEVICE && found.kind != CPU_MEMORY_MANAGED)
-        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is %s, which cuMemFree does not free.",
-                    (unsigned long long)dptr,
+        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is %s, which cuMemFree does not free.", (unsigned long long)dptr,
                     found.kind == CPU_MEMORY_PINNED  ? "pinned host memory (use cuMemFreeHost)"
                     : found.kind == CPU_MEMORY_ARRAY ? "in a CUDA array (use cuArrayDestroy)"
                                                      : "a module's variable");
@@ -261,9 +250,7 @@ static CUresult allocate_host(const char *call, void **pp, size_t bytesize, unsi
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocHost(void **pp, size_t bytesize) {
-    return allocate_host("cuMemAllocHost", pp, bytesize, 0);
-}
+CUresult cuMemAllocHost(void **pp, size_t bytesize) { return allocate_host("cuMemAllocHost", pp, bytesize, 0); }
 
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     return allocate_host("cuMemHostAlloc", pp, bytesize, Flags);
@@ -276,8 +263,7 @@ CUresult cuMemFreeHost(void *p) {
     cpu_allocation found;
     uint64_t address = (uint64_t)p;
     if (!cpu_memory_find(address, &found) || found.base != address)
-        return free_refused(cpu_memory_lookup(address, &found) && found.freed ? CPU_MEMORY_FREED
-                                                                              : CPU_MEMORY_UNKNOWN,
+        return free_refused(cpu_memory_lookup(address, &found) && found.freed ? CPU_MEMORY_FREED : CPU_MEMORY_UNKNOWN,
                             address, "cuMemFreeHost");
     if (found.kind != CPU_MEMORY_PINNED || !cpu_memory_owns(address))
         return fail(CUDA_ERROR_INVALID_VALUE, "%p is %s, which cuMemFreeHost does not free.", p,
@@ -328,18 +314,16 @@ CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
     CUcontext context;
     RETURN_IF(enter_context(&context));
     RETURN_IF(check_request(p, "p", bytesize));
-    unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
-                     CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+    unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
+                     CU_MEMHOSTREGISTER_READ_ONLY;
     if (Flags & ~known) return fail(CUDA_ERROR_INVALID_VALUE, "Flags has unknown bits: %#x.", Flags & ~known);
     RETURN_IF(capture_check_thread("cuMemHostRegister"));
     if ((uintptr_t)p + bytesize < (uintptr_t)p || !is_mapped(p, bytesize))
-        return fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes from %p on are not all memory of this process.",
-                    bytesize, p);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes from %p on are not all memory of this process.", bytesize, p);
     cpu_allocation found;
     int status = CPU_MEMORY_OVERLAPS;
     if (!cpu_memory_owns((uint64_t)p) && !cpu_memory_owns((uint64_t)p + bytesize - 1))
-        status =
-            cpu_memory_register((uint64_t)p, bytesize, context->device->ordinal, CPU_MEMORY_PINNED, context);
+        status = cpu_memory_register((uint64_t)p, bytesize, context->device->ordinal, CPU_MEMORY_PINNED, context);
     if (status == CPU_MEMORY_OK) {
         cpu_memory_set_flags((uint64_t)p, Flags | CU_MEMHOSTREGISTER_DEVICEMAP);
         return CUDA_SUCCESS;
@@ -347,8 +331,8 @@ CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
     if (status != CPU_MEMORY_OVERLAPS) return memory_refused(status, CPU_MEMORY_HOST, bytesize);
     if (cpu_memory_nearest((uint64_t)p, &found))
         return fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
-                    "%zu bytes from %p on overlap the %llu bytes at 0x%llx, which CUDA knows already.",
-                    bytesize, p, (unsigned long long)found.size, (unsigned long long)found.base);
+                    "%zu bytes from %p on overlap the %llu bytes at 0x%llx, which CUDA knows already.", bytesize, p,
+                    (unsigned long long)found.size, (unsigned long long)found.base);
     return fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "the memory at %p is registered already.", p);
 }
 
@@ -358,8 +342,7 @@ CUresult cuMemHostUnregister(void *p) {
     RETURN_IF(capture_check_thread("cuMemHostUnregister"));
     cpu_allocation found;
     if (!cpu_memory_find((uint64_t)p, &found) || found.base != (uint64_t)p || cpu_memory_owns((uint64_t)p))
-        return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
-                    "%p is not the beginning of registered host memory.", p);
+        return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "%p is not the beginning of registered host memory.", p);
     memory_wait_for_users(found.owner);
     if (cpu_memory_unregister((uint64_t)p))
         return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "%p was unregistered by another thread.", p);
@@ -368,11 +351,9 @@ CUresult cuMemHostUnregister(void *p) {
 
 /* ---- for modules and contexts ------------------------------------------------------------------------- */
 
-CUresult memory_allocate_variable(CUcontext context, size_t size, size_t align, bool managed,
-                                  uint64_t *address) {
+CUresult memory_allocate_variable(CUcontext context, size_t size, size_t align, bool managed, uint64_t *address) {
     if (align > 512)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "a variable that is aligned to %zu bytes: 512 is the most.",
-                    align);
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "a variable that is aligned to %zu bytes: 512 is the most.", align);
     RETURN_IF(memory_allocate(context, managed ? CPU_MEMORY_MANAGED : CPU_MEMORY_MODULE, size ? size : 1, address));
     /* Large allocations are fresh pages, zero already; writing to them would make the host hold them all. */
     if (size < (1 << 18)) memset((void *)*address, 0, size);

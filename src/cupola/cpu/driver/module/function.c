@@ -89,7 +89,7 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, const 
         case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = (int)info->local_bytes; break;
         case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = (int)info->registers; break;
         case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = (int)info->ptx_version; break;
-        case CU_FUNC_ATTRIBUTE_BINARY_VERSION:  /* PTX is compiled for the device */
+        case CU_FUNC_ATTRIBUTE_BINARY_VERSION: /* PTX is compiled for the device */
             *value = info->binary_version ? (int)info->binary_version : model->major * 10 + model->minor;
             break;
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:

@@ -109,12 +109,9 @@ static CUresult copy_extra(CUfunction function, void **extra, char *target) {
     const void *buffer = NULL;
     size_t size = 0;
     for (; (uintptr_t)*extra != CU_LAUNCH_PARAM_END_AS_INT; extra += 2) {
-        if ((uintptr_t)*extra == CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT)
-            buffer = extra[1];
-        else if ((uintptr_t)*extra == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT && extra[1])
-            size = *(size_t *)extra[1];
-        else
-            return fail(CUDA_ERROR_INVALID_VALUE, "%p is not a key of the launch argument 'extra'", *extra);
+        if ((uintptr_t)*extra == CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT) buffer = extra[1];
+        else if ((uintptr_t)*extra == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT && extra[1]) size = *(size_t *)extra[1];
+        else return fail(CUDA_ERROR_INVALID_VALUE, "%p is not a key of the launch argument 'extra'", *extra);
     }
     if (size < function->param_bytes || (size && !buffer))
         return fail(CUDA_ERROR_INVALID_VALUE, "%s takes %zu bytes of parameters; 'extra' gives %zu at %p",
@@ -147,17 +144,15 @@ struct op *op_new_kernel(CUfunction function, const void *params) {
     op->kernel.launch.params = parameters_of(op);
     op->kernel.launch.param_bytes = bytes;
     op->kernel.launch.variables = function->module->variables;
-    if (params)
-        memcpy(parameters_of(op), params, bytes);
-    else
-        memset(parameters_of(op), 0, bytes);
+    if (params) memcpy(parameters_of(op), params, bytes);
+    else memset(parameters_of(op), 0, bytes);
     return op;
 }
 
 CUresult op_set_attributes(struct op *op, const struct launch_attributes *attributes) {
     cpu_launch *launch = &op->kernel.launch;
-    RETURN_IF(cluster_of_launch(op->kernel.function, attributes, launch->grid, launch->cluster,
-                                &launch->explicit_cluster));
+    RETURN_IF(
+        cluster_of_launch(op->kernel.function, attributes, launch->grid, launch->cluster, &launch->explicit_cluster));
     RETURN_IF(launch_check_attributes(op->kernel.function, launch, attributes));
     op->kernel.attributes = *attributes;
     return CUDA_SUCCESS;
@@ -243,8 +238,7 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
                     cpu_kernel_name(function->kernel), function->image_kernel->info->param_count);
     cpu_refusal refusal;
     const cpu_variant *variant = cpu_engine_prepare(function->kernel, block, &refusal);
-    if (unlikely(!variant))
-        return fail(error_status(refusal.status), "%s", refusal.message);
+    if (unlikely(!variant)) return fail(error_status(refusal.status), "%s", refusal.message);
     struct op *op = op_new_kernel(function, NULL);
     if (!op) return no_memory("the launch");
     cpu_launch *launch = &op->kernel.launch;
@@ -370,10 +364,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     RETURN_IF(prepare_on(stream, function, grid, block, config->sharedMemBytes, params, extra,
                          config->numAttrs ? &attributes : NULL, &op));
     if (unlikely(requests.updatable != NULL))
-        RETURN_IF(
-            capture_add_updatable(stream, op, &requests.updatable->value.deviceUpdatableKernelNode.devNode));
-    else
-        RETURN_IF(stream_submit(stream, op));
+        RETURN_IF(capture_add_updatable(stream, op, &requests.updatable->value.deviceUpdatableKernelNode.devNode));
+    else RETURN_IF(stream_submit(stream, op));
     for (unsigned i = 0; i < requests.event_count; i++) RETURN_IF(event_record(requests.events[i], stream, 0));
     return unlikely(settings.launch_blocking) ? wait_for_launch(stream) : CUDA_SUCCESS;
 }

@@ -33,11 +33,11 @@ CUresult capture_add(CUstream stream, struct op *op);
 CUresult capture_add_updatable(CUstream stream, struct op *op, CUgraphDeviceNode *node); /* a launch */
 CUresult capture_record(CUstream stream, CUevent event, unsigned flags);
 CUresult capture_wait(CUstream stream, CUevent event, unsigned flags);
-bool capture_owns_event(CUevent event);               /* last recorded in a capture that still runs */
+bool capture_owns_event(CUevent event);                     /* last recorded in a capture that still runs */
 CUresult capture_refuse(CUstream stream, const char *call); /* a call that spoils a capture: the status to return */
-CUresult capture_check(CUstream stream);              /* whether the capture that it takes part in, if any, can go on */
-CUresult capture_check_thread(const char *call);      /* CUDA_SUCCESS, or why a potentially unsafe call is refused */
-CUresult capture_check_legacy(CUcontext context);     /* the same for work in the legacy stream */
+CUresult capture_check(CUstream stream);          /* whether the capture that it takes part in, if any, can go on */
+CUresult capture_check_thread(const char *call);  /* CUDA_SUCCESS, or why a potentially unsafe call is refused */
+CUresult capture_check_legacy(CUcontext context); /* the same for work in the legacy stream */
 void capture_stream_destroyed(CUstream stream);
 void capture_event_forget(CUevent event);
 

@@ -35,17 +35,18 @@ struct copy {
 struct fill {
     char *target;
     uint32_t value;
-    uint32_t element; /* 1, 2 or 4 bytes */
+    uint32_t element;            /* 1, 2 or 4 bytes */
     size_t width, height, pitch; /* elements, rows, bytes */
 };
 
 struct launch_attributes {
     uint8_t cooperative, has_priority;
     uint8_t unfinished; /* of a kernel node, which may still get a cluster that its kernel must have */
-    uint8_t scheduling_policy, domain, nvlink_scheduling, shared_memory_mode; /* as the enumerations of CUDA number them */
+    uint8_t scheduling_policy, domain, nvlink_scheduling,
+        shared_memory_mode; /* as the enumerations of CUDA number them */
     CUlaunchMemSyncDomainMap domain_map;
     int priority;
-    int portable_mode;   /* CUlaunchAttributePortableClusterMode */
+    int portable_mode;                         /* CUlaunchAttributePortableClusterMode */
     uint32_t cluster[3], preferred_cluster[3]; /* blocks; zeros: not given */
     unsigned carveout;
     CUaccessPolicyWindow window;
@@ -100,8 +101,8 @@ struct op {
 };
 
 struct op *op_new(enum op_kind kind, CUcontext context);
-struct op *op_copy(const struct op *op);                           /* takes its own references */
-void op_free(struct op *op);                                       /* any thread, without the GIL */
+struct op *op_copy(const struct op *op); /* takes its own references */
+void op_free(struct op *op);             /* any thread, without the GIL */
 
 /* Carry out an operation on this thread; may be done again and again. An error spoils op->context (context_fault)
  * and is returned. In a spoiled context only what has to be undone is done: frees, callbacks, records. */

@@ -25,10 +25,8 @@ enum { SPIN_NANOSECONDS = 20000, SIGNALS_NANOSECONDS = 50000000 };
 static __thread CUstream handed_over;
 
 static void hand_over(CUstream stream) {
-    if (thread_is_worker && !handed_over)
-        handed_over = handle_retain(stream);
-    else
-        worker_schedule(stream);
+    if (thread_is_worker && !handed_over) handed_over = handle_retain(stream);
+    else worker_schedule(stream);
 }
 
 CUstream stream_take_handed_over(void) {
@@ -142,12 +140,9 @@ static bool run(CUstream stream, uint64_t until, bool watched) {
         pthread_mutex_unlock(&stream->lock);
         if (unlikely(op->cancelled))
             ;
-        else if (watched && (op->kind == OP_KERNEL || op->kind == OP_GRAPH))
-            undisturbed = execute_watched(op);
-        else if (op->kind != OP_WAIT || !op->wait.stream)
-            op_execute(op);
-        else if (!stream_has_completed(op->wait.stream, op->wait.sequence) && park(stream, op))
-            return true;
+        else if (watched && (op->kind == OP_KERNEL || op->kind == OP_GRAPH)) undisturbed = execute_watched(op);
+        else if (op->kind != OP_WAIT || !op->wait.stream) op_execute(op);
+        else if (!stream_has_completed(op->wait.stream, op->wait.sequence) && park(stream, op)) return true;
         completed = op->sequence;
         pthread_mutex_lock(&stream->lock);
         stream->first = op->next;
@@ -220,7 +215,8 @@ static bool wait_until(CUstream stream, uint64_t sequence, bool may_end) {
         else signals_handle(&interrupted);
     }
     if (done && !(stream->context->flags & CU_CTX_SCHED_BLOCKING_SYNC))
-        for (uint64_t end = clock_now() + SPIN_NANOSECONDS; !stream_has_completed(stream, sequence) && clock_now() < end;)
+        for (uint64_t end = clock_now() + SPIN_NANOSECONDS;
+             !stream_has_completed(stream, sequence) && clock_now() < end;)
             for (int i = 0; i < 32 && !stream_has_completed(stream, sequence); i++) cpu_relax();
     if (done && !stream_has_completed(stream, sequence))
         done = sleep_in(stream, sequence, handle_signals, may_end, &interrupted);
@@ -232,9 +228,8 @@ static bool wait_until(CUstream stream, uint64_t sequence, bool may_end) {
 void stream_wait_until(CUstream stream, uint64_t sequence) { (void)wait_until(stream, sequence, false); }
 
 CUresult stream_wait_interruptibly(CUstream stream, uint64_t sequence) {
-    return wait_until(stream, sequence, true)
-               ? CUDA_SUCCESS
-               : fail(CUDA_ERROR_NOT_READY, "a signal ended the wait; the work goes on");
+    return wait_until(stream, sequence, true) ? CUDA_SUCCESS
+                                              : fail(CUDA_ERROR_NOT_READY, "a signal ended the wait; the work goes on");
 }
 
 /* ---- submitting ------------------------------------------------------------------------------------------------ */
@@ -249,10 +244,8 @@ static bool append(CUstream stream, struct op *op, CUevent event) {
     op->sequence = appended = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
     atomic_store_explicit(&stream->submitted, op->sequence, memory_order_release);
     if (event) op->record.generation = event_mark(event, stream, op->sequence);
-    if (stream->last)
-        stream->last->next = op;
-    else
-        stream->first = op;
+    if (stream->last) stream->last->next = op;
+    else stream->first = op;
     stream->last = op;
     bool idle = stream->state == STREAM_IDLE;
     if (idle) stream->state = STREAM_SCHEDULED;
@@ -284,10 +277,8 @@ static CUresult wait_for_blocking_streams(CUstream legacy, bool *schedule) {
             continue;
         }
         struct op *op = op_new_wait(context, stream, atomic_load(&stream->submitted));
-        if (op)
-            *schedule |= append(legacy, op, NULL);
-        else
-            status = no_memory("the operation");
+        if (op) *schedule |= append(legacy, op, NULL);
+        else status = no_memory("the operation");
     }
     free(streams);
     return status;

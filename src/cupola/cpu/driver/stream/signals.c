@@ -34,10 +34,8 @@ void signals_handle(bool *interrupted) {
     PyErr_Fetch(&type, &value, &traceback);
     if (PyErr_CheckSignals()) {
         cpu_stop_interrupted();
-        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
-            *interrupted = true, PyErr_Clear();
-        else
-            PyErr_WriteUnraisable(NULL);
+        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) *interrupted = true, PyErr_Clear();
+        else PyErr_WriteUnraisable(NULL);
     }
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(gil);

@@ -57,10 +57,8 @@ void stream_release(CUstream stream) {
     if (!handle_release(stream)) return;
     CUcontext context = stream->context;
     pthread_mutex_lock(&context->lock);
-    if (stream->previous_in_context)
-        stream->previous_in_context->next_in_context = stream->next_in_context;
-    else
-        context->streams = stream->next_in_context;
+    if (stream->previous_in_context) stream->previous_in_context->next_in_context = stream->next_in_context;
+    else context->streams = stream->next_in_context;
     if (stream->next_in_context) stream->next_in_context->previous_in_context = stream->previous_in_context;
     pthread_mutex_unlock(&context->lock);
     pthread_mutex_destroy(&stream->lock);

@@ -25,7 +25,7 @@ enum stream_state {
 struct waiter { /* someone who waits until a stream has completed `sequence` */
     struct waiter *next;
     uint64_t sequence;
-    CUstream stream;         /* to schedule again, or NULL: */
+    CUstream stream;          /* to schedule again, or NULL: */
     _Atomic uint32_t *signal; /* a futex of a waiting thread, becomes 1 */
 };
 
@@ -40,15 +40,15 @@ struct CUstream_st {
     pthread_mutex_t lock; /* queue, state, waiters */
     struct op *first, *last;
     uint8_t state;
-    bool queued;          /* in the workers' run queue */
-    CUstream next_to_run; /* there */
+    bool queued;                           /* in the workers' run queue */
+    CUstream next_to_run;                  /* there */
     _Atomic uint64_t submitted, completed; /* sequence of the last op */
     struct waiter *waiters;
     _Atomic bool has_waiters;
-    struct waiter parked;    /* this stream's own place among the waiters of another */
-    uint64_t legacy_seen;    /* place in the legacy stream that this one already waits for */
+    struct waiter parked;                 /* this stream's own place among the waiters of another */
+    uint64_t legacy_seen;                 /* place in the legacy stream that this one already waits for */
     CUlaunchAttributeValue attributes[2]; /* access policy window, synchronisation policy */
-    _Atomic(void *) capture; /* owned by capture.c; NULL when the stream is not capturing */
+    _Atomic(void *) capture;              /* owned by capture.c; NULL when the stream is not capturing */
 };
 
 /* Queue an operation, which the stream owns from now on, failure included. Keeps the rules of the legacy default
@@ -84,9 +84,9 @@ void signals_again(void);               /* ... again when the wait is over */
 void stream_run(CUstream stream, uint64_t until); /* the caller made the state STREAM_RUNNING and holds a reference */
 CUstream stream_take_handed_over(void); /* a scheduled stream, referenced, that this worker is to go on with; or NULL */
 extern __thread bool thread_is_worker;
-void worker_schedule(CUstream stream);            /* the caller has made the state STREAM_SCHEDULED */
+void worker_schedule(CUstream stream); /* the caller has made the state STREAM_SCHEDULED */
 CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream);
 CUstream *context_streams(CUcontext context, size_t *count); /* all, referenced; in an array to be freed, or NULL */
-void stream_release(CUstream stream); /* gives a reference (handle_retain) back */
+void stream_release(CUstream stream);                        /* gives a reference (handle_retain) back */
 
 #endif

@@ -6,8 +6,8 @@
 #include "engine/running.h"
 
 /* Record a fault of a lane, if it is the first of the launch. */
-void cpu_fault_raise(cpu_context *context, const cpu_warp *warp, int lane, int kind, uint32_t site,
-                     const char *format, ...) __attribute__((format(printf, 6, 7)));
+void cpu_fault_raise(cpu_context *context, const cpu_warp *warp, int lane, int kind, uint32_t site, const char *format,
+                     ...) __attribute__((format(printf, 6, 7)));
 void cpu_fault_raise_access(cpu_context *context, const cpu_warp *warp, int lane, int kind, cpu_site site,
                             uint64_t address, uint64_t size, const char *details);
 

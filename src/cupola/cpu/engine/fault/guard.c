@@ -59,8 +59,7 @@ static void on_stop(int signal, siginfo_t *information, void *machine_context) {
             siglongjmp(*target, LEFT_BY_STOP);
         }
     }
-    if (before_stop.sa_flags & SA_SIGINFO)
-        before_stop.sa_sigaction(signal, information, machine_context);
+    if (before_stop.sa_flags & SA_SIGINFO) before_stop.sa_sigaction(signal, information, machine_context);
     else if (before_stop.sa_handler != SIG_DFL && before_stop.sa_handler != SIG_IGN && !job)
         before_stop.sa_handler(signal);
 }
@@ -95,8 +94,8 @@ void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument) {
     }
     if (left) {
         cpu_site site = {.index = UINT32_MAX, .space = CPU_SPACE_GLOBAL};
-        cpu_fault_raise_access(context, NULL, 0, CPU_FAULT_OUT_OF_BOUNDS, site, (uint64_t)(uintptr_t)fault_address,
-                               0, NULL);
+        cpu_fault_raise_access(context, NULL, 0, CPU_FAULT_OUT_OF_BOUNDS, site, (uint64_t)(uintptr_t)fault_address, 0,
+                               NULL);
         return;
     }
     escape = &here;

@@ -40,8 +40,7 @@ void cpu_memory_set_host_capacity(uint64_t bytes) { chosen_limit = bytes; }
 
 static uint64_t host_limit(void) {
     if (chosen_limit) return chosen_limit;
-    static const char *const limits[] = {"/sys/fs/cgroup/memory.max",
-                                         "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    static const char *const limits[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
     uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         FILE *file = fopen(limits[i], "re");
@@ -95,7 +94,9 @@ uint64_t cpu_memory_capacity(int device) {
     return device < 0 ? arena.host_capacity : load(&arena.capacity[device]);
 }
 
-uint64_t cpu_memory_used(int device) { return load(device < 0 ? &arena.host_used : &cpu_usage->devices[device].memory); }
+uint64_t cpu_memory_used(int device) {
+    return load(device < 0 ? &arena.host_used : &cpu_usage->devices[device].memory);
+}
 
 uint64_t cpu_memory_free_bytes(int device) {
     arena_ensure_started();
@@ -285,8 +286,7 @@ static uint32_t free_run(uint32_t from, uint32_t to, uint32_t count, uint32_t st
 
 uint32_t arena_take_chunks(uint32_t count, uint32_t step, uint32_t hint) {
     uint64_t hint_end = (uint64_t)hint + count;
-    if (hint != NO_CHUNK && hint_end <= arena.chunks &&
-        free_run(hint, (uint32_t)hint_end, count, step) == hint) {
+    if (hint != NO_CHUNK && hint_end <= arena.chunks && free_run(hint, (uint32_t)hint_end, count, step) == hint) {
         arena_set_taken(hint, count, 1);
         return hint;
     }
@@ -407,10 +407,9 @@ static int change_state(uint64_t base, unsigned from, enum state to, struct reco
     uint64_t tag = load(&record->tag);
     do {
         if (!(from >> tag_state(tag) & 1))
-            return tag_state(tag) >= FREEING && tag_state(tag) <= FREED ? CPU_MEMORY_FREED
-                                                                        : CPU_MEMORY_UNKNOWN;
-    } while (!__atomic_compare_exchange_n(&record->tag, &tag, with_state(tag, to), 0, __ATOMIC_ACQ_REL,
-                                          __ATOMIC_ACQUIRE));
+            return tag_state(tag) >= FREEING && tag_state(tag) <= FREED ? CPU_MEMORY_FREED : CPU_MEMORY_UNKNOWN;
+    } while (
+        !__atomic_compare_exchange_n(&record->tag, &tag, with_state(tag, to), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     if (changed) *changed = record;
     return CPU_MEMORY_OK;
 }
@@ -455,8 +454,7 @@ int cpu_memory_free(uint64_t base) {
     int status = change_state(base, 1u << LIVE | 1u << FREEING, FREED, &record);
     if (status) return status;
     uint64_t tag = load(&record->tag);
-    cpu_memory_uncharge(charged_to((int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15)),
-                        charge_of(tag_size(tag)));
+    cpu_memory_uncharge(charged_to((int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15)), charge_of(tag_size(tag)));
     release_place(base);
     return CPU_MEMORY_OK;
 }
@@ -491,8 +489,7 @@ int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t hint, uint64_
     arena_ensure_started();
     if (size == 0 || size >= arena.size || alignment > ARENA_ALIGNMENT) return CPU_MEMORY_ARENA_FULL;
     uint64_t step = alignment > CHUNK ? alignment : CHUNK;
-    return obtain_span(make_tag(size, CPU_MEMORY_HOST, 0, RESERVED), size, step, hint, -1, 0, NULL,
-                       base, &room);
+    return obtain_span(make_tag(size, CPU_MEMORY_HOST, 0, RESERVED), size, step, hint, -1, 0, NULL, base, &room);
 }
 
 int cpu_memory_is_reserved(uint64_t address, uint64_t size) {

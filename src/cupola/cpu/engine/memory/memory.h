@@ -82,8 +82,7 @@ enum { CPU_MEMORY_SMALL = (1 << 18) - 256 }; /* up to this size, allocations sha
 int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room);
 uint64_t cpu_memory_room(uint64_t base);
 /* The same in memory that processes share: a piece of a file, from a multiple of 4096 on, mapped anywhere. */
-int cpu_memory_obtain_file(int device, int kind, uint64_t size, int file, uint64_t offset, void *owner,
-                           uint64_t *base);
+int cpu_memory_obtain_file(int device, int kind, uint64_t size, int file, uint64_t offset, void *owner, uint64_t *base);
 uint64_t cpu_memory_file_offset(uint64_t base);
 /* Where an allocation lies that cpu_memory_allocate made of the kind CPU_MEMORY_DEVICE and that shares pages with others:
  * as number `index` of the slots of a chunk that is a piece of a file. Returns 1, or 0: it has pages of its own. */

@@ -83,12 +83,17 @@ static int read_info(cpu_kernel *kernel, PyObject *info) {
         const char *name;
         uint32_t *to;
     } fields[] = {
-        {"static_shared", &to->static_shared}, {"local_bytes", &to->local_bytes},
+        {"static_shared", &to->static_shared},
+        {"local_bytes", &to->local_bytes},
         {"reserved_shared", &to->reserved_shared},
-        {"const_bytes", &to->const_bytes},     {"registers", &to->registers},
-        {"max_threads", &to->max_threads},     {"param_bytes", &to->param_bytes},
-        {"ptx_version", &to->ptx_version},     {"binary_version", &to->binary_version},
-        {"max_cluster", &to->max_cluster},     {"must_have_cluster", &to->must_have_cluster},
+        {"const_bytes", &to->const_bytes},
+        {"registers", &to->registers},
+        {"max_threads", &to->max_threads},
+        {"param_bytes", &to->param_bytes},
+        {"ptx_version", &to->ptx_version},
+        {"binary_version", &to->binary_version},
+        {"max_cluster", &to->max_cluster},
+        {"must_have_cluster", &to->must_have_cluster},
         {"blocks_are_clusters", &to->blocks_are_clusters},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -269,8 +274,7 @@ void cpu_take_exception(cpu_refusal *refusal) {
         form = "the host has no memory for what the compiler does";
     }
     snprintf(refusal->status, sizeof refusal->status, "%s", name ? name : "CUDA_ERROR_UNKNOWN");
-    if (name)
-        snprintf(refusal->message, sizeof refusal->message, form, message);
+    if (name) snprintf(refusal->message, sizeof refusal->message, form, message);
     else
         snprintf(refusal->message, sizeof refusal->message, "the compiler of the CPU device failed: %.64s: %s",
                  value ? Py_TYPE(value)->tp_name : "unknown", message);

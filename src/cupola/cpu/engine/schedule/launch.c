@@ -58,7 +58,9 @@ int cpu_engine_run(cpu_launch *launch) {
         .launch = launch,
         .cluster_count = clusters,
         .cluster_size = size,
-        .chunk = chunk < 1 ? 1 : chunk > 16 ? 16 : (uint32_t)chunk,
+        .chunk = chunk < 1    ? 1
+                 : chunk > 16 ? 16
+                              : (uint32_t)chunk,
     };
     uint64_t to_learn = cpu_engine_is_quick(launch) ? 0 : clock_now();
     launch->fault = (cpu_fault){.kind = CPU_FAULT_NONE};

@@ -21,19 +21,18 @@
 #include "engine/memory/memory.h"
 
 enum {
-    SPIN_BUDGET = 256,      /* trips of a waiting loop in one call of a body */
-    SPINS_TO_DIVERGE = 8,   /* calls in a row that end in YIELD before lanes are made independent */
-    PATIENCE = 16,          /* passes over the units in which nothing but spinning happens, until a block stalls ... */
-    LITTLE_PATIENCE = 2,    /* ... and when that has happened several times in the launch */
+    SPIN_BUDGET = 256,    /* trips of a waiting loop in one call of a body */
+    SPINS_TO_DIVERGE = 8, /* calls in a row that end in YIELD before lanes are made independent */
+    PATIENCE = 16,        /* passes over the units in which nothing but spinning happens, until a block stalls ... */
+    LITTLE_PATIENCE = 2,  /* ... and when that has happened several times in the launch */
     STALLS_TO_LEARN = 8,
     RESIDENT_BLOCKS = 4224, /* 132 SMs with 32 blocks each */
     RESIDENT_BYTES = 1 << 30,
-    ROW_BYTES = 32 * 32,    /* a warp's lanes with the largest access each */
+    ROW_BYTES = 32 * 32,            /* a warp's lanes with the largest access each */
     STUCK_NANOSECONDS = 1000000000, /* so long do threads look at mbarriers only, until that is called a deadlock */
 };
 
 /* ---- memory of resident blocks ------------------------------------------------------------------------------ */
-
 
 /* Where the parts of a block lie in its memory. On both sides of shared memory there is room for a row of accesses,
  * since lanes that do not run may read outside; behind frames and local memory there is some for whole vector
@@ -301,36 +300,32 @@ static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint3
         context->progress++;
     }
     switch (kind) {
-    case CPU_STATE_DONE:
-        warp->status = CPU_WARP_FINISHED;
-        context->progress++;
-        return true;
-    case CPU_STATE_SYNC:
-        warp->barrier = warp->expected = warp->votes = 0;
-        break;
-    case CPU_STATE_BARRIER:
-        if (warp->barrier < CPU_BARRIERS) break;
-        cpu_fault_raise(context, warp, __builtin_ctz(warp->mask), CPU_FAULT_BARRIER, cpu_barrier_site(context, warp),
-                        "barrier %u does not exist (there are 0 to 15)", warp->barrier);
-        return false;
-    case CPU_STATE_CLUSTER:
-        context->progress++;
-        warp->spins = 0;
-        warp->barrier = CPU_CLUSTER_BARRIER;
-        if (warp->arrived & warp->live) warp->status = CPU_WARP_BLOCKED;
-        return true;
-    case CPU_STATE_YIELD:
-        if (warp->watches || !warp->stuck) block->cluster->watches = true;
-        return !warp->diverged || ++warp->spins < SPINS_TO_DIVERGE || make_independent(context, warp);
-    case CPU_STATE_INDEPENDENT:
-        context->progress++;
-        return make_independent(context, warp);
-    case CPU_STATE_WAITING:
-        context->progress++;
-        if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
-        return true;
-    default: /* CPU_STATE_FAULT */
-        return false;
+        case CPU_STATE_DONE:
+            warp->status = CPU_WARP_FINISHED;
+            context->progress++;
+            return true;
+        case CPU_STATE_SYNC: warp->barrier = warp->expected = warp->votes = 0; break;
+        case CPU_STATE_BARRIER:
+            if (warp->barrier < CPU_BARRIERS) break;
+            cpu_fault_raise(context, warp, __builtin_ctz(warp->mask), CPU_FAULT_BARRIER,
+                            cpu_barrier_site(context, warp), "barrier %u does not exist (there are 0 to 15)",
+                            warp->barrier);
+            return false;
+        case CPU_STATE_CLUSTER:
+            context->progress++;
+            warp->spins = 0;
+            warp->barrier = CPU_CLUSTER_BARRIER;
+            if (warp->arrived & warp->live) warp->status = CPU_WARP_BLOCKED;
+            return true;
+        case CPU_STATE_YIELD:
+            if (warp->watches || !warp->stuck) block->cluster->watches = true;
+            return !warp->diverged || ++warp->spins < SPINS_TO_DIVERGE || make_independent(context, warp);
+        case CPU_STATE_INDEPENDENT: context->progress++; return make_independent(context, warp);
+        case CPU_STATE_WAITING:
+            context->progress++;
+            if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
+            return true;
+        default: /* CPU_STATE_FAULT */ return false;
     }
     cpu_barrier_arrive(block, warp);
     warp->spins = 0;
@@ -580,25 +575,22 @@ static void run_blocks(void *argument) {
         run->current = block;
         uint64_t progress = run->context.progress;
         switch (advance_together(&run->context, &block->own, stalls < STALLS_TO_LEARN ? PATIENCE : LITTLE_PATIENCE)) {
-        case BLOCK_DONE:
-            stalled_in_a_row = rounds = 0;
-            break; /* run->current is begun again */
-        case BLOCK_WAITING: cpu_deadlock(&run->context, &block->own); return;
-        case BLOCK_STALLED:
-            if (is_stuck(&block->own, run->context.progress != progress)) {
-                cpu_deadlock(&run->context, &block->own);
-                return;
-            }
-            stalls++;
-            run->current = NULL;
-            put_aside(run, block);
-            if (++stalled_in_a_row > run->residents) {
-                give_way(rounds++);
-                stalled_in_a_row = 0;
-            }
-            break;
-        case BLOCK_FAULTED:
-            return;
+            case BLOCK_DONE: stalled_in_a_row = rounds = 0; break; /* run->current is begun again */
+            case BLOCK_WAITING: cpu_deadlock(&run->context, &block->own); return;
+            case BLOCK_STALLED:
+                if (is_stuck(&block->own, run->context.progress != progress)) {
+                    cpu_deadlock(&run->context, &block->own);
+                    return;
+                }
+                stalls++;
+                run->current = NULL;
+                put_aside(run, block);
+                if (++stalled_in_a_row > run->residents) {
+                    give_way(rounds++);
+                    stalled_in_a_row = 0;
+                }
+                break;
+            case BLOCK_FAULTED: return;
         }
     }
 }

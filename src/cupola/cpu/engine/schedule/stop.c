@@ -27,8 +27,8 @@ struct worker {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change;
 static struct worker *workers;
-static cpu_job *jobs; /* that are running */
-static bool started, asleep; /* the watchdog; asleep: until it is woken, since there is nothing to watch */
+static cpu_job *jobs;            /* that are running */
+static bool started, asleep;     /* the watchdog; asleep: until it is woken, since there is nothing to watch */
 static _Atomic uint64_t timeout; /* nanoseconds, 0: none */
 static __thread struct worker *self;
 static pthread_key_t self_key;
@@ -137,10 +137,8 @@ static struct sigaction behind; /* the program's own */
 
 static void on_interrupt(int signal, siginfo_t *information, void *machine_context) {
     cpu_job *job = cpu_stop_current();
-    if (behind.sa_flags & SA_SIGINFO)
-        behind.sa_sigaction(signal, information, machine_context);
-    else
-        behind.sa_handler(signal);
+    if (behind.sa_flags & SA_SIGINFO) behind.sa_sigaction(signal, information, machine_context);
+    else behind.sa_handler(signal);
     signalled = true;
     if (!job) return;
     if (job->interrupted) job->stop = CPU_STOP_INTERRUPT; /* the watchdog looks soon */
@@ -281,10 +279,11 @@ void cpu_stop_interrupted(void) {
 
 void cpu_stop_raise(cpu_context *context) {
     if (atomic_load(&context->job->stop) == CPU_STOP_TIMEOUT)
-        cpu_fault_raise(context, NULL, 0, CPU_FAULT_STOPPED, UINT32_MAX,
-                        "it ran for more than %g seconds, which is as long as CUPOLA_CPU_TIMEOUT or cupola.cpu.use(timeout=...) "
-                        "allows",
-                        (double)atomic_load(&timeout) * 1e-9);
+        cpu_fault_raise(
+            context, NULL, 0, CPU_FAULT_STOPPED, UINT32_MAX,
+            "it ran for more than %g seconds, which is as long as CUPOLA_CPU_TIMEOUT or cupola.cpu.use(timeout=...) "
+            "allows",
+            (double)atomic_load(&timeout) * 1e-9);
     else
         cpu_fault_raise(context, NULL, 0, CPU_FAULT_STOPPED, UINT32_MAX,
                         "it still ran when a second signal (Ctrl-C) came while the program waited for the device");
