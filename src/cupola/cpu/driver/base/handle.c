@@ -38,7 +38,7 @@ static uintptr_t reserve(void) {
     return found;
 }
 
-void *handle_new(enum handle_kind kind, size_t size) {
+void *handle_make(enum handle_kind kind, size_t size) {
     struct range *range = &ranges[kind];
     uintptr_t start = reserve();
     if (!start) return NULL;
@@ -60,8 +60,17 @@ void *handle_new(enum handle_kind kind, size_t size) {
     if (!handle) return NULL;
     memset(handle, 0, size);
     atomic_store_explicit(&handle->references, 1, memory_order_relaxed);
-    atomic_store_explicit(&handle->live, 1, memory_order_release);
     return handle;
+}
+
+void handle_publish(void *object) {
+    atomic_store_explicit(&((struct handle *)object)->live, 1, memory_order_release);
+}
+
+void *handle_new(enum handle_kind kind, size_t size) {
+    void *object = handle_make(kind, size);
+    if (object) handle_publish(object);
+    return object;
 }
 
 bool handle_was_live(const void *object, enum handle_kind kind) {

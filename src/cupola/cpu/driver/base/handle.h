@@ -45,6 +45,10 @@ struct handle {
 /* A zeroed object of the kind with one reference, live. NULL: out of memory. The same size for all of a kind. */
 void *handle_new(enum handle_kind kind, size_t size);
 
+/* The same in two steps, for kinds that handle_each() visits: others may see the object only when it is complete. */
+void *handle_make(enum handle_kind kind, size_t size);
+void handle_publish(void *object);
+
 /* The kind and state of any pointer at all. */
 bool handle_is_live(const void *object, enum handle_kind kind);
 bool handle_was_live(const void *object, enum handle_kind kind); /* of the kind, live or destroyed */

@@ -143,6 +143,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
     share->file = copy;
     pool->is_imported = true;
     pool->share = share;
+    handle_publish(pool);
     *pool_out = pool;
     return CUDA_SUCCESS;
 }

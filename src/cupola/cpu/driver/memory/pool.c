@@ -21,7 +21,7 @@ static _Atomic(CUmemoryPool) device_pool[MAX_DEVICES];    /* the current pools t
 static _Atomic(CUmemoryPool) graph_pool[MAX_DEVICES + 2]; /* of each device, of the host, of managed memory */
 
 CUmemoryPool pool_new(const CUmemPoolProps *properties) {
-    CUmemoryPool pool = handle_new(HANDLE_POOL, sizeof *pool);
+    CUmemoryPool pool = handle_make(HANDLE_POOL, sizeof *pool);
     if (pool == NULL) return NULL;
     pthread_mutex_init(&pool->lock, NULL);
     pool->properties = *properties;
@@ -70,6 +70,7 @@ static struct place *find_place(CUmemLocation location, CUmemAllocationType allo
             CUmemoryPool pool = pool_new(&properties);
             if (pool == NULL) return NULL;
             pool->is_default = true;
+            handle_publish(pool);
             *place = (struct place){location.type, location.id, allocation, pool, pool};
             return place;
         }
@@ -133,7 +134,10 @@ CUmemoryPool pool_of_graphs(const CUmemPoolProps *wanted) {
     pool = atomic_load(&graph_pool[index]);
     if (pool == NULL) {
         pool = pool_new(&properties);
-        if (pool) pool->is_default = pool->is_graph = true;
+        if (pool) {
+            pool->is_default = pool->is_graph = true;
+            handle_publish(pool);
+        }
         atomic_store(&graph_pool[index], pool);
     }
     pthread_mutex_unlock(&places_lock);
@@ -198,9 +202,13 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     CUmemoryPool made = pool_new(&properties);
     if (made == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory for another memory pool.");
     CUresult status = properties.handleTypes ? pool_share_create(made) : CUDA_SUCCESS;
-    if (status) handle_free(HANDLE_POOL, made);
-    else *pool = made;
-    return status;
+    if (status) {
+        handle_free(HANDLE_POOL, made);
+        return status;
+    }
+    handle_publish(made);
+    *pool = made;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {

@@ -51,7 +51,7 @@ void pool_lock_and_trim(CUmemoryPool pool, uint64_t keep);
 void pool_give_up(CUmemoryPool pool); /* destroyed: free it now, or with its last allocation */
 
 /* For pools of several processes (ipc/pool.c). */
-CUmemoryPool pool_new(const CUmemPoolProps *properties); /* checked properties; NULL: out of memory */
+CUmemoryPool pool_new(const CUmemPoolProps *properties); /* checked properties; to be published; NULL: out of memory */
 CUresult pool_check(CUmemoryPool pool);                  /* whether it is one that lives */
 void pool_count_import(CUmemoryPool pool, uint64_t size);
 

@@ -103,12 +103,13 @@ static CUresult enter_event(CUevent event) {
 }
 
 CUevent event_new(CUcontext context, unsigned flags, struct shared_event *shared) {
-    CUevent made = handle_new(HANDLE_EVENT, sizeof *made);
+    CUevent made = handle_make(HANDLE_EVENT, sizeof *made);
     if (!made) return NULL;
     made->context = context;
     made->flags = flags;
     made->shared = shared;
     pthread_mutex_init(&made->lock, NULL);
+    handle_publish(made);
     return made;
 }
 

@@ -181,11 +181,12 @@ static struct cpu_image image_of(const CUDA_ARRAY3D_DESCRIPTOR *d, uint32_t texe
 }
 
 static CUarray new_array(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint32_t texel, unsigned level) {
-    CUarray array = handle_new(HANDLE_ARRAY, sizeof *array);
+    CUarray array = handle_make(HANDLE_ARRAY, sizeof *array);
     if (!array) return NULL;
     array->context = context;
     array->texel = texel;
     array->image = image_of(descriptor, texel, level, &array->descriptor);
+    handle_publish(array);
     return array;
 }
 

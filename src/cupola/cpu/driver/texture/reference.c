@@ -43,7 +43,7 @@ static void set_object(struct reference *reference, enum handle_kind kind, struc
 }
 
 static struct reference *reference_new(enum handle_kind kind, CUcontext context, CUmodule module, uint64_t variable) {
-    struct reference *reference = handle_new(kind, sizeof *reference);
+    struct reference *reference = handle_make(kind, sizeof *reference);
     if (!reference) return NULL;
     reference->context = context;
     reference->module = module;
@@ -51,6 +51,7 @@ static struct reference *reference_new(enum handle_kind kind, CUcontext context,
     reference->format = CU_AD_FORMAT_FLOAT;
     reference->channels = 1;
     for (int i = 0; i < 3; i++) reference->sampler.addressMode[i] = CU_TR_ADDRESS_MODE_CLAMP;
+    handle_publish(reference);
     return reference;
 }
 

@@ -236,11 +236,12 @@ static void make_sampler(const CUDA_TEXTURE_DESC *t, struct cpu_sampler *sampler
 
 static struct texture *object_new(enum handle_kind kind, CUcontext context, const CUDA_RESOURCE_DESC *resource,
                                   const struct cpu_texels *texels) {
-    struct texture *object = handle_new(kind, sizeof *object);
+    struct texture *object = handle_make(kind, sizeof *object);
     if (!object) return NULL;
     object->context = context;
     object->resource = *resource;
     object->texture.texels = *texels;
+    handle_publish(object);
     return object;
 }
 
