@@ -82,5 +82,6 @@ PyObject *text_from(const char *text) {
 }
 
 PyObject *from_chars(const char *field, size_t size) {
+    if (!size) return PyUnicode_FromStringAndSize(NULL, 0); /* of no length, a field may be NULL */
     return PyUnicode_DecodeUTF8(field, (Py_ssize_t)strnlen(field, size), "replace");
 }
