@@ -3,8 +3,12 @@
 #   make tour    install what the tour needs and run examples/tour.py
 #   make test    install the test extra and run the whole test suite
 #   make dev     install for development: an edit in C, Cython or Python is there at the next import (BUILD=release|debug)
-#   make lint    style, types, generated files
-#   make warnings build all C with -Wall -Wextra -Werror
+#   make test-fast  the tests of what differs from main, for at most a minute
+#   make lint    style, spelling, types, generated files
+#   make sanitize   build with AddressSanitizer and UBSan, run every test that reaches the C (SANITIZE=quick: what CI runs)
+#   make tsan    the same with ThreadSanitizer, for what has several threads or processes
+#   make coverage   which lines of Python and C the suite runs
+#   make wheel   build the source distribution and the wheel, and try the wheel in an empty environment
 #   make docs    build the pages of docs/ and the API reference
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
@@ -18,14 +22,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 BUILD ?= release
+SANITIZE ?= whole
 SOURCES := $(shell find src bindgen meson.build pyproject.toml tools/private_files.py -type f \
 	-not -name '*.pyc' 2>/dev/null)
 
-WARNINGS := build/warnings
-# Modules whose stubs are kept by hand.
-STUBS = $(shell find src/cupola -name '*.pyi' -not -path '*/bindings/*' | sort | sed -e 's,^src/,,' -e 's,\.pyi$$,,' -e 's,/,.,g')
-
-.PHONY: tour test dev headers warnings lint asan docs clean
+.PHONY: tour test test-fast dev headers lint sanitize tsan coverage wheel docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
@@ -40,7 +41,7 @@ dev: $(VENV)/bin/python
 	@echo "== installing the build tools into $(VENV)"
 	@$(INSTALL) $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])') | $(PROGRESS)
 	@echo "== building cupola ($(BUILD)) in build/$(BUILD): a few minutes the first time"
-	@PATH=$(CURDIR)/$(BIN):$$PATH $(INSTALL) --no-build-isolation --no-deps --editable . -Cbuild-dir=build/$(BUILD) \
+	@PATH=$(CURDIR)/$(BIN):$$PATH CYTHON=$(CURDIR)/$(BIN)/cython $(INSTALL) --no-build-isolation --no-deps --editable . -Cbuild-dir=build/$(BUILD) \
 		-Csetup-args=-Dbuildtype=$(BUILD) -Csetup-args=-Dstrip=false | $(PROGRESS)
 	@touch $(VENV)/.editable
 	@$(MAKE) --no-print-directory $(VENV)/.installed-dev
@@ -55,22 +56,25 @@ lint: $(VENV)/.installed-dev
 	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/codespell
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml --concise --ignore-disjoint-bases \
-		--allowlist tools/stubtest.txt $(STUBS)
 	$(BIN)/python -m bindgen emit --check
 	$(BIN)/python -m bindgen sample build/typing/sample.py
 	$(BIN)/mypy --strict build/typing/sample.py
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-# All C, that which Cython makes included. The build folder stays: the next time only what has changed is compiled.
-warnings: $(VENV)/.installed-dev
-	@export PATH=$(CURDIR)/$(BIN):$$PATH; \
-	if [ ! -f $(WARNINGS)/build.ninja ]; then meson setup $(WARNINGS) -Dbuildtype=release -Dwerror=true >/dev/null; fi; \
-	ninja --quiet -C $(WARNINGS)
+sanitize: $(VENV)/.installed-dev
+	PYTHON=$(CURDIR)/$(BIN)/python tools/sanitize.sh address $(SANITIZE) $(PYTEST_ARGS)
 
-# The bindings' tests with AddressSanitizer.
-asan: $(VENV)/.installed-dev
-	PATH=$(CURDIR)/$(BIN):$$PATH PYTHON=$(BIN)/python tools/asan.sh
+tsan: $(VENV)/.installed-dev
+	PYTHON=$(CURDIR)/$(BIN)/python tools/sanitize.sh thread $(SANITIZE) $(PYTEST_ARGS)
+
+test-fast: $(VENV)/.installed-test
+	@$(BIN)/python tools/changed_tests.py $(PYTEST_ARGS)
+
+coverage: $(VENV)/.installed-dev
+	PYTHON=$(CURDIR)/$(BIN)/python tools/coverage.sh $(PYTEST_ARGS)
+
+wheel:
+	PYTHON=$(PYTHON) tools/check_wheel.sh
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html

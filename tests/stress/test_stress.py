@@ -27,4 +27,5 @@ def test_eight_threads_leave_nothing_behind():
     assert all(found["made"][kind] > 0 for kind in kinds), found["made"]
     assert {kind: count for kind, count in found["alive"].items() if count} == {}
     assert set(found["pool bytes"]) == {0}
-    assert found["resident growth"] < 32 << 20
+    if "CUPOLA_SANITIZER" not in os.environ:  # which keep what was freed for a while
+        assert found["resident growth"] < 32 << 20
