@@ -63,9 +63,7 @@ void *handle_make(enum handle_kind kind, size_t size) {
     return handle;
 }
 
-void handle_publish(void *object) {
-    atomic_store_explicit(&((struct handle *)object)->live, 1, memory_order_release);
-}
+void handle_publish(void *object) { atomic_store_explicit(&((struct handle *)object)->live, 1, memory_order_release); }
 
 void *handle_new(enum handle_kind kind, size_t size) {
     void *object = handle_make(kind, size);
