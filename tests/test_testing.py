@@ -52,6 +52,47 @@ def test_after_that(fresh_device):
 """
 
 
+UNSEEN = """
+import pytest
+from cuda.core import Device, LaunchConfig, Program, launch
+
+def fault(device, stream):
+    source = 'extern "C" __global__ void store(int* x) { *x = 1; }'
+    kernel = Program(source, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin").get_kernel("store")
+    launch(stream, LaunchConfig(grid=1, block=1), kernel, 64)
+
+def wait(stream):
+    from cupola.bindings import driver
+    driver.cuStreamSynchronize(int(stream.handle))  # which raises nothing
+
+@pytest.mark.filterwarnings("ignore::cupola.CUDAWarning")
+def test_memory(fresh_device):
+    stream = fresh_device.create_stream()
+    buffer = fresh_device.allocate(64, stream=stream)
+    fault(fresh_device, stream)
+    wait(stream)
+
+@pytest.mark.filterwarnings("ignore::cupola.CUDAWarning")
+def test_event(fresh_device):
+    stream = fresh_device.create_stream()
+    event = fresh_device.create_event()
+    fault(fresh_device, stream)
+    wait(stream)
+
+def test_after(fresh_device):
+    fresh_device.sync()
+
+@pytest.mark.filterwarnings("ignore::cupola.CUDAWarning")
+def test_without_the_fixture():
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    buffer = device.allocate(64, stream=stream)
+    fault(device, stream)
+    wait(stream)
+"""
+
+
 @pytest.fixture
 def pytest_in(tmp_path):
     def run(source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -89,3 +130,10 @@ def test_a_fault_belongs_to_its_test(pytest_in):
     done = pytest_in(FAULT, "-p", "cupola.testing")
     assert "4 passed, 1 error" in done.stdout, done.stdout + done.stderr
     assert "ERROR at teardown of test_fault" in done.stdout and "CUDA_ERROR_ILLEGAL_ADDRESS" in done.stdout
+
+
+@pytest.mark.cpu_only  # as above
+def test_a_fault_that_only_destructors_met_belongs_to_its_test(pytest_in):
+    done = pytest_in(UNSEEN, "-p", "cupola.testing", "-rA")
+    assert "2 failed, 2 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.count("CUDA_ERROR_ILLEGAL_ADDRESS: ") >= 3

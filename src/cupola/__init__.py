@@ -107,7 +107,8 @@ _ABOVE = {
     "import_buffer": "core.memory._ipc_memory",
     "occupancy_of": "core.launch._occupancy",
     "prepare": "core.launch._prepared",
-    "rebuild_buffer": "core.memory._ipc_memory",
+    "reduce_buffer": "core.memory._ipc_memory",
+    "reduce_sent": "core.memory._ipc_memory",
     "request": "bindings._provider",
     "system_device": "system._device",
 }

@@ -7,7 +7,7 @@ the fixture `fresh_device` gives a test a device that nothing has been done to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,6 +62,30 @@ def _start(config: pytest.Config) -> None:
 _STARTED = pytest.StashKey[bool]()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Fail a test whose kernel faulted, although only destructors of its objects met the error."""
+    result = yield
+    _raise_fault()
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Do the same for what a test leaves to its fixtures."""
+    result = yield
+    _raise_fault()
+    return result
+
+
+def _raise_fault() -> None:
+    from cupola.core.base._cuda import take_unraised
+
+    error = take_unraised()
+    if error is not None:
+        raise error
+
+
 def pytest_report_header() -> str:
     """Say what runs the tests."""
     from cupola import Device
@@ -93,7 +117,7 @@ def fresh_device() -> Iterator[Device]:
         device.set_current()
         device.sync()
     except CUDAError as error:
-        if not error._repeated:  # else the test has had it, and expected it
+        if not error._raised_before:  # else the test has had it, and expected it
             raise
     finally:
         _reset(device)

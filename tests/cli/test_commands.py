@@ -91,6 +91,15 @@ def test_a_reader_who_leaves_early(command):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("command", ["info", "doctor"])
+def test_output_that_cannot_be_written(command):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "cupola", command], stdout=full, stderr=subprocess.PIPE, timeout=120, text=True
+        )
+    assert (done.returncode, done.stderr) == (1, "cupola: the output cannot be written: No space left on device\n")
+
+
 @pytest.mark.parametrize(
     ("script", "expected"),
     [

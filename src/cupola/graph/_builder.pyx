@@ -8,12 +8,13 @@ from cupola.core.base._cuda cimport (
     CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE, CU_GRAPH_NODE_TYPE_GRAPH,
     CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
     CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_INVALIDATED, CU_STREAM_CAPTURE_STATUS_NONE,
-    CU_STREAM_SET_CAPTURE_DEPENDENCIES, CUDA_SUCCESS,
+    CU_STREAM_SET_CAPTURE_DEPENDENCIES, CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS,
     CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUresult, CUstream,
     CUstreamCaptureMode, CUstreamCaptureStatus, check, closed_error, cu, driver_usable,
     fail,
 )
-from cupola.core.device._stream cimport Recorder, Stream, create_stream, new_stream
+from cupola.core.device._later cimport in_host_function, let_go_later
+from cupola.core.device._stream cimport Recorder, Stream, StreamHandle, create_stream, new_stream
 from cupola.core.device._stream_order cimport wait_for
 from cupola.graph._callback cimport HostCall, prepare_callback
 from cupola.graph._condition cimport GraphCondition, create_condition
@@ -30,6 +31,27 @@ cdef dict _MODES = {
     "thread_local": <int>CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
     "relaxed": <int>CU_STREAM_CAPTURE_MODE_RELAXED,
 }
+
+
+cdef class Abandoned:
+    """A capture nobody can end any more: its end. Its errors were already raised by the calls that caused them."""
+    cdef StreamHandle stream
+    cdef bint owned         # the graph, too, is nobody's
+
+    def __dealloc__(self):
+        cdef Abandoned remains
+        cdef CUgraph graph = NULL
+        cdef CUresult status = CUDA_ERROR_NOT_PERMITTED
+        if not driver_usable() or self.stream.is_gone():
+            return
+        if not in_host_function():
+            status = _end_capture(self.stream.pointer, &graph)
+        if status == CUDA_ERROR_NOT_PERMITTED:
+            remains = Abandoned.__new__(Abandoned)
+            remains.stream, remains.owned = self.stream, self.owned
+            let_go_later(remains)
+        elif status == CUDA_SUCCESS and graph != NULL and self.owned:
+            cu.cuGraphDestroy(graph)
 
 
 cdef class GraphBuilder:
@@ -58,13 +80,12 @@ cdef class GraphBuilder:
         )
 
     def __dealloc__(self):
-        cdef CUgraph graph = NULL
-        # A capture nobody can end any more. Its errors were already raised by the calls that caused them.
+        cdef Abandoned capture
         if self.state == CAPTURING and self.kind != FORKED and driver_usable() and self.has_stream():
-            if _end_capture(self.queue.pointer, &graph) == 0 and graph != NULL and self.kind == PRIMARY:
-                cu.cuGraphDestroy(graph)
             if self.kind == PRIMARY and self.hierarchy is not None:
                 self.hierarchy.gone = True
+            capture = Abandoned.__new__(Abandoned)
+            capture.stream, capture.owned = self.queue.native, self.kind == PRIMARY
 
     @staticmethod
     def _from_stream(Stream stream not None):
@@ -361,8 +382,9 @@ cdef class GraphBuilder:
         cdef CUstream native
         self.require_capturing("callback")
         drop_released()
-        self.captured_graph()
         keep = prepare_callback(fn, user_data, &call)
+        self.require_capturing("callback")      # still, behind all code written in Python
+        self.captured_graph()
         # First the reference, then the node: the graph may hold too much, but never too little.
         self.hierarchy.keep_beside(self.root_graph(), keep)
         native = self.queue.pointer
@@ -373,6 +395,7 @@ cdef class GraphBuilder:
     cdef int keep_operands(self, object operands) except -1:
         """Have the graph keep objects that work about to be recorded needs; for launches, copies and fills."""
         cdef CUstreamCaptureStatus capture
+        self.require_open()     # still, behind the code of the operands
         if self.state != CAPTURING or not operands:
             return 0
         check(cu.cuStreamIsCapturing(self.queue.pointer, &capture), b"cuStreamIsCapturing")

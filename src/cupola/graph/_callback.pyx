@@ -8,6 +8,7 @@ from cpython.ref cimport PyObject, Py_XDECREF
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport CUhostFn, driver_usable
+from cupola.core.device._later cimport begin_host_function, end_host_function
 
 
 cdef extern from "Python.h":
@@ -45,10 +46,13 @@ cdef void _call_python(void* data) noexcept nogil:
 
 cdef void _call_with_gil(void* data) noexcept with gil:
     cdef object function = <object>data     # a reference for the time of the call, in which the graph's may go
-    cdef PyObject* result = PyObject_CallNoArgs(<PyObject*>function)
+    cdef PyObject* result
+    begin_host_function()
+    result = PyObject_CallNoArgs(<PyObject*>function)
     if result == NULL:
         PyErr_WriteUnraisable(function)     # to sys.unraisablehook, and the graph goes on
     Py_XDECREF(result)
+    end_host_function()
 
 
 cdef bint is_ctypes_function(object fn):

@@ -22,7 +22,7 @@ from cupola.core.base._cuda cimport (
     driver_usable, factory_error, fail_because, gone_error, report,
 )
 from cupola.core.base._keep cimport keep, release_kept
-from cupola.core.device._stream cimport Stream, stream_argument
+from cupola.core.device._stream cimport StreamHandle, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._last_launch cimport keep_for_good, keep_until_over
 from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
@@ -110,8 +110,8 @@ cdef class Graph:
         stream : Stream or GraphBuilder
             Where the launch is queued. While it records, it is refused: :meth:`.GraphBuilder.embed` records a graph.
         """
-        cdef Stream queue = stream_argument(stream)
-        cdef CUstream native = queue.pointer
+        cdef StreamHandle held = stream_argument(stream).hold()
+        cdef CUstream native = held.pointer
         cdef CUgraphExec pointer = self.open_pointer()
         cdef CUresult status
         self.launched = True
@@ -127,8 +127,8 @@ cdef class Graph:
         stream : Stream or GraphBuilder
             Orders the upload.
         """
-        cdef Stream queue = stream_argument(stream)
-        cdef CUstream native = queue.pointer
+        cdef StreamHandle held = stream_argument(stream).hold()
+        cdef CUstream native = held.pointer
         cdef CUgraphExec pointer = self.open_pointer()
         cdef CUresult status
         with nogil:
@@ -344,6 +344,7 @@ cdef str _find_foreign_fill(GraphHandle handle, CUcontext context):
 
 cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
     cdef CUgraph graph = handle.open_pointer()
+    cdef StreamHandle upload
     cdef CUDA_GRAPH_INSTANTIATE_PARAMS parameters
     cdef CUgraphExec pointer = NULL
     cdef Graph result
@@ -354,7 +355,8 @@ cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
             parameters.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
         if options.upload_stream is not None:
             parameters.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
-            parameters.hUploadStream = stream_argument(options.upload_stream).pointer
+            upload = stream_argument(options.upload_stream).hold()
+            parameters.hUploadStream = upload.pointer
         if options.device_launch:
             parameters.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
         if options.use_node_priority:

@@ -12,7 +12,8 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uintptr_t
 
 from cupola.core.device._context cimport is_gone, resets
-from cupola.core.base._cuda cimport CUgraph, CUgraphNode, check, cu, driver_usable, gone_error, report
+from cupola.core.base._cuda cimport CUgraph, CUgraphNode, CUresult, check, cu, driver_usable, gone_error
+from cupola.core.device._later cimport destroy
 from cupola.graph._retained cimport Hold, hold
 
 
@@ -21,10 +22,14 @@ cdef class Record:
         self.kept = self.bodies = ()
 
 
+cdef CUresult _destroy(void* graph) noexcept nogil:
+    return cu.cuGraphDestroy(<CUgraph>graph)
+
+
 cdef class Hierarchy:
     def __dealloc__(self):
         if self.owned and not self.gone and self.root != NULL and driver_usable():
-            report(cu.cuGraphDestroy(self.root), b"cuGraphDestroy")
+            destroy(_destroy, self.root, b"cuGraphDestroy", self.context, self.born)
 
     cdef Record find(self, CUgraph graph, CUgraphNode node):
         cdef dict records = self.records.get(<uintptr_t>graph)

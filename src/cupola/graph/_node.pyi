@@ -26,7 +26,6 @@ from cupola.graph._node_kinds import (
     SwitchNode,
     WhileNode,
 )
-from cupola.graph._older import GraphAllocOptions
 from cupola.typing import DevicePointerType
 
 class NodeMaker:
@@ -34,7 +33,6 @@ class NodeMaker:
     def allocate(
         self,
         size: int,
-        older: GraphAllocOptions | None = None,
         *,
         device: Device | int | None = None,
         memory_type: str | None = "device",

@@ -16,6 +16,8 @@ from cupola.graph._parameters cimport (
 )
 from cupola.graph._retained cimport Hold, drop_released, hold
 
+cimport cython
+
 cdef dict node_classes = {}
 cdef object definition_class = None
 
@@ -66,8 +68,9 @@ cdef class NodeMaker:
         self.place()
         return self.make(kernel_parameters(config, kernel, kernel_args))
 
+    @cython.embedsignature(False)      # which would show `older`
     def allocate(self, size, older=None, *, device=None, memory_type="device", peer_access=None):
-        """Add a node that allocates memory. Its address is known at once, and the same for all launches.
+        """allocate($self, size, *, device=None, memory_type="device", peer_access=None)\n--\n\nAdd a node that allocates memory. Its address is known at once, and the same for all launches.
 
         Parameters
         ----------

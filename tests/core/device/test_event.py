@@ -121,8 +121,17 @@ class TestClosed:
         one.close()
         one.close()
         two.close()
-        assert one.is_closed and one == two and hash(one) == hash(0)
+        assert one.is_closed and hash(one) == hash(0)
         assert int(one.handle) == 0 and repr(one) == "<Event handle=0x0>"
+
+    def test_a_hash_stays(self, device):
+        one, closed = device.create_event(), device.create_event()
+        address = int(one.handle)
+        places = {one: "found"}
+        one.close()
+        closed.close()
+        assert hash(one) == hash(address) and places[one] == "found"
+        assert one == one and one != closed and device.create_event() not in places
 
     @pytest.mark.parametrize(
         "use",

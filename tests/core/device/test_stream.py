@@ -167,9 +167,20 @@ class TestClosed:
         one.close()
         one.close()
         two.close()
-        assert one.is_closed and one == two and hash(one) == hash(0) and int(one.handle) == 0
+        assert one.is_closed and hash(one) == hash(0) and int(one.handle) == 0
         assert repr(one) == "<Stream handle=0x0 context=0x0>"
         assert Stream.from_handle(0).is_closed is False
+
+    def test_a_hash_stays(self, device):
+        one, null = device.create_stream(), Stream.from_handle(0)
+        same, closed = device.create_stream(one), device.create_stream()
+        places = {one: "found", null: "null"}
+        assert places[same] == "found" and places[Stream.from_handle(0)] == "null"
+        for stream in (one, null, closed):
+            stream.close()
+        assert hash(one) == hash(same) and places[one] == "found" and places[null] == "null"
+        assert one == one and one != same and one != closed and same not in places
+        assert null != Stream.from_handle(0)
 
     @pytest.mark.parametrize(
         "use",

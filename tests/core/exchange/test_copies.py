@@ -18,9 +18,10 @@ from cupola import (
     Buffer,
     CUDAError,
     Host,
+    LegacyPinnedMemoryResource,
     PinnedMemoryResource,
 )
-from cupola.utils import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder, copy_batch
+from cupola.utils import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder, StridedMemoryView, copy_batch
 from tests.cpu.driver.calls import HostWork, eventually
 
 DATA = bytes(range(256)) * 4
@@ -53,6 +54,16 @@ class DLPackOnly:
         return self.values.__dlpack_device__()
 
 
+def as_view(values):
+    return StridedMemoryView.from_any_interface(DLPackOnly(values), stream_ptr=-1)
+
+
+def read(buffer, stream) -> bytes:
+    found = bytearray(buffer.size)
+    buffer.copy_to(found, stream=stream)
+    return bytes(found)
+
+
 def numbers(dtype) -> np.ndarray:
     return np.frombuffer(bytearray(DATA), dtype=dtype)
 
@@ -64,7 +75,7 @@ ARRAYS = {
     "ctypes": lambda: (ctypes.c_ubyte * len(DATA)).from_buffer_copy(DATA),
     "numpy": lambda: numbers(np.float32),
     "numpy matrix": lambda: numbers(np.int16).reshape(8, 64),
-    "numpy matrix by columns": lambda: numbers(np.int16).reshape(8, 64).T,
+    "numpy matrix by columns": lambda: np.asfortranarray(numbers(np.int16).reshape(8, 64)),
     "numpy records": lambda: numbers([("a", "<i4"), ("b", "<f4")]),
     "numpy dates": lambda: numbers("<M8[s]"),
     "DLPack": lambda: DLPackOnly(numbers(np.int32).reshape(16, 16)),
@@ -72,11 +83,11 @@ ARRAYS = {
 
 
 def content(values) -> bytes:
-    """The bytes of an array in the order of memory."""
+    """The bytes of an array in row-major order."""
     if isinstance(values, DLPackOnly):
         values = values.values
     if isinstance(values, np.ndarray):
-        return values.tobytes("A")
+        return values.tobytes()
     return bytes(values)
 
 
@@ -128,12 +139,61 @@ def test_read_only_destinations_with_dlpack(stream, buffer):
         buffer.copy_to(DLPackOnly(frozen), stream=stream)
 
 
-@pytest.mark.parametrize("wrap", [np.asarray, DLPackOnly])
-def test_arrays_with_gaps(stream, buffer, wrap):
-    gaps = wrap(np.zeros(2 * len(DATA), np.uint8)[::2])
+# Arrays of as many bytes as DATA, whose elements do not lie one behind the other in row-major order.
+STRIDED = {
+    "transposed": lambda: np.arange(256, dtype=np.int32).reshape(8, 32).T,
+    "in the order of Fortran": lambda: np.asfortranarray(np.arange(512, dtype=np.int16).reshape(16, 32)),
+    "three dimensions": lambda: np.arange(128, dtype=np.float64).reshape(4, 8, 4).transpose(2, 0, 1),
+    "gaps": lambda: np.arange(2048, dtype=np.uint8)[::2],
+    "rows with gaps": lambda: np.arange(2048, dtype=np.uint8).reshape(32, 64)[:, :32],
+    "backwards": lambda: np.arange(256, dtype=np.int32)[::-1],
+}
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, DLPackOnly, as_view])
+@pytest.mark.parametrize("make", STRIDED.values(), ids=STRIDED)
+class TestStridedArrays:
+    def test_from(self, stream, buffer, make, wrap):
+        array = make()
+        buffer.copy_from(wrap(array), stream=stream)
+        assert read(buffer, stream) == array.tobytes()
+
+    def test_to(self, stream, buffer, make, wrap):
+        array = make()
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        before = whole.copy()
+        buffer.copy_from(DATA, stream=stream)
+        buffer.copy_to(wrap(array), stream=stream)
+        assert array.tobytes() == DATA
+        array[...] = make()
+        assert np.array_equal(whole, before)  # also what lies between the elements
+
+    def test_with_options(self, cuda_13, stream, buffer, make, wrap):
+        array = make()
+        for order in ("stream", "during_api_call", "any"):
+            buffer.copy_from(wrap(array), stream=stream, options=CopyOptions(src_access_order=order))
+            assert read(buffer, stream) == array.tobytes()
+            buffer.copy_to(wrap(array), stream=stream, options=CopyOptions(src_access_order=order))
+            assert array.tobytes() == make().tobytes()
+
+    def test_graphs_refuse_them(self, stream, buffer, make, wrap):
+        builder = stream.create_graph_builder().begin_building()
+        for operation in (buffer.copy_from, buffer.copy_to):
+            with pytest.raises(ValueError, match="must be contiguous.*graph"):
+                operation(wrap(make()), stream=builder)
+        builder.end_building().close()
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, DLPackOnly, as_view])
+def test_strided_arrays_in_pinned_memory_are_refused(stream, buffer, wrap):
+    """Copies of it are in the order of the stream, so the host cannot gather its elements during the call."""
+    pinned = np.from_dlpack(LegacyPinnedMemoryResource().allocate(len(DATA))).view(np.int32).reshape(16, 16)
     for operation in (buffer.copy_from, buffer.copy_to):
-        with pytest.raises(ValueError, match=r"must be contiguous.*ascontiguousarray"):
-            operation(gaps, stream=stream)
+        with pytest.raises(ValueError, match=r"must be contiguous in row-major order: .*ascontiguousarray.*array.T"):
+            operation(wrap(pinned.T), stream=stream)
+        operation(wrap(pinned), stream=stream)
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, DLPackOnly, bytearray])

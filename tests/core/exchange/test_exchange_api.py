@@ -81,6 +81,54 @@ def test_a_borrowed_tensor():
     assert (tensor.shape[:2], tensor.strides[:2]) == ([2, 3], [3, 1])
     with pytest.raises(TypeError):
         OURS.to_tensor("text", tensor)
+    assert (tensor.data, tensor.ndim) == (None, 0)
+
+
+# Functions of the table with the types of their arguments, and the arguments: what is None must not be.
+NULLS = {
+    "to_managed, the view": (OURS.to_managed, 2, (None, "out")),
+    "to_managed, the result": (OURS.to_managed, 2, ("view", None)),
+    "from_managed, the tensor": (OURS.from_managed, 2, (None, "out")),
+    "from_managed, the result": (OURS.from_managed, 2, (None, None)),
+    "to_tensor, the view": (OURS.to_tensor, 2, (None, "tensor")),
+    "to_tensor, the result": (OURS.to_tensor, 2, ("view", None)),
+}
+
+
+@pytest.mark.parametrize("case", NULLS)
+def test_null_is_an_error(case):
+    function, count, arguments = NULLS[case]
+    raw = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * count)(ctypes.cast(function, ctypes.c_void_p).value)
+    out, tensor = ctypes.c_void_p(77), DLTensor(data=77, ndim=7)
+    view = View.from_dlpack(np.zeros(3), -1)
+    values = {"out": ctypes.addressof(out), "tensor": ctypes.addressof(tensor), "view": id(view), None: None}
+    with pytest.raises(ValueError, match="must not be NULL"):
+        raw(*[values[argument] for argument in arguments])
+    assert out.value is None if "out" in arguments else out.value == 77
+    assert (tensor.data, tensor.ndim) == ((None, 0) if "tensor" in arguments else (77, 7))
+
+
+def test_null_for_the_place_of_a_stream():
+    with pytest.raises(ValueError, match="must not be NULL"):
+        OURS.current_stream(2, 0, None)
+
+
+def test_an_allocation_without_a_function_for_the_error():
+    out = ctypes.c_void_p(77)
+    with pytest.raises(NotImplementedError, match="allocates none"):
+        OURS.allocate(None, out, None, SET_ERROR())
+    assert out.value is None
+
+
+def test_a_tensor_without_a_shape():
+    kind = ctypes.c_uint8 * 256
+    managed = kind()
+    ctypes.c_uint32.from_buffer(managed).value = 1  # the version
+    DLTensor.from_buffer(managed, 32).ndim = 3
+    out = ctypes.c_void_p(77)
+    with pytest.raises(BufferError, match="3 dimensions and no shape"):
+        OURS.from_managed(ctypes.addressof(managed), out)
+    assert out.value is None
 
 
 def test_a_managed_tensor_there_and_back():

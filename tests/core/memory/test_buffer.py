@@ -53,8 +53,18 @@ def test_wrapping_without_an_owner():
     assert type(buffer.handle) is int and not buffer.is_closed and not buffer.is_mapped
     assert repr(buffer) == "<Buffer ptr=0x1000 size=16>"
     assert buffer == Buffer.from_handle(0x1000, 16) != Buffer.from_handle(0x1000, 17)
-    assert hash(buffer) == hash((0x1000, 16))
+    assert hash(buffer) == hash((0x1000, 16)) == hash(Buffer.from_handle(0x1000, 16))
     assert buffer != 0x1000
+
+
+def test_a_hash_stays():
+    one, same, closed = (Buffer.from_handle(0x1000, 16) for _ in range(3))
+    places = {one: "found"}
+    assert places[same] == "found"
+    one.close()
+    closed.close()
+    assert hash(one) == hash(same) and places[one] == "found" and one in list(places)
+    assert one == one and one != same and one != closed and same not in places
 
 
 def test_an_owner_is_kept():

@@ -12,9 +12,11 @@ cdef object driver_module       # cupola.bindings.driver, for the classes of han
 # What `check` and `report` do when there is something to say; the names are the public, unsuffixed ones.
 cdef int fail(CUresult status, const char* call) except -1
 cdef int fail_because(CUresult status, const char* call, str detail) except -1     # with a sentence of our own
+cdef int fail_with(CUresult status, const char* call, str reason) except -1        # which says all that there is to say
 cdef void report_failure(CUresult status, const char* call) noexcept
 # Whether it says that nothing runs in the context any more: it has been spoiled by a fault, or is gone.
 cdef bint context_is_broken(CUresult status) noexcept
+cdef int not_raised(object error) except -1     # a CUDAError that was caught instead of reaching the user
 cdef void forget_faults() noexcept      # a context was reset: the next fault is a new one
 
 cdef inline int check(CUresult status, const char* call) except -1:

@@ -27,6 +27,8 @@ cdef bint forked = False
 # The errors said so far of the kind that leaves its context unusable. Every later call in the context returns them
 # again, destructors included: once is enough.
 cdef set known_faults = set()
+cdef set raised_faults = set()      # those of them that were raised, and not only warned of
+cdef object unraised = None         # the first of those that were only warned of
 
 
 cdef bint _poisons_context(CUresult status) noexcept:
@@ -46,11 +48,11 @@ cdef bint context_is_broken(CUresult status) noexcept:
     return _poisons_context(status) or _context_is_gone(status)
 
 
-cdef object make_error(CUresult status, const char* call, str detail):
+cdef object make_error(CUresult status, const char* call, str detail, bint complete=False):
     """The CUDAError for `status`. It must be made right after the call: the explanation is that of the last one."""
     cdef const char* text = NULL
     cdef char explanation[2048]
-    cdef size_t length = cu.head.explain(status, explanation, sizeof(explanation))
+    cdef size_t length = 0 if complete else cu.head.explain(status, explanation, sizeof(explanation))
     cdef str name = ""
     cdef str description = ""
     if cu.cuGetErrorName(status, &text) == CUDA_SUCCESS and text != NULL:
@@ -67,10 +69,23 @@ cdef object make_error(CUresult status, const char* call, str detail):
 
 
 cdef int fail_because(CUresult status, const char* call, str detail) except -1:
+    return _raise(status, call, detail, False)
+
+
+cdef int fail_with(CUresult status, const char* call, str reason) except -1:
+    return _raise(status, call, reason, True)
+
+
+cdef int _raise(CUresult status, const char* call, str detail, bint complete) except -1:
     if cu.head.raise_pending() != 0:
         return -1
-    error = make_error(status, call, detail)
+    global unraised
+    error = make_error(status, call, detail, complete)
     error._repeated = _note_fault(status)
+    if _poisons_context(status):
+        error._raised_before = <int>status in raised_faults
+        raised_faults.add(<int>status)
+        unraised = None
     raise error
 
 
@@ -84,8 +99,27 @@ cdef bint _note_fault(CUresult status):
     return repeated
 
 
+cdef int not_raised(object error) except -1:
+    global unraised
+    if _poisons_context(<CUresult><int>error.status) and not error._raised_before:
+        raised_faults.discard(error.status)
+        if unraised is None:
+            unraised = error
+    return 0
+
+
+def take_unraised():
+    """The error of a fault that nobody has had as an exception, since only destructors met it, or None. It has been had then."""
+    global unraised
+    error, unraised = unraised, None
+    if error is not None:
+        raised_faults.add(error.status)
+    return error
+
+
 cdef void forget_faults() noexcept:
     known_faults.clear()
+    raised_faults.clear()
 
 
 cdef int fail(CUresult status, const char* call) except -1:
@@ -101,7 +135,9 @@ cdef void report_failure(CUresult status, const char* call) noexcept:
     if _context_is_gone(status) or not driver_usable() or _note_fault(status):
         return
     forget_missing()
-    _errors.warn(f"while an object was destroyed: {make_error(status, call, None)}")
+    error = make_error(status, call, None)
+    not_raised(error)
+    _errors.warn(f"while an object was destroyed: {error}")
 
 
 cdef int initialise() except -1:

@@ -22,8 +22,10 @@ class CUDAError(Exception):
         The CUDA function that returned it, empty likewise.
     """
 
-    # Whether the same fault of a context was raised before, so that a destructor need not warn of it again.
+    # Whether the same fault of a context was told before, so that a destructor need not warn of it again; and whether
+    # it was raised before, so that somebody could catch it.
     _repeated = False
+    _raised_before = False
 
     def __init__(self, *args: object, name: str = "", status: int = 0, call: str = "") -> None:
         super().__init__(*args)

@@ -53,8 +53,16 @@ def naming_options(cls: type[T]) -> type[T]:
 
 
 def no_such_name(whose: str, what: str, name: object, known: Iterable[str]) -> TypeError:
-    """The error for a name that is not among those which there are, with the one that may be meant."""
+    """The error for a name that is not among those which there are, with those that may be meant."""
+    near = " or ".join(map(repr, _similar(str(name), list(known))))
+    return TypeError(f"{whose} has no {what} {name!r}" + (f"; did you mean {near}?" if near else ""))
+
+
+def _similar(name: str, known: list[str]) -> list[str]:
+    """The name that is almost the same, or else those that have a long word with the same beginning."""
     from difflib import get_close_matches
 
-    near = get_close_matches(str(name), list(known), 1)
-    return TypeError(f"{whose} has no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    beginnings = tuple(word[:6] for word in name.split("_") if len(word) >= 6)
+    return get_close_matches(name, known, 1, cutoff=0.7) or [
+        other for other in known if any(word.startswith(beginnings) for word in other.split("_"))
+    ]

@@ -4,6 +4,7 @@ from cupola.core.base._cuda cimport CUcontext
 cdef class Context:
     cdef CUcontext pointer          # NULL once closed
     cdef int device_id
+    cdef Py_hash_t known_hash       # 0 until asked
     cdef object __weakref__
 
 

@@ -62,10 +62,13 @@ cdef class Context:
     def __eq__(self, other):
         if not isinstance(other, Context):
             return NotImplemented
-        return self.pointer == (<Context>other).pointer
+        # A closed one equals nothing but itself.
+        return self is other or (self.pointer != NULL and self.pointer == (<Context>other).pointer)
 
     def __hash__(self):
-        return hash(<uintptr_t>self.pointer)
+        if self.known_hash == 0:        # else it stays, also when the context is closed
+            self.known_hash = hash(<uintptr_t>self.pointer)
+        return self.known_hash
 
     def __repr__(self):
         return f"<Context handle={<uintptr_t>self.pointer:#x} device={self.device_id}>"

@@ -29,6 +29,8 @@ from cupola._above import above
 from cupola.core.device._device_properties import properties_of
 from cupola.core.base._errors import CUDAError
 
+cimport cython
+
 cdef extern from *:
     """
     typedef struct { uint64_t thread; PyObject *devices; } cupola_thread_devices;
@@ -350,8 +352,9 @@ cdef class Device:
         """
         return event_from_options(self.require_context().pointer, options, keywords)
 
+    @cython.embedsignature(False)      # which would show `older`
     def allocate(self, size, older=None, *, stream=None):
-        """Allocate `size` bytes from :attr:`memory_resource`, ordered after the work in `stream`.
+        """allocate($self, size, *, stream=None)\n--\n\nAllocate `size` bytes from :attr:`memory_resource`, ordered after the work in `stream`.
 
         Parameters
         ----------

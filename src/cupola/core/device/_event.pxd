@@ -21,6 +21,7 @@ cdef class Event:
     cdef bint blocking
     cdef bint ipc                   # for several processes
     cdef object descriptor          # IPCEventDescriptor, once asked for
+    cdef Py_hash_t known_hash       # 0 until asked
     cdef object shared              # who destroys the native event instead of this object, or None
     cdef object __weakref__
     cdef inline CUevent open_pointer(self) except NULL:         # RuntimeError once closed, CUDAError once gone

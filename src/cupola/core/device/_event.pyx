@@ -8,12 +8,13 @@ from libc.string cimport memcpy
 
 from cupola.core.device._context cimport current_context, enter, is_gone, leave, primary_context, resets, wrap_context
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CU_EVENT_BLOCKING_SYNC,
+    CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CU_EVENT_BLOCKING_SYNC,
     CU_EVENT_DISABLE_TIMING, CU_EVENT_INTERPROCESS, CUcontext, CUdevice, CUevent, CUipcEventHandle, CUresult, CUstream,
     check, closed_error, cu, driver_module,
-    driver_usable, factory_error, gone_error, initialise, report
+    driver_usable, factory_error, gone_error, initialise
 )
 from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.device._later cimport after_destroy, in_host_function
 
 from cupola.core.base._options import as_options
 from cupola._above import above
@@ -200,10 +201,13 @@ cdef class Event:
     def __eq__(self, other):
         if not isinstance(other, Event):
             return NotImplemented
-        return self.pointer == (<Event>other).pointer
+        # A closed one equals nothing but itself: its address may be given to another one.
+        return self is other or (self.pointer != NULL and self.pointer == (<Event>other).pointer)
 
     def __hash__(self):
-        return hash(<uintptr_t>self.pointer)
+        if self.known_hash == 0:        # else it stays, also when the event is closed
+            self.known_hash = hash(<uintptr_t>self.pointer)
+        return self.known_hash
 
     def __repr__(self):
         return f"<Event handle={<uintptr_t>self.pointer:#x}>"
@@ -256,20 +260,28 @@ cdef void _destroy(Event event) noexcept:
         event.shared = None
         return
     if pointer != NULL and driver_usable() and not is_gone(event.context, event.born):
-        _destroy_native(pointer)
+        _destroy_native(pointer, event.context, event.born)
 
 
-cdef void _destroy_native(CUevent pointer) noexcept:
-    cdef PyThreadState* others = let_others_run()
-    cdef CUresult status = cu.cuEventDestroy(pointer)
-    take_back(others)
-    report(status, b"cuEventDestroy")
+cdef void _destroy_native(CUevent pointer, CUcontext context, unsigned long born) noexcept:
+    cdef CUresult status = CUDA_ERROR_NOT_PERMITTED
+    cdef PyThreadState* others
+    if not in_host_function():
+        others = let_others_run()
+        status = cu.cuEventDestroy(pointer)
+        take_back(others)
+    if status != CUDA_SUCCESS:
+        after_destroy(status, _destroy_again, pointer, b"cuEventDestroy", context, born)
+
+
+cdef CUresult _destroy_again(void* event) noexcept nogil:
+    return cu.cuEventDestroy(<CUevent>event)
 
 
 cdef class SharedEvent:
     def __dealloc__(self):
         if driver_usable() and not is_gone(self.context, self.born):
-            _destroy_native(self.pointer)
+            _destroy_native(self.pointer, self.context, self.born)
 
 
 cdef object share_event(Event event):

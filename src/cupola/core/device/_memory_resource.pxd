@@ -6,6 +6,7 @@ from cupola.core.device._stream cimport StreamHandle
 cdef class MemoryResource:
     cdef object __weakref__
     cdef bint in_graph      # its memory is allocated and freed by a graph, which need not keep buffers alive
+    cdef bint shared        # with other processes: it is made for that, or came from one
     cdef bint direct        # `allocate` is cupola's own, and no more than `obtain`, which needs no way through Python
     cdef object obtain(self, object size, object stream)
     # Give `size` bytes at `pointer` back, ordered behind the work in `stream` (None: the default stream). Resources

@@ -21,8 +21,15 @@ cdef class Stream:
     cdef StreamHandle native        # None once closed
     cdef int nonblocking            # -1 until asked
     cdef object level               # the priority, None until asked
+    cdef Py_hash_t known_hash       # 0 until asked
     cdef object __weakref__
     cdef StreamHandle open_handle(self)     # RuntimeError once closed, CUDAError once gone
+    # What a call works with: it stays until the call lets go of it, whatever closes the stream meanwhile. So it is to be
+    # taken behind the last Python code that may close the stream, and `pointer` is then its pointer.
+    cdef inline StreamHandle hold(self):
+        if self.native is None or is_gone(self.native.context, self.native.born):
+            self.open_handle()
+        return self.native
     cdef inline CUstream open_pointer(self) except? NULL:       # the same
         if self.native is None or is_gone(self.native.context, self.native.born):
             self.open_handle()

@@ -10,15 +10,19 @@ from cupola.core.device._context cimport current_context, enter, is_gone, leave,
 from cupola.core.base._cuda cimport (
     CUDA_SUCCESS, CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING, CUcontext, CUdevice, CUevent, CUresult, CUstream,
     check, closed_error, cu, driver_module, driver_usable, factory_error, gone_error,
-    report
 )
 from cupola.core.device._event cimport Event, event_from_options, new_event, record_event
 from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.device._later cimport destroy
 
 from cupola.core.base._options import as_options
 from cupola._above import above
 
 cimport cython
+
+
+cdef CUresult _destroy(void* stream) noexcept nogil:
+    return cu.cuStreamDestroy(<CUstream>stream)
 
 
 @cython.freelist(8)
@@ -27,11 +31,8 @@ cdef class StreamHandle:
         self.born = resets
 
     def __dealloc__(self):
-        cdef CUresult status
         if self.owned and self.pointer != NULL and driver_usable() and not self.is_gone():
-            with nogil:
-                status = cu.cuStreamDestroy(self.pointer)
-            report(status, b"cuStreamDestroy")
+            destroy(_destroy, self.pointer, b"cuStreamDestroy", self.context, self.born)
 
     cdef bint is_gone(self) noexcept:
         return is_gone(self.context, self.born)
@@ -181,7 +182,8 @@ cdef class Stream:
         CUDAError
             That work, or other work in the context, failed.
         """
-        cdef CUstream pointer = self.open_pointer()
+        cdef StreamHandle native = self.hold()
+        cdef CUstream pointer = native.pointer
         cdef CUresult status
         with nogil:
             status = cu.cuStreamSynchronize(pointer)
@@ -211,9 +213,10 @@ cdef class Stream:
         RuntimeError
             The stream or the event is closed.
         """
-        cdef CUstream pointer = self.open_pointer()
+        cdef StreamHandle native
         cdef Event recorded
         cdef dict keywords = None       # not from Python, which would make one for each call
+        self.open_pointer()
         if event is None:
             if timing_enabled is not False or blocking_sync is not False or ipc_enabled is not False:
                 keywords = {
@@ -226,8 +229,9 @@ cdef class Stream:
                 raise TypeError("an event that processes share is recorded once: record a new one")
         else:
             raise TypeError(f"event must be an Event or None, not {type(event).__name__}")
+        native = self.hold()
         recorded.open_pointer()
-        record_event(recorded, pointer)
+        record_event(recorded, native.pointer)
         return recorded
 
     def wait(self, event_or_stream):
@@ -247,12 +251,13 @@ cdef class Stream:
         RuntimeError
             The stream, or what it shall wait for, is closed.
         """
-        cdef CUstream pointer = self.open_pointer()
+        cdef StreamHandle native, awaited
         cdef Event event
         cdef Stream other
         cdef CUevent target
         cdef CUresult status
         cdef PyThreadState* others
+        self.open_pointer()
         if isinstance(event_or_stream, Event):
             event = <Event>event_or_stream
             target = event.open_pointer()
@@ -268,9 +273,11 @@ cdef class Stream:
                 )
             event = new_event(other.find_context(), False, False)
             target = event.pointer
-            record_event(event, other.open_pointer())
+            awaited = other.hold()
+            record_event(event, awaited.pointer)
+        native = self.hold()
         others = let_others_run()
-        status = cu.cuStreamWaitEvent(pointer, target, 0)
+        status = cu.cuStreamWaitEvent(native.pointer, target, 0)
         take_back(others)
         check(status, b"cuStreamWaitEvent")
 
@@ -293,10 +300,15 @@ cdef class Stream:
     def __eq__(self, other):
         if not isinstance(other, Stream):
             return NotImplemented
-        return self.pointer == (<Stream>other).pointer
+        # A closed one equals nothing but itself: its address may be given to another one.
+        return self is other or (
+            self.native is not None and (<Stream>other).native is not None and self.pointer == (<Stream>other).pointer
+        )
 
     def __hash__(self):
-        return hash(<uintptr_t>self.pointer)
+        if self.known_hash == 0:        # else it stays, also when the stream is closed
+            self.known_hash = hash(<uintptr_t>self.pointer)
+        return self.known_hash
 
     def __repr__(self):
         cdef CUcontext context = NULL

@@ -5,7 +5,8 @@ Python's buffer protocol, or one that exports DLPack or the CUDA array interface
 
 CUDA Driver API, "API synchronization behavior": of pageable host memory, a source has been read and a destination
 written when cuMemcpyAsync returns. So only memory that the device reaches by itself must be kept alive any longer, which
-a host function behind the copy sees to.
+a host function behind the copy sees to. It is also why an array in pageable memory may have any strides: its elements
+are gathered before the copy, or scattered behind it, by the host.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from cpython.buffer cimport (
 )
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from cupola.core.memory._access cimport copy_async
 from cupola.core.memory._buffer cimport Allocation, Buffer, graph_operand
@@ -28,7 +29,7 @@ from cupola.core.base._cuda cimport (
 )
 from cupola.core.base._keep cimport drop_released, keep, release_kept
 from cupola.core.memory._migration cimport as_location, buffers_argument
-from cupola.core.device._stream cimport Stream, keep_for_graph, stream_argument
+from cupola.core.device._stream cimport Stream, keep_for_graph, new_stream, stream_argument
 
 from cupola.core.memory import _access
 from cupola.core.exchange._copy_options import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder
@@ -46,13 +47,70 @@ cdef class Side:
     cdef bint is_buffer         # a Buffer, which sees to its life itself
     cdef Py_buffer view         # while `is_held`
     cdef bint is_held
+    # Of an array whose elements do not lie one behind the other in row-major order: how they lie, and a piece of memory
+    # where they do.
+    cdef Py_ssize_t* extents    # and behind them the strides in bytes; NULL for all other sides
+    cdef int ndim
+    cdef Py_ssize_t itemsize
+    cdef char* gathered
 
     cdef object keeper(self):
         return graph_operand(<Allocation>self.owner) if self.is_buffer else self
 
+    cdef int take_strides(self, str name, object shape, object strides, Py_ssize_t itemsize, bint captured) except -1:
+        """Note how the elements lie, and have a place to gather them."""
+        cdef int axis
+        if captured or not _is_pageable(self.pointer):
+            where = "the copies of a graph" if captured else "copies of memory that is not pageable"
+            raise ValueError(
+                f"{name} must be contiguous in row-major order: {where} do not gather single elements. Pass "
+                f"ascontiguousarray(array), or array.T where the memory is to be copied as it lies"
+            )
+        self.ndim, self.itemsize = <int>len(shape), itemsize
+        self.extents = <Py_ssize_t*>malloc((2 * self.ndim + 1) * sizeof(Py_ssize_t))
+        self.gathered = <char*>malloc(self.size + 1)
+        if self.extents == NULL or self.gathered == NULL:
+            raise MemoryError()
+        for axis in range(self.ndim):
+            self.extents[axis], self.extents[self.ndim + axis] = shape[axis], strides[axis]
+        return 0
+
+    cdef CUdeviceptr place(self) noexcept:
+        """What the driver copies."""
+        return <CUdeviceptr>(self.pointer if self.extents == NULL else <uintptr_t>self.gathered)
+
+    cdef void gather(self) noexcept:
+        cdef char* packed = self.gathered
+        if self.extents != NULL and self.size:
+            _walk(&packed, <char*>self.pointer, self.ndim, self.extents, self.extents + self.ndim, self.itemsize, True)
+
+    cdef void scatter(self) noexcept:
+        cdef char* packed = self.gathered
+        if self.extents != NULL and self.size:
+            _walk(&packed, <char*>self.pointer, self.ndim, self.extents, self.extents + self.ndim, self.itemsize, False)
+
     def __dealloc__(self):
         if self.is_held:
             PyBuffer_Release(&self.view)
+        free(self.extents)
+        free(self.gathered)
+
+
+cdef void _walk(
+    char** packed, char* place, int ndim, const Py_ssize_t* shape, const Py_ssize_t* strides, Py_ssize_t itemsize,
+    bint gather
+) noexcept:
+    """Copy elements in row-major order to `packed`, or from there, which moves on."""
+    cdef Py_ssize_t i
+    if ndim == 0:
+        if gather:
+            memcpy(packed[0], place, itemsize)
+        else:
+            memcpy(place, packed[0], itemsize)
+        packed[0] += itemsize
+        return
+    for i in range(shape[0]):
+        _walk(packed, place + i * strides[0], ndim - 1, shape + 1, strides + 1, itemsize, gather)
 
 
 cdef Side _side(object memory, str name, bint writable, Stream queue, bint captured):
@@ -61,7 +119,7 @@ cdef Side _side(object memory, str name, bint writable, Stream queue, bint captu
         side.owner = (<Buffer>memory).open_allocation()
         side.pointer, side.size, side.is_buffer = (<Buffer>memory).pointer, (<Buffer>memory).nbytes, True
     elif PyObject_CheckBuffer(memory):
-        _take_buffer(side, memory, name, writable)
+        _take_buffer(side, memory, name, writable, captured)
     elif hasattr(type(memory), "__dlpack__") or hasattr(memory, "__cuda_array_interface__"):
         _take_view(side, memory, name, writable, queue, captured)
     else:
@@ -71,32 +129,32 @@ cdef Side _side(object memory, str name, bint writable, Stream queue, bint captu
     return side
 
 
-cdef int _take_buffer(Side side, object array, str name, bint writable) except -1:
+cdef int _take_buffer(Side side, object array, str name, bint writable, bint captured) except -1:
+    cdef int axis
     try:
         PyObject_GetBuffer(array, &side.view, PyBUF_STRIDES | (PyBUF_WRITABLE if writable else 0))
     except (BufferError, ValueError) as error:
         reason = "it must be writable" if writable else "it does not give its memory"
         raise ValueError(f"{name}, of type {type(array).__name__}, cannot be copied: {reason} ({error})") from error
     side.is_held = True
-    if not PyBuffer_IsContiguous(&side.view, b"A"):
-        raise _not_contiguous(name)
     side.pointer, side.size = <uintptr_t>side.view.buf, side.view.len
+    if not PyBuffer_IsContiguous(&side.view, b"C"):
+        shape = [side.view.shape[axis] for axis in range(side.view.ndim)]
+        strides = [side.view.strides[axis] for axis in range(side.view.ndim)]
+        side.take_strides(name, shape, strides, side.view.itemsize, captured)
     return 0
 
 
 cdef int _take_view(Side side, object array, str name, bint writable, Stream queue, bint captured) except -1:
     # What makes the array runs first, unless it is to become part of a graph, which cannot wait for anything outside.
     view = StridedMemoryView.from_any_interface(array, stream_ptr=-1 if captured else <uintptr_t>queue.pointer)
-    if not view._layout.is_contiguous_any:
-        raise _not_contiguous(name)
     if writable and view.readonly:
         raise ValueError(f"{name}, of type {type(array).__name__}, cannot be copied to: it is read-only")
-    side.pointer, side.size, side.owner = view.ptr, view.size * view._layout.itemsize, view
+    layout = view._layout
+    side.pointer, side.size, side.owner = view.ptr, view.size * layout.itemsize, view
+    if not layout.is_contiguous_c:
+        side.take_strides(name, layout.shape, layout.strides_in_bytes, layout.itemsize, captured)
     return 0
-
-
-cdef object _not_contiguous(str name):
-    return ValueError(f"{name} must be contiguous: pass numpy.ascontiguousarray(array), or an array made for the copy")
 
 
 cdef bint _is_pageable(uintptr_t pointer) noexcept:
@@ -128,7 +186,7 @@ cdef int _keep_until_done(Side side, CUstream stream) except -1:
 
 def copy_arrays(dst, src, stream, options):
     """Copy between a Buffer and a Buffer or array."""
-    cdef Stream queue = stream_argument(stream)
+    cdef Stream queue = new_stream(stream_argument(stream).hold())      # which no code written in Python can close
     cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
     cdef CUmemcpyAttributes attributes
     cdef CUdeviceptr to, frm
@@ -148,11 +206,12 @@ def copy_arrays(dst, src, stream, options):
         raise ValueError(f"the sizes differ: the source has {source.size} bytes, the destination {target.size}")
     if type(stream) is not Stream:
         keep_for_graph(stream, (target.keeper(), source.keeper()))
-    to, frm = <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
+    to, frm = target.place(), source.place()
     if source.size == 0:
         return
-    if options is None:
-        _copy_plainly(to, frm, source.size, queue)
+    source.gather()
+    if options is None or source.extents != NULL or target.extents != NULL:
+        _copy_plainly(to, frm, source.size, queue)      # of elements that are gathered, it does all that options ask for
     else:
         status = _copy_with_attributes(to, frm, source.size, &attributes, native)
         if status == CUDA_ERROR_NOT_FOUND:
@@ -166,6 +225,11 @@ def copy_arrays(dst, src, stream, options):
             status = _copy_with_attributes(to, frm, source.size, &attributes, native)
             leave(pushed)
             check(status, b"cuMemcpyWithAttributesAsync")
+    if target.extents != NULL:
+        with nogil:
+            status = cu.cuStreamSynchronize(native)     # which is needed only where the source is memory of the host
+        check(status, b"cuStreamSynchronize")
+        target.scatter()
     if capture == CU_STREAM_CAPTURE_STATUS_NONE:
         _keep_until_done(target, native)
         _keep_until_done(source, native)
@@ -288,7 +352,7 @@ def copy_batch(stream, srcs, dsts, *, options=None):
             f"copy_batch needs a Stream, got {type(stream).__name__}; "
             "into a graph, copy with Buffer.copy_to(dst, stream=builder)"
         )
-    queue = stream_argument(stream)
+    queue = new_stream(stream_argument(stream).hold())
     _refuse_legacy_stream(queue, "a batch of copies")
     check(cu.cuStreamIsCapturing(queue.pointer, &capture), b"cuStreamIsCapturing")
     if capture != CU_STREAM_CAPTURE_STATUS_NONE:
@@ -334,13 +398,16 @@ cdef int _run_batch(Stream queue, list sources, list targets, list options) exce
         if frm == NULL or to == NULL or sizes == NULL or first == NULL or attributes == NULL:
             raise MemoryError()
         for i in range(count):
-            frm[i], to[i] = (<Buffer>sources[i]).pointer, (<Buffer>targets[i]).pointer
-            sizes[i] = (<Buffer>sources[i]).nbytes
             _read_options(options[i], &now)
             # Attributes stand for all copies up to where the next ones begin.
             if groups == 0 or memcmp(&now, &attributes[groups - 1], sizeof(now)) != 0:
                 attributes[groups], first[groups] = now, i
                 groups += 1
+        for i in range(count):      # behind all code written in Python
+            (<Buffer>sources[i]).open_allocation()
+            (<Buffer>targets[i]).open_allocation()
+            frm[i], to[i] = (<Buffer>sources[i]).pointer, (<Buffer>targets[i]).pointer
+            sizes[i] = (<Buffer>sources[i]).nbytes
         with nogil:
             status = cu.cuMemcpyBatchAsync(to, frm, sizes, count, attributes, first, groups, stream)
         if status == CUDA_ERROR_NOT_FOUND:

@@ -1,12 +1,15 @@
 """DLPack's C exchange API for views: a table of functions by which other libraries read them without Python calls.
 
 The table hangs on the type as a capsule (DLPack specification, "Python Specification for DLPack"). Its functions are
-called with the GIL held, report failure by -1 with an exception set, and never synchronise.
+called with the GIL held, report failure by -1 with an exception set, and never synchronise. Callers in C may pass
+anything, so what must not be NULL is looked at, and after a failure there is NULL where a result would be.
 """
 
+from cpython.exc cimport PyErr_SetString
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t
+from libc.string cimport memset
 
 from cupola.core.base._dlpack cimport DLManagedTensorVersioned, DLPackExchangeAPI, DLTensor, make_capsule
 from cupola.core.exchange._protocols cimport adopt
@@ -17,9 +20,23 @@ from cupola._above import above
 cdef DLPackExchangeAPI _api
 
 
+cdef int _require(const void* argument, str name) except -1:
+    if argument == NULL:
+        raise ValueError(f"{name} must not be NULL")
+    return 0
+
+
+cdef StridedMemory _view_at(void* view):
+    _require(view, "the view")
+    return <StridedMemory?><object>view
+
+
 cdef int _to_managed(void* view, DLManagedTensorVersioned** out) except -1:
     cdef DLTensor tensor
-    cdef StridedMemory source = <StridedMemory?><object>view
+    cdef StridedMemory source
+    _require(out, "the place of the result")
+    out[0] = NULL
+    source = _view_at(view)
     source.describe(&tensor)
     capsule = make_capsule(&tensor, source, True, source.readonly)
     out[0] = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, b"dltensor_versioned")
@@ -28,6 +45,9 @@ cdef int _to_managed(void* view, DLManagedTensorVersioned** out) except -1:
 
 
 cdef int _from_managed(DLManagedTensorVersioned* managed, void** out) except -1:
+    _require(out, "the place of the result")
+    out[0] = NULL
+    _require(managed, "the tensor")
     kind = above("StridedMemoryView")
     view = kind.__new__(kind)
     adopt(<StridedMemory>view, managed)
@@ -37,10 +57,13 @@ cdef int _from_managed(DLManagedTensorVersioned* managed, void** out) except -1:
 
 
 cdef int _to_borrowed(void* view, DLTensor* out) except -1:
-    return (<StridedMemory?><object>view).describe(out)
+    _require(out, "the place of the result")
+    memset(out, 0, sizeof(DLTensor))
+    return _view_at(view).describe(out)
 
 
 cdef int _current_stream(int32_t device_type, int32_t device_id, void** out) except -1:
+    _require(out, "the place of the result")
     out[0] = NULL       # a view knows of no stream
     return 0
 
@@ -51,7 +74,12 @@ cdef int _allocate(
     void* context,
     void (*set_error)(void*, const char*, const char*) noexcept,
 ) noexcept:
-    set_error(context, b"NotImplementedError", b"a StridedMemoryView sees memory and allocates none")
+    if out != NULL:
+        out[0] = NULL
+    if set_error != NULL:
+        set_error(context, b"NotImplementedError", b"a StridedMemoryView sees memory and allocates none")
+    else:
+        PyErr_SetString(NotImplementedError, b"a StridedMemoryView sees memory and allocates none")
     return -1
 
 

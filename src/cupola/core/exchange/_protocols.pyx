@@ -149,6 +149,9 @@ cdef int adopt(StridedMemory view, DLManagedTensorVersioned* managed) except -1:
 cdef int _read_tensor(StridedMemory view, const DLTensor* tensor) except -1:
     cdef int axis, ndim = tensor.ndim
     view.set_rank(ndim)
+    if ndim > 0 and tensor.shape == NULL:
+        view.ndim = -1
+        raise BufferError(f"the tensor has {ndim} dimensions and no shape")
     view.ptr = <uintptr_t>tensor.data + tensor.byte_offset if tensor.data != NULL else 0
     view.dl_type = tensor.dtype
     view.itemsize = (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8

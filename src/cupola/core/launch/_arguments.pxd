@@ -25,6 +25,9 @@ cdef int pack_as(
     Slot* slots
 ) except -1
 
+# Read the addresses of Buffers again, behind code written in Python that may have closed them. RuntimeError.
+cdef int read_buffers(PyObject** arguments, Py_ssize_t count, Slot* slots) except -1
+
 # What a graph must keep that such a launch is part of: the kernel, the memory of Buffers, and objects with memory.
 cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count)
 

@@ -26,6 +26,7 @@ from cupola.core.program._kernel cimport (
 cdef extern from "Python.h":
     PyTypeObject PyLong_Type, PyFloat_Type, PyBool_Type
     PyTypeObject* Py_TYPE(PyObject*) noexcept
+    bint PyObject_TypeCheck(PyObject*, PyTypeObject*) noexcept
     int PyFloat_Pack2(double, char*, int) except -1
     double PyFloat_AS_DOUBLE(PyObject*) noexcept
     PyObject* Py_True
@@ -108,6 +109,7 @@ cdef inline int pack_as(
     cdef Slot* slot = slots
     cdef PyTypeObject* kind
     cdef const cupola_scalar_type* scalar
+    cdef bint ran = False           # code written in Python, maybe
     cdef bint wary = resets != 0    # buffers may be gone, which is not for the fast path to find out
     while argument != end:
         kind = Py_TYPE(argument[0])
@@ -130,10 +132,22 @@ cdef inline int pack_as(
                 pointers[0] = cupola_scalar_value(scalar, argument[0])
             else:
                 _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
+                ran = True
         argument += 1
         pointers += 1
         slot += 1
         parameter += step
+    if ran:
+        read_buffers(arguments, count, slots)
+    return 0
+
+
+cdef int read_buffers(PyObject** arguments, Py_ssize_t count, Slot* slots) except -1:
+    cdef Py_ssize_t i
+    for i in range(count):
+        if Py_TYPE(arguments[i]) == BUFFER or PyObject_TypeCheck(arguments[i], BUFFER):
+            (<Buffer>arguments[i]).open_allocation()
+            slots[i].u = (<Buffer>arguments[i]).pointer
     return 0
 
 
@@ -193,6 +207,11 @@ cdef int _pack_other(
         given = _pack_foreign(value, pointer, slot)
     elif isinstance(value, float):
         if parameter.kind == INTEGER:
+            if size == 8:
+                raise TypeError(
+                    f"{_where(kernel, i)} is a pointer or an integer of 8 bytes, {value!r} is a float: pass a Buffer, an "
+                    "array on the device or an address, or else int(...)"
+                )
             raise TypeError(f"{_where(kernel, i)} is an integer of {size} bytes, {value!r} is a float: pass int(...)")
         given = _pack_float(size if size != 2 or parameter.kind == FLOATING else 8, value, slot)
     elif isinstance(value, complex):

@@ -3,11 +3,10 @@
 from cpython.object cimport PyObject
 
 from cupola.core.launch._arguments cimport Slot, pack, pack_as
-from cupola.core.device._context cimport is_gone
-from cupola.core.base._cuda cimport CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, closed_error, cu, gone_error
+from cupola.core.base._cuda cimport CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu
 from cupola.core.program._kernel cimport Kernel, Parameter
 from cupola.core.launch._launch_config cimport LaunchConfig
-from cupola.core.device._stream cimport Stream
+from cupola.core.device._stream cimport Stream, StreamHandle
 
 cdef enum:
     FEW = 24        # arguments up to here are packed on the C stack
@@ -20,7 +19,7 @@ cdef int submit_elsewhere(
 
 # What a refused launch is told, or a second try; and what a cooperative one is checked for.
 cdef int retry(
-    CUresult status, Stream stream, LaunchConfig config, Kernel kernel, CUlaunchConfig* native, void** pointers
+    CUresult status, StreamHandle stream, LaunchConfig config, Kernel kernel, CUlaunchConfig* native, void** pointers
 ) except -1
 cdef int check_cooperative(Stream stream, LaunchConfig config, Kernel kernel) except -1
 
@@ -33,24 +32,22 @@ cdef inline int submit(
     cdef CUlaunchConfig native
     cdef CUfunction function = <CUfunction>kernel.pointer    # the driver takes a CUkernel in its place
     cdef Stream target
+    cdef StreamHandle held
     cdef CUresult status
     if type(stream) is not Stream:
         return submit_elsewhere(stream, config, kernel, parameters, arguments, count, pointers, slots)
     target = <Stream>stream
-    if target.native is None:
-        raise closed_error(stream)
-    if is_gone(target.native.context, target.native.born):
-        raise gone_error(stream)
     if parameters != NULL:
         pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
     else:
         pack(kernel, arguments, count, pointers, slots)
-    native = config.native
-    native.hStream = target.pointer
     if config.cooperative:
         check_cooperative(target, config, kernel)
+    held = target.hold()    # behind all code of the arguments, which may have closed the stream
+    native = config.native
+    native.hStream = held.pointer
     with nogil:
         status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
     if status != CUDA_SUCCESS:
-        retry(status, target, config, kernel, &native, pointers)
+        retry(status, held, config, kernel, &native, pointers)
     return 0

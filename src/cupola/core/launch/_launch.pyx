@@ -11,14 +11,16 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-from cupola.core.launch._arguments cimport Slot, operands, pack, pack_as
+from cupola.core.launch._arguments cimport Slot, operands, pack, pack_as, read_buffers
 from cupola.core.device._context cimport enter, leave
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu, fail_because
+    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu, fail_because, fail_with
 )
 from cupola.core.program._kernel cimport Kernel, Parameter
 from cupola.core.launch._launch_config cimport LaunchConfig
-from cupola.core.device._stream cimport Recorder, Stream, foreign_stream, keep_for_graph, stream_argument
+from cupola.core.device._stream cimport (
+    Recorder, Stream, StreamHandle, foreign_stream, keep_for_graph, new_stream, stream_argument
+)
 
 cdef extern from *:
     """
@@ -140,7 +142,8 @@ cdef int submit_elsewhere(
     Py_ssize_t count, void** pointers, Slot* slots
 ) except -1:
     cdef Stream target = _find_stream(stream)
-    cdef CUlaunchConfig native = config.native
+    cdef StreamHandle held
+    cdef CUlaunchConfig native
     cdef CUfunction function = <CUfunction>kernel.pointer
     cdef CUresult status
     if parameters != NULL:
@@ -148,17 +151,20 @@ cdef int submit_elsewhere(
     else:
         pack(kernel, arguments, count, pointers, slots)
     keep_for_graph(stream, operands(kernel, arguments, count))
-    native.hStream = target.pointer
     if config.cooperative:
         check_cooperative(target, config, kernel)
+    read_buffers(arguments, count, slots)
+    held = target.hold()    # as in submit
+    native = config.native
+    native.hStream = held.pointer
     with nogil:
         status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
     if status != CUDA_SUCCESS:
-        retry(status, target, config, kernel, &native, pointers)
+        retry(status, held, config, kernel, &native, pointers)
     return 0
 
 
-cdef int retry(CUresult status, Stream stream, LaunchConfig config, Kernel kernel, CUlaunchConfig* native,
+cdef int retry(CUresult status, StreamHandle stream, LaunchConfig config, Kernel kernel, CUlaunchConfig* native,
                void** pointers) except -1:
     """Say which limit a refused launch exceeded, unless it is one that can be raised and is worth another try."""
     cdef CUfunction function = <CUfunction>kernel.pointer
@@ -168,13 +174,16 @@ cdef int retry(CUresult status, Stream stream, LaunchConfig config, Kernel kerne
     cdef str reason = None
     cdef int device_id
     if _launch_limits.may_explain(status):
-        device_id = stream.find_device()
+        device_id = new_stream(stream).find_device()
         if status == CUDA_ERROR_INVALID_VALUE and _launch_limits.raise_shared_memory(config, kernel, device_id):
             with nogil:
                 status = cu.cuLaunchKernelEx(native, function, pointers, NULL)
             if status == CUDA_SUCCESS:
                 return 0
         reason = _launch_limits.exceeded(config, kernel, device_id)
+        if reason is not None:
+            return fail_with(status, b"cuLaunchKernelEx", reason)
+        reason = _launch_limits.may_be_too_new(config)
     return fail_because(status, b"cuLaunchKernelEx", reason)
 
 

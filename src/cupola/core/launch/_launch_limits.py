@@ -44,8 +44,6 @@ def raise_shared_memory(config: LaunchConfig, kernel: Kernel, device_id: int) ->
 
 def exceeded(config: LaunchConfig, kernel: Kernel, device_id: int) -> str | None:
     """Name the first limit that the launch exceeds, None when it seems to be within all of them."""
-    from cupola.core.launch._launch_attributes import ATTRIBUTES
-
     device = Device(device_id)
     properties = device.properties
     attributes = kernel.attributes[device_id]
@@ -78,6 +76,13 @@ def exceeded(config: LaunchConfig, kernel: Kernel, device_id: int) -> str | None
             return f"the cluster has {blocks} blocks; 8 is the most that the kernel permits"
     if config.device_updatable_kernel_node:
         return "device_updatable_kernel_node is for kernel nodes of graphs: capture the launch, or make it a node"
+    return None
+
+
+def may_be_too_new(config: LaunchConfig) -> str | None:
+    """Name the attributes of `config` that an older driver may not know, None when there are none."""
+    from cupola.core.launch._launch_attributes import ATTRIBUTES
+
     newer = [name for name in config._attributes() if ATTRIBUTES[name][0] > 14]
     return f"the driver may be too old for {', '.join(newer)}" if newer else None
 

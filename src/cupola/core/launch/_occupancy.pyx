@@ -11,6 +11,8 @@ from cupola.core.program._kernel cimport Kernel
 from cupola.core.launch._launch_config cimport LaunchConfig
 from cupola.core.device._stream cimport Stream
 
+from cupola.core.launch._c_function import address_of
+
 MaxPotentialBlockSizeOccupancyResult = namedtuple(
     "MaxPotentialBlockSizeOccupancyResult", ("min_grid_size", "max_block_size"), module=__name__
 )
@@ -62,7 +64,8 @@ cdef class KernelOccupancy:
         Parameters
         ----------
         dynamic_shared_memory_needed : int or cupola.bindings.driver.CUoccupancyB2DSize
-            Bytes of dynamic shared memory of a block, or a C function that gives them for a block size.
+            Bytes of dynamic shared memory of a block, or a C function that gives them for a block size: made from the
+            function's address, or with ``_ptr`` from the address of a place that holds it.
         block_size_limit : int
             The most threads of a block; 0: no limit.
 
@@ -70,6 +73,13 @@ cdef class KernelOccupancy:
         -------
         MaxPotentialBlockSizeOccupancyResult
             Named tuple (min_grid_size, max_block_size).
+
+        Raises
+        ------
+        TypeError
+            `dynamic_shared_memory_needed` is something else.
+        ValueError
+            There is no function at the address.
         """
         cdef CUfunction function = <CUfunction>self.kernel.pointer
         cdef CUoccupancyB2DSize callback = NULL
@@ -80,7 +90,7 @@ cdef class KernelOccupancy:
         if isinstance(dynamic_shared_memory_needed, int):
             size = dynamic_shared_memory_needed
         elif type(dynamic_shared_memory_needed).__name__ == "CUoccupancyB2DSize":
-            callback = <CUoccupancyB2DSize><uintptr_t>int(dynamic_shared_memory_needed)
+            callback = <CUoccupancyB2DSize><uintptr_t>address_of(dynamic_shared_memory_needed)
         else:
             raise TypeError(
                 "dynamic_shared_memory_needed must be an int or a CUoccupancyB2DSize, not "

@@ -45,6 +45,8 @@ cdef class Buffer:
     cdef uintptr_t pointer
     cdef size_t nbytes
     cdef Allocation allocation              # None once closed
+    cdef Py_hash_t known_hash               # 0 until asked
+    cdef tuple parting                      # of a closed one: what multiprocessing sends in its place, or None
     cdef object __weakref__
     cdef Allocation open_allocation(self)   # RuntimeError once closed, CUDAError once gone
 

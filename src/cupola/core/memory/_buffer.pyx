@@ -11,12 +11,15 @@ from cupola.core.memory._access cimport copy_async, fill_async, read_pointer
 from cupola.core.device._context cimport current_context, enter, leave, resets, was_reset
 from cupola.core.base._cuda cimport (
     CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT,
-    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdeviceptr, CUresult, CUstream, check, closed_error, cu,
-    driver_usable, factory_error, gone_error, initialise,
+    CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CUdeviceptr, CUresult, CUstream, check,
+    closed_error, cu, driver_usable, factory_error, gone_error, initialise, not_raised,
 )
 from cupola.core.base._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make_capsule, parse_request
 from cupola.core.device._memory_resource cimport MemoryResource, byte_count
-from cupola.core.device._stream cimport Stream, StreamHandle, default_stream, keep_for_graph, older_stream, stream_argument
+from cupola.core.device._later cimport in_host_function, let_go_later, refused_here
+from cupola.core.device._stream cimport (
+    Stream, StreamHandle, default_stream, keep_for_graph, new_stream, older_stream, stream_argument
+)
 
 from cupola._above import above
 from cupola.core.base._errors import CUDAError, CUDAWarning
@@ -112,18 +115,36 @@ cdef class FinalizedAllocation(Allocation):
 
 
 cdef void _give_back(Allocation self) noexcept:
+    # A resource written in Python is asked once, so it must not be asked where the driver refuses what it does.
+    if in_host_function() or (isinstance(self, FinalizedAllocation) and refused_here()):
+        _give_back_later(self)
+        return
     try:
         self.give_back()
     except Exception as error:
-        _warn_of_leak(self, error)
+        if isinstance(error, CUDAError) and error.status == CUDA_ERROR_NOT_PERMITTED:
+            _give_back_later(self)
+        else:
+            _warn_of_leak(self, error)
+
+
+cdef void _give_back_later(Allocation self) noexcept:
+    cdef Allocation remains
+    if isinstance(self, FinalizedAllocation):
+        remains = FinalizedAllocation.__new__(FinalizedAllocation)
+    else:
+        remains = Allocation.__new__(Allocation)
+    remains.pointer, remains.size, remains.resource = self.pointer, self.size, self.resource
+    remains.stream, remains.context, remains.born = self.stream, self.context, self.born
+    let_go_later(remains)
 
 
 cdef int _warn_of_leak(Allocation self, object error) except -1:
-    if isinstance(error, CUDAError) and (
-        error._repeated     # a fault that was raised before made the whole context unusable
-        or error.status == CUDA_ERROR_CONTEXT_IS_DESTROYED
-    ):
-        return 0    # the memory went, or goes, with its context
+    if isinstance(error, CUDAError):
+        not_raised(error)
+        # A fault that was told before made the whole context unusable: the memory went, or goes, with it.
+        if error._repeated or error.status == CUDA_ERROR_CONTEXT_IS_DESTROYED:
+            return 0
     warnings.warn(
         f"{type(self.resource).__name__} failed to free {self.size} bytes at {self.pointer:#x}: "
         f"{type(error).__name__}: {error}",
@@ -226,8 +247,9 @@ cdef class Buffer:
         return wrap_handle(Buffer, ptr, size, mr, owner, stream)
 
     @classmethod
+    @cython.embedsignature(False)      # which would show `older`
     def from_ipc_descriptor(cls, mr, ipc_descriptor, older=None, *, stream=None):
-        """Map memory that another process allocated (``cuMemPoolImportPointer``).
+        """from_ipc_descriptor($type, mr, ipc_descriptor, *, stream=None)\n--\n\nMap memory that another process allocated (``cuMemPoolImportPointer``).
 
         That process must keep its buffer as long as this one is open. The same descriptor imported again gives a
         buffer on the same mapping, which ends with the last of them.
@@ -374,10 +396,15 @@ cdef class Buffer:
         stream : Stream or GraphBuilder, optional
             Orders the release, instead of the stream recorded when the buffer was made.
         """
-        if self.allocation is None:
+        cdef Allocation allocation = self.allocation
+        cdef StreamHandle native
+        if allocation is None:
             return
         if stream is not None:
-            _order_release(self.allocation, stream_argument(stream).native)
+            native = stream_argument(stream).hold()
+            _order_release(allocation, native)
+        if allocation.resource is not None and allocation.resource.shared:
+            self.parting = _parting(self)
         self.pointer = 0
         self.nbytes = 0
         self.allocation = None
@@ -395,8 +422,10 @@ cdef class Buffer:
         RuntimeError
             When the buffer is closed, or for a default stream without a current context.
         """
-        cdef Allocation allocation = self.open_allocation()
-        _order_release(allocation, stream_argument(stream).native)
+        cdef StreamHandle native
+        self.open_allocation()
+        native = stream_argument(stream).hold()
+        _order_release(self.open_allocation(), native)
 
     def __enter__(self):
         return self
@@ -406,14 +435,15 @@ cdef class Buffer:
 
     # --- copies and fills -----------------------------------------------------------------------------
 
+    @cython.embedsignature(False)      # which would show `older`
     def copy_to(self, dst=None, older=None, *, stream=None, options=None):
-        """Copy the whole buffer, asynchronously (``cuMemcpyAsync``).
+        """copy_to($self, dst=None, *, stream=None, options=None)\n--\n\nCopy the whole buffer, asynchronously (``cuMemcpyAsync``).
 
         Parameters
         ----------
         dst : Buffer or array, optional
-            Of the same number of bytes. A writable, contiguous array with the buffer protocol or DLPack takes the place
-            of a Buffer. None allocates a Buffer from the memory resource of this one.
+            Of the same number of bytes. A writable array with the buffer protocol or DLPack takes the place of a Buffer;
+            it gets the elements in row-major order, and lies so unless it is in pageable memory. None allocates a Buffer from the memory resource of this one.
         stream : Stream or GraphBuilder
             Where the copy is queued, or recorded.
         options : utils.CopyOptions, optional
@@ -431,7 +461,7 @@ cdef class Buffer:
         TypeError
             When `dst` is neither, or `options` are given for a capturing or the legacy default stream.
         ValueError
-            When the sizes differ, the array is read-only or not contiguous, or there is no memory resource to allocate
+            When the sizes differ, the array is read-only or lies otherwise, or there is no memory resource to allocate
             the destination from.
         RuntimeError
             When the driver cannot read the source during the call.
@@ -450,14 +480,15 @@ cdef class Buffer:
             above("copy_arrays")(dst, self, stream, options)
         return dst
 
+    @cython.embedsignature(False)      # which would show `older`
     def copy_from(self, src, older=None, *, stream=None, options=None):
-        """Overwrite the whole buffer, asynchronously (``cuMemcpyAsync``).
+        """copy_from($self, src, *, stream=None, options=None)\n--\n\nOverwrite the whole buffer, asynchronously (``cuMemcpyAsync``).
 
         Parameters
         ----------
         src : Buffer or array
-            Of the same number of bytes. A contiguous array with the buffer protocol or DLPack takes the place of a
-            Buffer. If its memory is pageable, it has been read when the call returns; other arrays are read in the
+            Of the same number of bytes. An array with the buffer protocol or DLPack takes the place of a Buffer; its
+            elements are taken in row-major order, and lie so unless it is in pageable memory. If its memory is pageable, it has been read when the call returns; other arrays are read in the
             order of the stream, and kept alive until then.
         stream : Stream or GraphBuilder
             Where the copy is queued, or recorded.
@@ -469,7 +500,7 @@ cdef class Buffer:
         TypeError
             When `src` is neither, or `options` are given for a capturing or the legacy default stream.
         ValueError
-            When the sizes differ, or the array is not contiguous.
+            When the sizes differ, or the array lies otherwise.
         RuntimeError
             When the driver cannot read the source during the call.
         """
@@ -480,8 +511,9 @@ cdef class Buffer:
         else:
             above("copy_arrays")(self, src, stream, options)
 
+    @cython.embedsignature(False)      # which would show `older`
     def fill(self, value, older=None, *, stream=None):
-        """Repeat a pattern over the whole buffer, asynchronously (``cuMemsetD8Async``, D16, D32).
+        """fill($self, value, *, stream=None)\n--\n\nRepeat a pattern over the whole buffer, asynchronously (``cuMemsetD8Async``, D16, D32).
 
         Parameters
         ----------
@@ -501,6 +533,7 @@ cdef class Buffer:
         cdef int width
         cdef CUresult status
         cdef Stream queue
+        cdef StreamHandle held
         cdef CUstream native
         cdef CUdeviceptr pointer
         cdef size_t count
@@ -513,11 +546,13 @@ cdef class Buffer:
         queue = stream_argument(stream)
         if type(stream) is not Stream:
             keep_for_graph(stream, (graph_operand(self.allocation),))
-        native, pointer, count = queue.pointer, <CUdeviceptr>self.pointer, self.nbytes // width
+        require_open(self)      # which what has run in between may have changed
+        held = queue.hold()
+        native, pointer, count = held.pointer, <CUdeviceptr>self.pointer, self.nbytes // width
         with nogil:
             status = fill_async(pointer, pattern, width, count, native)
         if status != CUDA_SUCCESS:
-            _access.fill(pointer, pattern, width, count, queue, status)
+            _access.fill(pointer, pattern, width, count, new_stream(held), status)
 
     # --- exchange -------------------------------------------------------------------------------------
 
@@ -563,20 +598,35 @@ cdef class Buffer:
         return device.device_type, device.device_id
 
     def __reduce__(self):
-        descriptor = self.ipc_descriptor
-        return above("rebuild_buffer"), (self.allocation.resource, descriptor)
+        return above("reduce_buffer")(self)
 
     def __eq__(self, other):
         if not isinstance(other, Buffer):
             return NotImplemented
-        return self.pointer == (<Buffer>other).pointer and self.nbytes == (<Buffer>other).nbytes
+        # A closed one equals nothing but itself: its address may be given to another one.
+        return self is other or (
+            self.allocation is not None and (<Buffer>other).allocation is not None
+            and self.pointer == (<Buffer>other).pointer and self.nbytes == (<Buffer>other).nbytes
+            and hash(self) == hash(other)       # one that has grown keeps its hash
+        )
 
     def __hash__(self):
-        return hash((self.pointer, self.nbytes))
+        if self.known_hash == 0:        # else it stays, also when the buffer is closed or grows
+            self.known_hash = hash((self.pointer, self.nbytes))
+        return self.known_hash
 
     def __repr__(self):
         mapped = " is_mapped=True" if self.is_mapped else ""
         return f"<Buffer ptr={self.pointer:#x} size={self.nbytes}{mapped}>"
+
+
+cdef tuple _parting(Buffer buffer):
+    """What a queue of multiprocessing sends of a buffer that is closed before the queue's own thread gets to it."""
+    try:
+        return above("reduce_buffer")(buffer) if buffer.allocation.resource.is_ipc_enabled else None
+    except CUDAError as error:
+        not_raised(error)
+        return None     # and the queue will say that the buffer is closed
 
 
 def wrap_handle(cls, ptr, size, mr, owner, stream):
@@ -597,7 +647,7 @@ def wrap_handle(cls, ptr, size, mr, owner, stream):
             raise ValueError("mr and owner cannot be given together: one of them owns the memory")
         resource = <MemoryResource>mr
         if stream is not None:
-            native = stream_argument(stream).native
+            native = stream_argument(stream).hold()
         elif resource.is_device_accessible:
             native = default_stream().native
         return new_buffer(pointer, count, resource, native, cls)
@@ -610,6 +660,7 @@ def wrap_handle(cls, ptr, size, mr, owner, stream):
 
 cdef int _copy(Buffer target, Buffer source, object stream) except -1:
     cdef Stream queue
+    cdef StreamHandle held
     cdef CUstream native
     cdef CUdeviceptr to, frm
     cdef size_t size = source.nbytes
@@ -623,11 +674,14 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
     queue = stream_argument(stream)
     if type(stream) is not Stream:
         keep_for_graph(stream, (graph_operand(target.allocation), graph_operand(source.allocation)))
-    native, to, frm = queue.pointer, <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
+        require_open(target)    # which what has run in between may have changed
+        require_open(source)
+    held = queue.hold()
+    native, to, frm = held.pointer, <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
     with nogil:
         status = copy_async(to, frm, size, native)
     if status != CUDA_SUCCESS:
-        _access.copy(to, frm, size, queue, status)
+        _access.copy(to, frm, size, new_stream(held), status)
     return 0
 
 

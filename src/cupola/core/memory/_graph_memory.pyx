@@ -23,7 +23,9 @@ from cupola.core.base._cuda cimport (
 )
 from cupola.core.device._device cimport Device
 from cupola.core.device._memory_resource cimport MemoryResource, byte_count
-from cupola.core.device._stream cimport Stream, StreamHandle, new_stream, older_stream, stream_argument
+from cupola.core.device._stream cimport StreamHandle, new_stream, older_stream, stream_argument
+
+cimport cython
 
 
 cdef class CaptureStream(StreamHandle):
@@ -39,8 +41,9 @@ cdef class GraphMemory(MemoryResource):
         self.ordinal = device_id
         self.in_graph = True
 
+    @cython.embedsignature(False)      # which would show `older`
     def allocate(self, size, older=None, *, stream=None):
-        """Have the graph that is being captured allocate memory (``cuMemAllocFromPoolAsync``).
+        """allocate($self, size, *, stream=None)\n--\n\nHave the graph that is being captured allocate memory (``cuMemAllocFromPoolAsync``).
 
         Parameters
         ----------
@@ -59,14 +62,16 @@ cdef class GraphMemory(MemoryResource):
         RuntimeError
             When the stream is not being captured.
         """
-        cdef Stream queue = stream_argument(stream if older is None else older_stream(older, stream, "allocate(size"))
-        cdef CUstream native = queue.pointer
         cdef size_t count = byte_count(size)
+        cdef StreamHandle held = stream_argument(
+            stream if older is None else older_stream(older, stream, "allocate(size")
+        ).hold()
+        cdef CUstream native = held.pointer
         cdef CUmemoryPool pool
         cdef CUdeviceptr pointer = 0
         cdef CaptureStream place = CaptureStream.__new__(CaptureStream)
         cdef CUresult status
-        place.pointer, place.owner = native, queue.native
+        place.pointer, place.owner = native, held
         place.capture = _capture_of(native)
         if place.capture == 0:
             raise _not_capturing("allocate")
@@ -77,8 +82,9 @@ cdef class GraphMemory(MemoryResource):
             check(status, b"cuMemAllocFromPoolAsync")
         return new_buffer(pointer, count, self, place)
 
+    @cython.embedsignature(False)      # which would show `older`
     def deallocate(self, ptr, size_t size, older=None, *, stream=None):
-        """Have the graph that is being captured free memory that it allocated (``cuMemFreeAsync``).
+        """deallocate($self, ptr, size, *, stream=None)\n--\n\nHave the graph that is being captured free memory that it allocated (``cuMemFreeAsync``).
 
         Parameters
         ----------
@@ -94,12 +100,13 @@ cdef class GraphMemory(MemoryResource):
         RuntimeError
             When the stream is not being captured.
         """
-        cdef Stream queue = stream_argument(
+        cdef uintptr_t pointer = int(ptr)
+        cdef StreamHandle held = stream_argument(
             stream if older is None else older_stream(older, stream, "deallocate(ptr, size")
-        )
-        if _capture_of(queue.pointer) == 0:
+        ).hold()
+        if _capture_of(held.pointer) == 0:
             raise _not_capturing("deallocate")
-        _free(<uintptr_t>int(ptr), queue.native)
+        _free(pointer, held)
 
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
         if pointer == 0 or stream is None or stream.is_gone():

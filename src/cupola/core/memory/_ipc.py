@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from cupola._above import above
 from cupola.core.device._event import Event, import_event
 from cupola.core.device._event_ipc import let_events_pass, warn_of_fork
+from cupola.core.memory._buffer import Buffer
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -149,9 +150,15 @@ def _reduce_pool(resource: ShareablePoolResource) -> tuple[Any, ...]:
     return _rebuild_pool, (type(resource), resource._import_arguments())
 
 
+def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:
+    reduced: tuple[Any, ...] = above("reduce_sent")(buffer)
+    return reduced
+
+
 def _register() -> None:
     let_events_pass(Event, import_event)
     ForkingPickler.register(IPCAllocationHandle, _reduce_handle)
+    ForkingPickler.register(Buffer, _reduce_buffer)
     for kind in (above("DeviceMemoryResource"), above("PinnedMemoryResource")):
         ForkingPickler.register(kind, _reduce_pool)
 

@@ -49,7 +49,7 @@ def import_pool(PoolMemoryResource resource, int descriptor, int ordinal):
         b"cuMemPoolImportFromShareableHandle",
     )
     resource._hold(pool, True)
-    resource.imported = True
+    resource.imported = resource.shared = True
     resource.ordinal, resource.only_device = ordinal, ordinal >= 0
     if ordinal < 0:
         resource._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED)
@@ -134,6 +134,17 @@ cdef int _check_size(size_t claimed, size_t extent) except -1:
     if claimed > extent:
         raise ValueError(f"the descriptor claims {claimed} bytes, but the memory has {extent}")
     return 0
+
+
+def reduce_buffer(Buffer buffer):
+    """What a pickle holds of an open buffer."""
+    descriptor = export_buffer(buffer)
+    return rebuild_buffer, (buffer.allocation.resource, descriptor)
+
+
+def reduce_sent(Buffer buffer):
+    """What multiprocessing sends of a buffer: a queue does it on a thread of its own, when the buffer may be closed."""
+    return reduce_buffer(buffer) if buffer.parting is None else buffer.parting
 
 
 def rebuild_buffer(resource, descriptor):

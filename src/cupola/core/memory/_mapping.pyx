@@ -20,7 +20,7 @@ from cupola.core.base._cuda cimport (
     CUmemLocationType, CUresult, CUstream, check, cu, initialise,
 )
 from cupola.core.device._memory_resource cimport MemoryResource
-from cupola.core.device._stream cimport Stream, default_stream, stream_argument
+from cupola.core.device._stream cimport StreamHandle, default_stream, stream_argument
 
 cdef extern from *:
     """
@@ -167,6 +167,7 @@ def make_buffer(uintptr_t address, size_t size, MemoryResource resource not None
 
 def resize(Buffer buffer not None, size_t size):
     """The memory of the buffer has grown in its place."""
+    hash(buffer)        # which is that of the buffer as it was made
     buffer.open_allocation().size = size
     buffer.nbytes = size
 
@@ -185,8 +186,8 @@ def check_stream(stream):
 
 def wait_for(stream, int device_id):
     """Wait for a stream; a default stream is that of the current context, or else that of the device."""
-    cdef Stream queue = stream_argument(stream)
-    cdef CUstream native = queue.pointer
+    cdef StreamHandle held = stream_argument(stream).hold()
+    cdef CUstream native = held.pointer
     cdef CUresult status
     cdef int pushed = 0
     if <uintptr_t>native <= 2 and current_context() == NULL:

@@ -10,7 +10,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from cupola.core.memory._buffer cimport Buffer
+from cupola.core.memory._buffer cimport Allocation, Buffer
 from cupola.core.base._cuda cimport (
     CU_DEVICE_CPU, CU_DEVICE_INVALID, CU_MEM_ADVISE_SET_ACCESSED_BY, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
     CU_MEM_ADVISE_SET_READ_MOSTLY, CU_MEM_ADVISE_UNSET_ACCESSED_BY, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
@@ -21,7 +21,7 @@ from cupola.core.base._cuda cimport (
     CUmemLocation, CUresult, CUstream, check, cu, forget_missing, initialise,
 )
 from cupola.core.device._device cimport Device
-from cupola.core.device._stream cimport Stream, stream_argument
+from cupola.core.device._stream cimport StreamHandle, stream_argument
 
 from cupola.core.memory._host import Host
 
@@ -148,12 +148,14 @@ def set_accessed_by(Buffer buffer not None, place, bint value):
 # --- prefetching and discarding ---------------------------------------------------------------------------
 
 
-cdef int _prefetch(Buffer buffer, CUmemLocation location, CUstream stream) except -1:
+cdef int _prefetch(Buffer buffer, CUmemLocation location, StreamHandle stream) except -1:
+    cdef Allocation allocation = buffer.open_allocation()       # read here, behind all code written in Python
     cdef CUdeviceptr pointer = <CUdeviceptr>buffer.pointer
     cdef size_t size = buffer.nbytes
+    cdef CUstream native = stream.pointer
     cdef CUresult status
     with nogil:
-        status = cu.cuMemPrefetchAsync(pointer, size, location, 0, stream)
+        status = cu.cuMemPrefetchAsync(pointer, size, location, 0, native)
     return check(status, b"cuMemPrefetchAsync")
 
 
@@ -162,22 +164,20 @@ def prefetch(Buffer buffer not None, place, stream):
     cdef CUmemLocation location
     _require_managed(buffer)
     location = as_location(place)
-    _prefetch(buffer, location, stream_argument(stream).pointer)
+    _prefetch(buffer, location, stream_argument(stream).hold())
 
 
 def discard(Buffer buffer not None, stream):
     """Drop what the memory holds."""
     _require_managed(buffer)
-    _run([buffer], None, stream_argument(stream), True)
+    _run([buffer], None, stream_argument(stream).hold(), True)
 
 
 def discard_prefetch(Buffer buffer not None, place, stream):
     """Drop what the memory holds, and have its pages at a place."""
-    cdef Stream queue
     _require_managed(buffer)
     as_location(place)
-    queue = stream_argument(stream)
-    _run([buffer], [place], queue, True)
+    _run([buffer], [place], stream_argument(stream).hold(), True)
 
 
 cdef list buffers_argument(object buffers, str name, str single):
@@ -215,17 +215,17 @@ cdef list _places_argument(object locations, Py_ssize_t count):
 
 
 cdef int _run_batch(list buffers, object places, object stream, bint discard) except -1:
-    cdef Stream queue = stream_argument(stream)
+    cdef StreamHandle held = stream_argument(stream).hold()
     for buffer in buffers:
         _require_managed(buffer)
-    return _run(buffers, places, queue, discard)
+    return _run(buffers, places, held, discard)
 
 
-cdef int _run(list buffers, list places, Stream queue, bint discard) except -1:
+cdef int _run(list buffers, list places, StreamHandle stream, bint discard) except -1:
     """Discard, prefetch (with `places`), or both, in one call of the driver."""
     cdef Py_ssize_t count = len(buffers), i
     cdef size_t groups = 0
-    cdef CUstream native = queue.pointer
+    cdef CUstream native = stream.pointer
     cdef CUresult status
     cdef const char* call
     cdef CUdeviceptr* pointers = NULL
@@ -240,13 +240,15 @@ cdef int _run(list buffers, list places, Stream queue, bint discard) except -1:
         if pointers == NULL or sizes == NULL or first == NULL or locations == NULL:
             raise MemoryError()
         for i in range(count):
-            pointers[i] = <CUdeviceptr>(<Buffer>buffers[i]).pointer
-            sizes[i] = (<Buffer>buffers[i]).nbytes
             # A location stands for all ranges up to where the next begins.
             if places is not None and (i == 0 or places[i] != places[i - 1]):
                 locations[groups] = as_location(places[i])
                 first[groups] = i
                 groups += 1
+        for i in range(count):      # behind all code written in Python
+            (<Buffer>buffers[i]).open_allocation()
+            pointers[i] = <CUdeviceptr>(<Buffer>buffers[i]).pointer
+            sizes[i] = (<Buffer>buffers[i]).nbytes
         with nogil:
             if groups == 0:
                 call = b"cuMemDiscardBatchAsync"
@@ -270,9 +272,9 @@ cdef int _run(list buffers, list places, Stream queue, bint discard) except -1:
     return check(status, call)
 
 
-cdef bint _has_batches(Stream queue) except -1:
+cdef bint _has_batches(StreamHandle stream) except -1:
     """Whether prefetches can be batched: not before CUDA 13, and not in the legacy default stream."""
-    return <uintptr_t>queue.pointer > 1 and _driver_version() >= 13000
+    return <uintptr_t>stream.pointer > 1 and _driver_version() >= 13000
 
 
 def prefetch_batch(stream, buffers, locations):
@@ -296,14 +298,14 @@ def prefetch_batch(stream, buffers, locations):
     """
     cdef list found = buffers_argument(buffers, "buffers", "ManagedBuffer.prefetch()")
     cdef list places = _places_argument(locations, len(found))
-    cdef Stream queue = stream_argument(stream)
+    cdef StreamHandle held = stream_argument(stream).hold()
     for buffer in found:
         _require_managed(buffer)
-    if _has_batches(queue):
-        _run(found, places, queue, False)
+    if _has_batches(held):
+        _run(found, places, held, False)
         return
     for buffer, place in zip(found, places):
-        _prefetch(buffer, as_location(place), queue.pointer)
+        _prefetch(buffer, as_location(place), held)
 
 
 def discard_batch(stream, buffers):

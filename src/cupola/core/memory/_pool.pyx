@@ -10,7 +10,8 @@ from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from cupola.core.memory._buffer cimport Buffer, begin_buffer, fill_buffer
-from cupola.core.device._context cimport enter, leave
+from cupola.core.device._context cimport enter, leave, resets
+from cupola.core.device._later cimport destroy, let_go_now, waiting
 from cupola.core.base._cuda cimport (
     CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
     CU_MEM_ACCESS_FLAGS_PROT_NONE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED,
@@ -25,13 +26,15 @@ from cupola.core.base._cuda cimport (
     CUdevice_attribute, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags, CUmemAllocationHandleType,
     CUmemAllocationType, CUmemLocation,
     CUmemLocationType, CUmemoryPool, CUmemPool_attribute, CUmemPoolProps, CUresult, CUstream,
-    CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, forget_missing, initialise, report,
+    CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, forget_missing, initialise,
 )
 from cupola.core.base._gil cimport let_others_run, take_back
 from cupola.core.device._memory_resource cimport MemoryResource, byte_count
 from cupola.core.device._stream cimport Stream, StreamHandle, older_stream, stream_argument
 
 from cupola.core.base._errors import CUDAError
+
+cimport cython
 
 cdef enum:
     MOST_DEVICES = 64
@@ -55,13 +58,14 @@ def require_cuda_13(str what, str remedy):
         )
 
 
+cdef CUresult _destroy(void* pool) noexcept nogil:
+    return cu.cuMemPoolDestroy(<CUmemoryPool>pool)
+
+
 cdef class PoolHandle:
     def __dealloc__(self):
-        cdef CUresult status
         if self.owned and self.pointer != NULL and driver_usable():
-            with nogil:
-                status = cu.cuMemPoolDestroy(self.pointer)
-            report(status, b"cuMemPoolDestroy")
+            destroy(_destroy, self.pointer, b"cuMemPoolDestroy", NULL, resets)
 
 
 cdef class PoolMemoryResource(MemoryResource):
@@ -135,6 +139,7 @@ cdef class PoolMemoryResource(MemoryResource):
             status = cu.cuMemPoolCreate(&pool, &properties)
         check(status, b"cuMemPoolCreate")
         self._hold(pool, True)
+        self.shared = shared
         if location_type == LOCATION_DEVICE:
             self.ordinal, self.only_device = location_id, allocation_type == ALLOCATION_PINNED
         if allocation_type != ALLOCATION_PINNED:
@@ -197,8 +202,9 @@ cdef class PoolMemoryResource(MemoryResource):
 
     # --- allocation -----------------------------------------------------------------------------------
 
+    @cython.embedsignature(False)      # which would show `older`
     def allocate(self, size, older=None, *, stream=None):
-        """Allocate memory, usable by work submitted to `stream` from here on (``cuMemAllocFromPoolAsync``).
+        """allocate($self, size, *, stream=None)\n--\n\nAllocate memory, usable by work submitted to `stream` from here on (``cuMemAllocFromPoolAsync``).
 
         Parameters
         ----------
@@ -224,9 +230,10 @@ cdef class PoolMemoryResource(MemoryResource):
         return self.obtain(size, stream if older is None else older_stream(older, stream, "allocate(size"))
 
     cdef object obtain(self, object size, object stream):
-        cdef Stream queue = stream_argument(stream)
-        cdef CUstream native = queue.pointer
         cdef size_t count = byte_count(size)
+        cdef Stream queue = stream_argument(stream)
+        cdef CUstream native
+        cdef PoolHandle held
         cdef CUmemoryPool pool
         cdef CUdeviceptr pointer = 0
         cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
@@ -240,14 +247,19 @@ cdef class PoolMemoryResource(MemoryResource):
                 f"a {type(self).__name__} that was imported from another process cannot allocate: allocate in the "
                 "process that made it, and pass the buffer"
             )
+        if waiting:
+            let_go_now()
         if _deferred:
             _free_deferred()
-        # Made first, so that nothing can fail once there is memory.
-        buffer = begin_buffer(queue.native, self._buffer_class, self.overridden)
+        # Made first, so that nothing can fail once there is memory. It holds the stream.
+        buffer = begin_buffer(queue.hold(), self._buffer_class, self.overridden)
         if count == 0:
             fill_buffer(buffer, 0, 0, self)
             return buffer
-        pool = self.pool.pointer
+        held = self.pool
+        if held is None:
+            raise closed_error(self)
+        pool, native = held.pointer, buffer.allocation.stream.pointer
         others = let_others_run()
         status = cu.cuStreamIsCapturing(native, &capture)
         if status == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
@@ -273,8 +285,9 @@ cdef class PoolMemoryResource(MemoryResource):
     def _explain_failure(self, stream, error):
         """Raise something more helpful than `error`, if there is anything."""
 
+    @cython.embedsignature(False)      # which would show `older`
     def deallocate(self, ptr, size_t size, older=None, *, stream=None):
-        """Free memory of the pool behind the work in `stream` (``cuMemFreeAsync``). Works after :meth:`close`, too.
+        """deallocate($self, ptr, size, *, stream=None)\n--\n\nFree memory of the pool behind the work in `stream` (``cuMemFreeAsync``). Works after :meth:`close`, too.
 
         Parameters
         ----------
@@ -287,7 +300,7 @@ cdef class PoolMemoryResource(MemoryResource):
         """
         if older is not None:
             stream = older_stream(older, stream, "deallocate(ptr, size")
-        _free(<uintptr_t>int(ptr), stream_argument(stream).native)
+        _free(<uintptr_t>int(ptr), stream_argument(stream).hold())
 
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
         if self.overridden:

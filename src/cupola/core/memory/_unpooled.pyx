@@ -15,6 +15,8 @@ from cupola.core.base._cuda cimport (
 from cupola.core.device._memory_resource cimport MemoryResource, byte_count
 from cupola.core.device._stream cimport StreamHandle, default_stream, new_stream, older_stream, stream_argument
 
+cimport cython
+
 
 cdef class UnpooledMemoryResource(MemoryResource):
     """Memory that is made and freed at once. See its subclasses."""
@@ -35,8 +37,9 @@ cdef class UnpooledMemoryResource(MemoryResource):
         initialise()
         return 0
 
+    @cython.embedsignature(False)      # which would show `older`
     def allocate(self, size, older=None, *, stream=None):
-        """Allocate memory.
+        """allocate($self, size, *, stream=None)\n--\n\nAllocate memory.
 
         Parameters
         ----------
@@ -70,8 +73,9 @@ cdef class UnpooledMemoryResource(MemoryResource):
         finally:
             leave(pushed)
 
+    @cython.embedsignature(False)      # which would show `older`
     def deallocate(self, ptr, size_t size, older=None, *, stream=None):
-        """Wait for `stream`, if given, then free the memory.
+        """deallocate($self, ptr, size, *, stream=None)\n--\n\nWait for `stream`, if given, then free the memory.
 
         Parameters
         ----------
@@ -84,7 +88,7 @@ cdef class UnpooledMemoryResource(MemoryResource):
         """
         if older is not None:
             stream = older_stream(older, stream, "deallocate(ptr, size")
-        cdef StreamHandle queue = None if stream is None else stream_argument(stream).native
+        cdef StreamHandle queue = None if stream is None else stream_argument(stream).hold()
         if size != 0:
             self.wait_and_free(<uintptr_t>int(ptr), queue)
 

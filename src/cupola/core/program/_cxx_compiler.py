@@ -64,6 +64,8 @@ class CxxCompiler:
     def compile(self, target: str, name_expressions: Sequence[str | bytes], logs: LogSink | None) -> ObjectCode:
         """Compile; see :meth:`Program.compile`."""
         flags = self._options.as_bytes("nvrtc", target)
+        if self._options.debug and self._options.lineinfo:
+            flags.remove(b"--generate-line-info")  # part of --device-debug, and the assembler warns of both
         if target == "ltoir" and not self._options.link_time_optimization:
             flags.append(b"--dlink-time-opt")  # without it NVRTC gives zero bytes of LTO-IR
         program = self._run([_as_bytes(name) for name in name_expressions], flags)

@@ -14,9 +14,10 @@ from cupola.core.base._cuda cimport (
     CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_DEBUG_INFO,
     CU_JIT_GENERATE_LINE_INFO, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_INPUT_CUBIN,
     CU_JIT_INPUT_FATBINARY, CU_JIT_INPUT_LIBRARY, CU_JIT_INPUT_OBJECT, CU_JIT_INPUT_PTX, CU_JIT_LOG_VERBOSE,
-    CU_JIT_LTO, CU_JIT_MAX_REGISTERS, CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_TARGET, CUDA_SUCCESS, CUjit_option,
+    CU_JIT_LTO, CU_JIT_MAX_REGISTERS, CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_TARGET, CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CUjit_option,
     CUjitInputType, CUlinkState, CUresult, check, cu, driver_module, driver_usable, initialise, report,
 )
+from cupola.core.device._later cimport in_host_function, let_go_later
 
 from cupola.core.base._errors import CUDAError
 
@@ -99,8 +100,12 @@ cdef class DriverLink:
             status = cu.cuLinkCreate(count, self.options, self.values, &self.state)
         self.finish(status, b"cuLinkCreate")
 
-    def __dealloc__(self):
+    def __del__(self):
         self.release()
+        if self.state != NULL:
+            let_go_later(self)
+
+    def __dealloc__(self):
         PyMem_RawFree(self.info)
         PyMem_RawFree(self.error)
 
@@ -196,12 +201,18 @@ cdef class DriverLink:
         self.release()
 
     cdef void release(self) noexcept:
+        """Destroy the state, which stays where the driver may not be called."""
         cdef CUlinkState state = self.state
-        cdef CUresult status
+        cdef CUresult status = CUDA_ERROR_NOT_PERMITTED
         self.state = NULL
-        if state != NULL and driver_usable():
+        if state == NULL or not driver_usable():
+            return
+        if not in_host_function():
             with nogil:
                 status = cu.cuLinkDestroy(state)
+        if status == CUDA_ERROR_NOT_PERMITTED:
+            self.state = state
+        else:
             report(status, b"cuLinkDestroy")
 
     cdef int finish(self, CUresult status, const char* call) except -1:

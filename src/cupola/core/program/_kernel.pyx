@@ -13,6 +13,7 @@ from cupola.core.base._cuda cimport (
 from cupola.core.program._library cimport library_of
 
 from cupola._above import above
+from cupola.core.program._mangled import SIGNED, UNSIGNED, signs_of
 
 cimport cython
 
@@ -238,17 +239,22 @@ cdef Kernel new_kernel(CUkernel pointer, Library library, str name):
 
 
 cdef int _add_kinds(Kernel kernel, Parameter* parameters, int count) except -1:
-    """Tell of each parameter what it is, as far as PTX of the kernel is known, and what the fast path may pass."""
+    """Tell of each parameter what it is, as far as PTX of the kernel or its name tell, and what the fast path may pass."""
     cdef bytes kinds = None
+    cdef str symbol = _symbol(kernel)
+    cdef list signs = signs_of(symbol)
     cdef int i
+    if signs is not None and len(signs) != count:
+        signs = None
     if kernel.library is not None and kernel.library.heads is not None:
         from cupola.core.program._signatures import kinds_of
-        kinds = kinds_of(kernel.library.heads, _symbol(kernel))
+        kinds = kinds_of(kernel.library.heads, symbol)
         if kinds is not None and len(kinds) != count:
             kinds = None
     for i in range(count):
-        parameters[i].kind = kinds[i] if kinds is not None else UNKNOWN
-        settle_parameter(&parameters[i], True, True)
+        sign = signs[i] if signs is not None else ""
+        parameters[i].kind = INTEGER if sign else kinds[i] if kinds is not None else UNKNOWN
+        settle_parameter(&parameters[i], sign != UNSIGNED, sign != SIGNED)
     return 0
 
 

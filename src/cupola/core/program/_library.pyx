@@ -4,13 +4,20 @@ from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CUresult, cu, driver_usable, report
+    CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CUlibrary, CUresult, cu, driver_usable
 )
+from cupola.core.device._context cimport resets
+from cupola.core.device._later cimport destroy
+
 
 cimport cython
 
 # Whose the kernels are that were asked for, by their addresses: an address of a Library, which takes them out.
 cdef dict known_kernels = {}
+
+
+cdef CUresult _unload(void* library) noexcept nogil:
+    return cu.cuLibraryUnload(<CUlibrary>library)
 
 
 @cython.no_gc_clear  # __dealloc__ needs the list
@@ -24,14 +31,11 @@ cdef class Library:
         self.option_values = [<void*>self.log, <void*><uintptr_t>LOG_SIZE]
 
     def __dealloc__(self):
-        cdef CUresult status
         if known_kernels is not None:  # it goes at the end of the interpreter
             for kernel in self.kernels:
                 known_kernels.pop(kernel, None)
         if self.pointer != NULL and driver_usable():
-            with nogil:
-                status = cu.cuLibraryUnload(self.pointer)
-            report(status, b"cuLibraryUnload")
+            destroy(_unload, self.pointer, b"cuLibraryUnload", NULL, resets)
         PyMem_RawFree(self.log)
 
     cdef int remember(self, CUkernel kernel) except -1:

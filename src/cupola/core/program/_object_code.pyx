@@ -446,10 +446,12 @@ cdef str _describe_missing(ObjectCode source, Library library, object name):
     if known:
         from difflib import get_close_matches
         near = get_close_matches(name, known, 1)
-        said += ", which has: " + ", ".join(known) + (f"; did you mean {near[0]!r}?" if near else "")
+        said += ", which has: " + ", ".join(known) + (f"; did you mean {near[0]!r}?" if near else ".")
+    else:
+        said += "."
     if not known or any(n.startswith("_Z") for n in known):
         said += (
-            '. Kernels that are not extern "C" are found by the name expressions given to '
+            ' Kernels that are not extern "C" are found by the name expressions given to '
             f"Program.compile(..., name_expressions=({name!r},))"
         )
     return said
