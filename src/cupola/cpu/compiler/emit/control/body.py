@@ -22,6 +22,7 @@ from cupola.cpu.compiler.passes import Analysis, Block
 from cupola.cpu.compiler.ptx import ast
 
 from .control import Control
+from .gatherings import Gatherings, write_gathering
 from .lowerings import lowering_of
 from .meetings import is_meeting
 
@@ -105,13 +106,14 @@ class Body:
         self._entry_values: dict[str, Value] = {}
         self._scratch: dict[tuple[str, int], str] = {}
         self._tables: dict[str, str] = {}
+        self.gatherings = Gatherings(self.blocks, self.width)
         constants = self._constants()
         self.registers = Registers(
             self.builder,
             facts.analysis.registers,
             kinds,
             self._registers_with_homes() - constants.keys(),
-            frame_offset=-(-4 * 4 * len(self.blocks) // 64) * 64,
+            frame_offset=self.gatherings.frame_bytes,
             in_frame=independent,
             far=far and not independent,
             inexact=inexact,
@@ -365,6 +367,8 @@ class Body:
             for instruction in block.instructions:
                 self.instruction(instruction)
             self.control.end(block)
+        for gathering in self.gatherings.all if self.independent else ():
+            write_gathering(self, gathering)
         self.control.finish()
         builder = self.builder
         first = "first.warp" if self.whole_blocks else "warp"

@@ -141,7 +141,7 @@ class Control:
 
     @property
     def mask_count(self) -> int:
-        return 2 * len(self.blocks)
+        return self.body.gatherings.mask_count
 
     def frame_mask(self, index: int) -> str:
         """Pointer to a mask in the frame."""
@@ -203,6 +203,35 @@ class Control:
         self.set_mask(Value(builder.emit(f"load i32, ptr {pointer}"), "i32"))
         builder.line(f"store i32 0, ptr {pointer}")
         builder.line(f"store i32 0, ptr {self.waiting_mask(index)}")
+
+    # Gatherings (gatherings.py)
+
+    def begin_gathering(self, label: str, index: int) -> None:
+        self._begin_independent(label, index)
+        self.body.registers.begin_block()
+
+    def set_waiting(self, index: int, waiting: Value) -> None:
+        """Who stays at a mask, and was there when it was last tried."""
+        self.builder.line(f"store i32 {waiting.ir}, ptr {self.frame_mask(index)}")
+        self.builder.line(f"store i32 {waiting.ir}, ptr {self.waiting_mask(index)}")
+
+    def leave_gathering(self, block: Block) -> None:
+        """The threads of the mask go on behind the block."""
+        target = block.successors[0]
+        if target.returns_only:
+            self._end_threads(self.mask)
+        else:
+            self.add_threads(self.entry_index(target), self.mask)
+
+    def end_gathering(self, blocks: list[Block]) -> None:
+        """Go to the next block that has threads; perhaps give way, when a loop may be waiting for somebody."""
+        self.store("start", NOBODY)
+        spinning = any((b.index, b.successors[0].index) in self.body.analysis.spinning for b in blocks)
+        if spinning:
+            self.body.store_field("watches", constant("i32", 1))
+            self.builder.line(f"br i1 {self._spend()}, label %give.way, label %dispatch")
+        else:
+            self.builder.line("br label %dispatch")
 
     def begin_meeting(self, block: Block) -> None:
         """In the independent body, before the instruction at which threads meet: gather who comes along."""
@@ -646,6 +675,7 @@ class Control:
         )
         ways = [f"i32 {self.entry_index(b)}, label %b{b.index}" for b in self.blocks]
         ways += [f"i32 {self.meeting_index(b)}, label %meeting{b.index}" for b in self.blocks if is_meeting(b)]
+        ways += [f"i32 {g.index}, label %gathering{g.index}" for g in self.body.gatherings.all]
         builder.line(f"switch i32 {index}, label %idle [ {' '.join(ways)} ]")
         builder.label("idle")
         over = builder.emit(f"icmp eq i32 {self.live().ir}, 0")

@@ -16,6 +16,7 @@ from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
 
+from .gatherings import come
 from .lowerings import lowers
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ def emit_meeting(body: Body, block: Block, instruction: ast.Instruction) -> None
         return
     if does.waits == "block":
         _emit_barrier(body, block, instruction)
+        return
+    if body.independent and block.index in body.gatherings.by_block:
+        come(body, block, instruction)
         return
     if body.control.divided():
         if does.lowered == "meeting" and body.independent:
