@@ -20,7 +20,7 @@ ROOT = Path(cupola.__file__).parent
 
 # From the bottom to the top; a room imports from those before it. What is below a room is of that room, too.
 ROOMS = (
-    "_above", "_completion", "typing", "pathfinder", "cpu", "bindings",
+    "_above", "_completion", "_private_folder", "typing", "pathfinder", "cpu", "bindings",
     "core.base", "core.device", "core.memory", "core.exchange", "core.program", "core.launch", "core",
     "graph", "utils", "", "system", "_aliases", "_alias_packages", "cli", "testing", "__main__",
 )  # fmt: skip

@@ -136,3 +136,25 @@ except Exception as error:
     assert "CUDA_ERROR_JIT_COMPILER_NOT_FOUND" in done.stdout and "pip install" in done.stdout, (
         done.stdout + done.stderr
     )
+
+
+@pytest.mark.parametrize("what", ["folder", "file", "link"])
+def test_what_others_could_have_written_is_not_loaded(
+    what: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = ObjectCache(tmp_path / "cache", "machine")
+    key = cache.key("ir")
+    cache.put(key, b"object code")
+    assert cache.folder is not None
+    path = cache.folder / f"{key}.o"
+    assert cache.folder.stat().st_mode & 0o777 == 0o700 and path.stat().st_mode & 0o777 == 0o600
+    if what == "folder":
+        cache.folder.chmod(0o777)
+    elif what == "file":
+        path.chmod(0o666)
+    else:
+        path.replace(tmp_path / "other")
+        path.symlink_to(tmp_path / "other")
+    with caplog.at_level("WARNING", "cupola"):
+        assert ObjectCache(cache.folder, "machine").get(key) is None
+    assert ("others may write to it" in caplog.text) == (what != "link")

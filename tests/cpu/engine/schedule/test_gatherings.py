@@ -37,7 +37,8 @@ ARMS = (
 )
 LOOP = HEAD.replace("{", "{{").replace("}", "}}") + (
     "int trips = t {0} 16 ? n : n + 2; r = 0;"
-    "for (int i = 0; i < trips; i++) {{ int v = t * 10 + i; (void)v; r = r * 7 + ({1}); sink[t] = r; }} {2}; out[t] = r; }}"
+    "for (int i = 0; i < trips; i++) {{ int v = t * 10 + i; (void)v; r = r * 7 + ({1}); sink[t] = r; }}"
+    "{2}; out[t] = r; }}"
 )
 
 EXITED = -1  # nothing was written

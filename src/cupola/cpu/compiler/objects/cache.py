@@ -3,7 +3,7 @@
 An entry is one file, named by a hash of all that the code depends on: the LLVM IR, the processor with its features,
 LLVM's version, and the version of this format. Files are written beside their place and renamed, so a reader sees
 a whole entry or none; a checksum tells a damaged one, which is removed. When the entries exceed the limit, those not
-used for longest go.
+used for longest go. What others could have written is not loaded (_private_folder.py).
 
 The folder is ``cupola`` in ``$XDG_CACHE_HOME`` (default ``~/.cache``). ``CUPOLA_CPU_CACHE=0`` turns the cache off.
 """
@@ -15,6 +15,8 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
+
+from cupola._private_folder import is_private, make_private, read_private
 
 FORMAT = 1
 LIMIT_BYTES = 256 << 20
@@ -38,6 +40,7 @@ class ObjectCache:
         self.folder = folder
         self.machine = machine
         self.limit = limit
+        self._trusted = False
         self._total: int | None = None  # bytes of all entries, when last counted, and what was put there since
 
     @classmethod
@@ -63,8 +66,11 @@ class ObjectCache:
             return None
         path = self.folder / f"{key}.o"
         try:
-            data = path.read_bytes()
+            self._trusted = self._trusted or is_private(str(self.folder))
+            data = read_private(str(path)) if self._trusted else None
         except OSError:
+            return None
+        if data is None:
             return None
         head = len(_MAGIC) + 32
         code = data[head:]
@@ -82,7 +88,8 @@ class ObjectCache:
             return
         data = _MAGIC + hashlib.sha256(code).digest() + code
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            if not make_private(str(self.folder)):
+                return
             with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".new", delete=False) as file:
                 file.write(data)
             os.replace(file.name, self.folder / f"{key}.o")

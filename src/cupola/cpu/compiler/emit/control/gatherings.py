@@ -6,8 +6,8 @@ So two arms of a branch may exchange values, and a thread that has left a loop t
 behind it. An H200 does the same; what else it does is a table in tests/cpu/engine/schedule/test_gatherings.py.
 
 Instructions with the same qualifiers form a *gathering*, which has a mask in the frame behind those of the blocks, and
-a slot for each operand. Who comes to one of them leaves the operands there. When everybody named is present, the operation
-is carried out for all of them at once, and each goes on behind its own instruction.
+a slot for each operand. Who comes to one of them leaves the operands there. When everybody named is present, the
+operation is carried out for all of them at once, and each goes on behind its own instruction.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Gathering:
     """Meetings at instructions with the same qualifiers.
 
-    ``index`` is that of its mask, ``slots`` are the offsets in the frame of the operands, ``place`` of the number of the
-    instruction at which each thread is, and ``site`` of that instruction's site.
+    ``index`` is that of its mask, ``slots`` are the offsets in the frame of the operands, ``place`` of the number of
+    the instruction at which each thread is, and ``site`` of that instruction's site.
     """
 
     blocks: list[Block]

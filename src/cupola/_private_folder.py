@@ -1,0 +1,84 @@
+"""Folders whose files are trusted, because nobody but this user can have written them.
+
+What comes from a cache is run: machine code, and facts that say where it lies. So a folder and its files must belong to
+this user, and nobody else may write to them. Folders are made with mode 0700; one that others can only read is closed
+to them. What is refused is said on the ``cupola`` logger, once for each folder, and the cache stays unused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_refused: set[str] = set()
+
+
+def make_private(folder: str) -> bool:
+    """Make a folder, with those above it, that is this user's alone; False when it is one that cannot be trusted.
+
+    Raises
+    ------
+    OSError
+        When there is none, and it cannot be made.
+    """
+    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    return is_private(folder)
+
+
+def is_private(folder: str) -> bool:
+    """Whether what is in an existing folder can be trusted.
+
+    Raises
+    ------
+    OSError
+        When there is no such folder.
+    """
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode):
+        return _refuse(folder, "it is not a folder")
+    if status.st_uid != os.geteuid():
+        return _refuse(folder, f"it belongs to the user with number {status.st_uid}")
+    if status.st_mode & _WRITE:
+        return _refuse(
+            folder, f"others may write to it (mode {stat.S_IMODE(status.st_mode):o}): chmod 700, and empty it"
+        )
+    if status.st_mode & _OTHERS:
+        with contextlib.suppress(OSError):
+            os.chmod(folder, 0o700)
+    return True
+
+
+def read_private(path: str) -> bytes | None:
+    """The contents of a file in such a folder; None when it cannot be trusted.
+
+    Raises
+    ------
+    OSError
+        When it is not there, or cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            _refuse(path, "it is not a file")
+        elif status.st_uid != os.geteuid():
+            _refuse(path, f"it belongs to the user with number {status.st_uid}")
+        elif status.st_mode & _WRITE:
+            _refuse(path, f"others may write to it (mode {stat.S_IMODE(status.st_mode):o})")
+        else:
+            return file.read()
+    return None
+
+
+def _refuse(path: str, why: str) -> bool:
+    if path not in _refused:
+        _refused.add(path)
+        import logging
+
+        logging.getLogger("cupola").warning("%s is not used as a cache: %s", path, why)
+    return False
