@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cupola import Buffer, CUDAError, LaunchConfig, ObjectCode, Program, ProgramOptions, StreamOptions, launch
+from cupola import (
+    Buffer,
+    CUDAError,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    ObjectCode,
+    Program,
+    ProgramOptions,
+    StreamOptions,
+    launch,
+)
 from cupola.utils import StridedMemoryView
 
 ONE = LaunchConfig(grid=1, block=1)
@@ -296,10 +306,12 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
         TypeError,
         ["src must be a Buffer, or an array with the buffer protocol or DLPack, got list"],
     ),
-    "a copy to every second element": (
-        lambda t: t.out.copy_to(np.zeros(128, "f4")[::2], stream=t.stream),
+    "a copy to every second element of pinned memory": (
+        lambda t: t.out.copy_to(
+            np.from_dlpack(LegacyPinnedMemoryResource().allocate(512)).view("f4")[::2], stream=t.stream
+        ),
         ValueError,
-        ["dst must be contiguous", "numpy.ascontiguousarray(array)"],
+        ["dst must be contiguous in row-major order", "ascontiguousarray(array)"],
     ),
     # --- things in the place of others
     "stream and config interchanged": (

@@ -8,7 +8,15 @@ import pickle
 import numpy as np
 import pytest
 
-from cupola import CUDAError, LaunchConfig, launch
+from cupola import (
+    Buffer,
+    CUDAError,
+    DeviceMemoryResource,
+    GraphMemoryResource,
+    LaunchConfig,
+    Program,
+    launch,
+)
 
 ONE = LaunchConfig(grid=1, block=1)
 
@@ -23,6 +31,20 @@ def test_shapes(stream, module, out, grid, block):
     x, y, z = config.grid
     expected = sum(1 + (i << 8) + (j << 16) + (k << 24) for i in range(x) for j in range(y) for k in range(z))
     assert np.from_dlpack(out).view(np.uint32)[0] == expected % 2**32
+
+
+def test_the_name_that_is_meant_is_the_end_of_a_sentence(device):
+    code = Program("__global__ void saxpy(int*) {}", "c++", {"arch": f"sm_{device.arch}"}).compile("cubin")
+    with pytest.raises(CUDAError, match=r"did you mean '_Z5saxpyPi'\? Kernels that are not"):
+        code.get_kernel("saxpy")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [Buffer.copy_to, Buffer.copy_from, Buffer.fill, DeviceMemoryResource.allocate, GraphMemoryResource.allocate],
+)
+def test_signatures_have_no_older_spellings(method):
+    assert "older" not in inspect.signature(method).parameters and not method.__doc__.startswith(method.__name__)
 
 
 def test_keywords(stream, module):
@@ -78,6 +100,7 @@ class TestLimits:
         with pytest.raises(CUDAError, match=text) as caught:
             launch(stream, LaunchConfig(**config), module.get_kernel("nothing"))
         assert caught.value.call == "cuLaunchKernelEx" and caught.value.name.startswith("CUDA_ERROR_")
+        assert len(str(caught.value).splitlines()) == 2  # the limit is named once, also where the driver names it
         launch(stream, ONE, module.get_kernel("nothing"))
         stream.sync()
 

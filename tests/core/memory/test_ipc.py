@@ -265,6 +265,19 @@ class TestProcesses:
             process.join()
         assert bytes_of(buffer, stream) == ints(6)
 
+    def test_a_buffer_that_is_closed_before_the_queue_sends_it(self, pool, stream):
+        """A queue sends on a thread of its own, so what it is given may be closed by then."""
+        buffer = pool.allocate(SIZE, stream=stream)
+        before = _ipc.ForkingPickler.dumps(buffer)
+        buffer.close()
+        assert bytes(_ipc.ForkingPickler.dumps(buffer))[-64:] == bytes(before)[-64:]
+        with pytest.raises(RuntimeError, match="Buffer has been closed"):
+            pickle.dumps(buffer)
+        private = DeviceMemoryResource(0).allocate(SIZE, stream=stream)
+        private.close()
+        with pytest.raises(RuntimeError, match="Buffer has been closed"):
+            _ipc.ForkingPickler.dumps(private)
+
     def test_fork_is_warned_of(self, run_python):
         done = run_python(
             "import multiprocessing, warnings\n"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from cupola import CUDAError, ProgramOptions
+from cupola import CUDAError, LinkerOptions, Program, ProgramOptions
 from cupola.core.program import _option_flags
 
 
@@ -114,3 +115,17 @@ def test_value_semantics():
 def test_bad_extra_sources(sources, error):
     with pytest.raises(error, match="extra_sources"):
         ProgramOptions(arch="sm_80", extra_sources=sources)
+
+
+def test_debug_information_with_lines_is_no_conflict(device):
+    options = ProgramOptions(arch=f"sm_{device.arch}", debug=True, lineinfo=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Program('extern "C" __global__ void nothing() {}', "c++", options).compile("cubin").get_kernel("nothing")
+
+
+@pytest.mark.parametrize("options", [ProgramOptions, LinkerOptions])
+def test_options_that_are_meant(options):
+    with pytest.raises(TypeError, match="has no option 'optimize'; did you mean .*optimiz") as caught:
+        options(optimize=3)
+    assert "'time'" not in str(caught.value)

@@ -62,7 +62,7 @@ def _similar(name: str, known: list[str]) -> list[str]:
     """The name that is almost the same, or else those that have a long word with the same beginning."""
     from difflib import get_close_matches
 
-    beginnings = tuple(word[:6] for word in name.split("_") if len(word) >= 6)
+    beginnings = tuple(word[:5] for word in name.split("_") if len(word) >= 5)
     return get_close_matches(name, known, 1, cutoff=0.7) or [
         other for other in known if any(word.startswith(beginnings) for word in other.split("_"))
     ]
