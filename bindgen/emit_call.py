@@ -31,13 +31,6 @@ _WIDE = {"U64": "uint64_t", "I64": "int64_t", "F32": "float", "F64": "double"}
 _NARROW = {"U8": "uint8_t", "U16": "uint16_t", "U32": "uint32_t", "I8": "int8_t", "I16": "int16_t", "I32": "int32_t"}
 
 
-def call(plan: Plan, layout: Layout) -> Iterator[str]:
-    """The lines of the C function."""
-    from .emit_raising import RaisingCall
-
-    return (RaisingCall if layout.names.raising else Call)(plan, layout).lines()
-
-
 class Call:
     """The parts of a function that returns a tuple with its status."""
 

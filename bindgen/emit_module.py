@@ -9,7 +9,8 @@ from typing import Any
 
 from . import doc
 from .descriptions import docstring, signature
-from .emit_call import call
+from .emit_call import Call
+from .emit_raising import RaisingCall
 from .ir import EnumMember, Field, Record
 from .libraries import Library
 from .merge import fields
@@ -173,8 +174,9 @@ def module(library: Library, types: Types) -> str:
     lines += _table(layout, all_plans)
     lines += _attribute_tables(layout)
     lines += _error(layout)
+    call = RaisingCall if layout.names.raising else Call
     for plan in all_plans:
-        lines += call(plan, layout)
+        lines += call(plan, layout).lines()
     lines += _methods(layout, all_plans)
     lines += _module_info(layout)
     lines.append(_BOTTOM.format(**fill))

@@ -33,6 +33,14 @@ LAZY = {"core", "graph", "utils", "typing.py"}
 # cupola.typing needs enum, which is slow to import.
 LIBRARIES = {"bindings", "pathfinder", "typing"}
 
+# The modules of bindgen, from the bottom to the top. It makes files of cupola, and imports nothing of it.
+BINDGEN = Path(__file__).resolve().parents[1] / "bindgen"
+BINDGEN_MODULES = (
+    "__init__", "doc", "ir", "libraries", "history", "names", "merge", "parse", "typesystem", "plan", "descriptions",
+    "emit_call", "emit_raising", "emit_module", "emit_header", "emit_pxd", "emit_sample", "emit_stub", "emit",
+    "__main__",
+)  # fmt: skip
+
 LIMIT = 25  # modules of a folder
 
 IMPORT = re.compile(
@@ -130,6 +138,16 @@ def upward(path: Path, root: Path = ROOT) -> list[str]:
     return found
 
 
+def upward_in_bindgen(path: Path) -> list[str]:
+    """What a module of bindgen imports from above itself, or of cupola."""
+    text = path.read_text()
+    below = BINDGEN_MODULES[: BINDGEN_MODULES.index(path.stem)]
+    names = [f"{module}.{name}" if name else module for module, name, _ in _python_imports(text, ["bindgen"])]
+    names += [f"cupola.{name}" for name in BY_NAME.findall(text)]
+    ours = [name for name in names if name.split(".")[0] in {"bindgen", "cupola"}]
+    return [name for name in ours if name.removeprefix("bindgen.").split(".")[0] not in below]
+
+
 def circles(root: Path = ROOT) -> list[str]:
     """The modules of a circle of imports, if there is one."""
     edges: dict[str, set[str]] = {}
@@ -148,6 +166,11 @@ def test_imports_go_downward(path):
     assert not upward(path)
 
 
+@pytest.mark.parametrize("path", list(sources(BINDGEN)), ids=lambda path: path.stem)
+def test_imports_in_bindgen_go_downward(path):
+    assert not upward_in_bindgen(path)
+
+
 def test_imports_go_in_no_circle():
     assert not circles()
 
@@ -155,28 +178,44 @@ def test_imports_go_in_no_circle():
 @pytest.mark.parametrize("path", [path for path in sources(ROOT) if path.relative_to(ROOT).parts[0] in LAZY], ids=str)
 def test_what_is_imported_late_says_when(path):
     """An import inside a function has a reason: its target costs something and is seldom needed, and says so."""
-    late = {module for module, _, inside in imports(path) if inside and module != module_of(path, ROOT)}
-    assert not {module for module in late if not says_when(module)}
+    assert not late_and_silent(path)
 
 
-def says_when(module: str) -> bool:
+def late_and_silent(path: Path, root: Path = ROOT) -> set[str]:
+    """What a file imports inside functions of modules that do not say when they are imported."""
+    late = {module for module, _, inside in imports(path, root) if inside and module != module_of(path, root)}
+    return {module for module in late if not says_when(module, root)}
+
+
+def says_when(module: str, root: Path) -> bool:
     if room_of(module) in LIBRARIES:
         return True
-    files = [*ROOT.glob(module.replace(".", "/") + ".py*"), *ROOT.glob(module.replace(".", "/") + "/__init__.py")]
+    files = [*root.glob(module.replace(".", "/") + ".py*"), *root.glob(module.replace(".", "/") + "/__init__.py")]
     return any("Imported when" in path.read_text() for path in files)
 
 
-def test_what_is_asked_for_is_above():
-    """Each name that a room asks `_above` for is in the table of the top, and really above the asker."""
-    asked = set()
-    for path in sources(ROOT):
-        for name in re.findall(r'\babove\("(\w+)"\)', path.read_text()):
-            if module_of(path, ROOT) == "_above":
-                continue
-            asked.add(name)
-            home = cupola._HOMES.get(name) or cupola._ABOVE[name]
-            assert reaches(home, module_of(path, ROOT)), f"{path} can import {name} from {home}: it is not above"
-    assert set(cupola._ABOVE) <= asked, "nobody asks for these any more"
+def asked_for(path: Path) -> set[str]:
+    """The names that a file asks `_above` for."""
+    return set(re.findall(r'\babove\("(\w+)"\)', path.read_text()))
+
+
+def not_above(path: Path, root: Path = ROOT) -> dict[str, str]:
+    """Of what a file asks `_above` for, what it could import, and from where."""
+    homes = {name: cupola._HOMES.get(name) or cupola._ABOVE[name] for name in asked_for(path)}
+    return {name: home for name, home in homes.items() if not reaches(home, module_of(path, root))}
+
+
+ASKERS = [path for path in sources(ROOT) if module_of(path, ROOT) != "_above" and asked_for(path)]
+
+
+@pytest.mark.parametrize("path", ASKERS, ids=lambda path: module_of(path, ROOT))
+def test_what_is_asked_for_is_above(path):
+    """Each name that a module asks `_above` for is in the table of the top, and really above the asker."""
+    assert not not_above(path)
+
+
+def test_all_that_is_above_is_asked_for():
+    assert set(cupola._ABOVE) <= {name for path in ASKERS for name in asked_for(path)}
 
 
 def reaches(module: str, other: str) -> bool:
@@ -198,7 +237,7 @@ def reaches(module: str, other: str) -> bool:
 
 @pytest.mark.parametrize(
     "folder",
-    [ROOT, *(path for path in sorted(ROOT.rglob("*")) if path.is_dir() and path.name != "__pycache__")],
+    [BINDGEN, ROOT, *(path for path in sorted(ROOT.rglob("*")) if path.is_dir() and path.name != "__pycache__")],
     ids=str,
 )
 def test_no_folder_is_too_large(folder):
@@ -236,6 +275,44 @@ def test_the_direction_is_noticed(tmp_path, name):
     (tmp_path / "cpu").mkdir()
     path.write_text(text)
     assert [found.removesuffix("._device") for found in upward(path, tmp_path)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("from .emit import emit\n", ["bindgen.emit.emit"]),
+        ("def f():\n    from . import descriptions, ir\n", ["bindgen.descriptions"]),
+        ("import cupola.bindings\n", ["cupola.bindings"]),
+        ("from cupola import Device\n", ["cupola.Device"]),
+        ("from .typesystem import Types\nif TYPE_CHECKING:\n    from .emit import emit\n", []),
+    ],
+)
+def test_the_direction_in_bindgen_is_noticed(tmp_path, text, expected):
+    (tmp_path / "plan.py").write_text(text)
+    assert upward_in_bindgen(tmp_path / "plan.py") == expected
+
+
+def test_a_late_import_without_a_reason_is_noticed(tmp_path):
+    room = tmp_path / "core" / "memory"
+    room.mkdir(parents=True)
+    (room / "quiet.py").write_text('"""Something."""\n')
+    (room / "told.py").write_text('"""Something. Imported when it is first needed."""\n')
+    (room / "early.py").write_text("from . import quiet\n")
+    (room / "late.py").write_text("def f():\n    from . import told\n    from .quiet import g\n")
+    assert late_and_silent(room / "early.py", tmp_path) == set()
+    assert late_and_silent(room / "late.py", tmp_path) == {"core.memory.quiet"}
+
+
+# Buffer is of core.memory, GraphBuilder of graph.
+@pytest.mark.parametrize(
+    ("room", "expected"),
+    [("core/base", set()), ("core/memory", {"Buffer"}), ("graph", {"Buffer", "GraphBuilder"})],
+)
+def test_a_name_that_is_not_above_is_noticed(tmp_path, room, expected):
+    path = tmp_path / room / "asker.pyx"
+    path.parent.mkdir(parents=True)
+    path.write_text('def f():\n    return above("Buffer"), above("GraphBuilder")\n')
+    assert set(not_above(path, tmp_path)) == expected
 
 
 def test_a_circle_is_noticed(tmp_path):
