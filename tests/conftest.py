@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Generator
+from pathlib import Path
 
 import pytest
 
@@ -96,7 +97,7 @@ def need_devices(count: int) -> None:
 def run_on_devices(run_python) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a program in a process of its own that sees several devices: ``run_on_devices(2, source)``."""
 
-    def run(count: int, source: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(count: int, source: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         need_devices(count)
         return run_python(source, CUPOLA_CPU_DEVICES=str(count), **environment)
 
@@ -105,11 +106,11 @@ def run_on_devices(run_python) -> Callable[..., subprocess.CompletedProcess[str]
 
 @pytest.fixture
 def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a program in a process of its own: for errors that a context does not survive, and for exit itself."""
+    """Run a program, a text or a file, in a process of its own: for errors that end a context, and for exit itself."""
 
-    def run(source: str, *, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(source: str | Path, *, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-c", source],
+            [sys.executable, *([source] if isinstance(source, Path) else ["-c", source])],
             capture_output=True,
             text=True,
             timeout=timeout,

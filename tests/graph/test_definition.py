@@ -8,6 +8,7 @@ import pickle
 import re
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +33,8 @@ from cupola.graph import (
 )
 from tests.conftest import on_cpu_device
 from tests.graph.helpers import ONE, run
+
+PROGRAMS = Path(__file__).with_name("programs")
 
 
 @pytest.fixture
@@ -199,25 +202,7 @@ def test_what_nodes_of_memory_refuse(definition):
 
 
 def test_memory_for_other_devices(run_on_devices):
-    source = """
-import numpy as np
-from cupola import Device
-from cupola.graph import GraphDefinition
-first, second = Device.get_all_devices()[:2]
-first.set_current()
-stream = first.create_stream()
-definition = GraphDefinition()
-node = definition.allocate(64, device=second, peer_access=[first])
-print(node.device_id, node.peer_access, definition.allocate(64, peer_access=[1]).peer_access)
-host = np.zeros(64, np.uint8)
-definition = GraphDefinition()
-node = definition.allocate(64, device=first, peer_access=[second])
-node.memset(node.dptr, 7, 64).deallocate(node.dptr)
-graph = definition.instantiate()
-graph.launch(stream)
-stream.sync()
-"""
-    done = run_on_devices(2, source)
+    done = run_on_devices(2, PROGRAMS / "memory_for_other_devices.py")
     assert done.stdout == "1 (0,) (1,)\n", done.stderr
 
 

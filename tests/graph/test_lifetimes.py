@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 
 import pytest
 
 from cupola import Program, launch
 from cupola.graph import GraphDefinition
 from tests.graph.helpers import ONE, SOURCE, Resource, run, wait_until
+
+PROGRAMS = Path(__file__).with_name("programs")
 
 
 class Callback:
@@ -261,32 +264,6 @@ stream.sync()
 
 
 def test_definitions_go_with_their_context(run_python):
-    source = """
-from cupola import CUDAError, Device
-from cupola.bindings import driver
-from cupola.graph import GraphDefinition
-device = Device(0)
-device.set_current()
-stream = device.create_stream()
-buffer = device.allocate(16, stream=stream)
-definition = GraphDefinition()
-node = definition.memset(buffer, 0, 16)
-graph = definition.instantiate()
-driver.cuDevicePrimaryCtxReset(0)
-device.set_current()
-for use in (definition.nodes, definition.instantiate, node.join, lambda: node.dptr, lambda: graph.update(definition)):
-    try:
-        use()
-    except CUDAError as error:
-        print(error.name)
-print(node.is_valid, definition.is_valid, node)
-definition = GraphDefinition()
-stream = device.create_stream()
-buffer = device.allocate(16, stream=stream)
-definition.memset(buffer, 0, 16)
-definition.instantiate().launch(stream)
-stream.sync()
-"""
-    done = run_python(source)
+    done = run_python(PROGRAMS / "definition_after_a_reset.py")
     assert done.stdout == "CUDA_ERROR_CONTEXT_IS_DESTROYED\n" * 5 + "False False <GraphNode destroyed>\n", done.stderr
     assert done.returncode == 0, done.stderr

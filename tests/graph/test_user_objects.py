@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from cupola import CUDAError, Program
 from cupola.bindings import driver
 from cupola.graph import GraphDefinition
 from tests.graph.helpers import ONE, SOURCE, Resource, run, wait_until
+
+PROGRAMS = Path(__file__).with_name("programs")
 
 
 def ok(result):
@@ -587,39 +590,5 @@ started.wait(20)
 
 
 def test_objects_go_after_a_fault(run_python):
-    source = (
-        PRELUDE
-        + """
-kernel = Program('extern "C" __global__ void fail(volatile int *go) { while (!*go); __trap(); }', "c++",
-                 {"arch": f"sm_{device.arch}"}).compile("cubin").get_kernel("fail")
-from cupola import PinnedMemoryResource
-go = PinnedMemoryResource().allocate(4, stream=stream)
-import numpy as np
-numbers = np.from_dlpack(go).view(np.int32)
-numbers[0] = 0
-callback = Callback()
-gone = weakref.ref(callback)
-definition = GraphDefinition()
-definition.launch(LaunchConfig(grid=1, block=1), kernel, int(go.handle)).callback(callback)
-graph, later = definition.instantiate(), definition.instantiate()
-graph.launch(stream)
-graph.close()
-del definition, callback
-later.launch(stream)
-gc.collect()
-print(gone() is None)
-numbers[0] = 1
-try:
-    stream.sync()
-except Exception as error:
-    print(error.name)
-later.close()
-for _ in range(500):
-    if gone() is None:
-        break
-    time.sleep(0.01)
-print(gone() is None)
-"""
-    )
-    done = run_python(source)
+    done = run_python(PROGRAMS / "objects_after_a_fault.py")
     assert done.stdout.split() == ["False", "CUDA_ERROR_LAUNCH_FAILED", "True"], done.stderr

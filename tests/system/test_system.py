@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,8 @@ import cupola
 from cupola import system
 from cupola.bindings import nvml
 from cupola.system import _names, typing
+
+BUSY = Path(__file__).with_name("programs") / "busy.py"
 
 KINDS = {
     "addressing_mode": (typing.AddressingMode, type(None)),
@@ -175,32 +178,11 @@ def test_memory_of_another_process_is_seen_until_it_ends(gpu):
     assert child.returncode == 0 and child.pid not in used()
 
 
-BUSY = """
-import sys
-from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
-device = Device(0)
-device.set_current()
-stream = device.create_stream()
-source = 'extern "C" __global__ void spin(volatile int* x) { while (!*x) { } }'
-kernel = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin").get_kernel("spin")
-from cupola import PinnedMemoryResource
-import numpy as np
-flag = PinnedMemoryResource().allocate(4, stream=stream)
-host = np.from_dlpack(flag).view(np.int32)
-host[:] = 0
-launch(stream, LaunchConfig(grid=1, block=1), kernel, flag)
-print("ready", flush=True)
-sys.stdin.readline()
-host[:] = 1
-stream.sync()
-"""
-
-
 def test_utilization_of_another_process_is_seen(gpu):
     """A kernel that runs until it is told to stop keeps the device busy, whoever started it."""
     import time
 
-    child = subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([sys.executable, BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     for _ in range(100):
         if gpu.utilization.gpu > 80:

@@ -7,8 +7,11 @@ there the programs only show that the calls work.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+PROGRAMS = Path(__file__).with_name("programs")
 
 START = """
 import ctypes, threading, time
@@ -83,10 +86,10 @@ CALLS = {
 
 
 @pytest.fixture
-def finishes(run_python) -> Callable[[str], None]:
+def finishes(run_python) -> Callable[[str | Path], None]:
     """Run a program in a process of its own, to its end, which says ``done``."""
 
-    def check(program: str) -> None:
+    def check(program: str | Path) -> None:
         done = run_python(program)
         assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
 
@@ -119,27 +122,4 @@ def test_alone(finishes, call):
 
 def test_memory_that_is_still_to_be_freed(finishes):
     """The driver may wait until there is memory: behind a host function that has not even begun to ask for the GIL."""
-    program = """
-import ctypes
-from cupola import CUDAError, Device, DeviceMemoryResource
-from cupola.bindings import driver
-
-dev = Device(0)
-dev.set_current()
-stream, other = dev.create_stream(), dev.create_stream()
-pool = DeviceMemoryResource(dev, {"max_size": 64 << 20})
-first = pool.allocate(48 << 20, stream=stream)
-stream.sync()
-address = lambda function: ctypes.cast(function, ctypes.c_void_p).value
-python = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None)
-for function, argument in (ctypes.CDLL(None).usleep, 300_000), (python, 0):
-    assert int(driver.cuLaunchHostFunc(int(stream.handle), address(function), argument)[0]) == 0
-first.close()
-try:
-    pool.allocate(48 << 20, stream=other).close()
-except CUDAError as error:  # a GPU's driver need not wait
-    assert error.name == "CUDA_ERROR_OUT_OF_MEMORY"
-stream.sync()
-print("done")
-"""
-    finishes(program)
+    finishes(PROGRAMS / "memory_to_be_freed.py")

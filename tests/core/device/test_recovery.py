@@ -5,54 +5,11 @@ Every case runs in a process of its own, and expects nothing on stderr but what 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-HEAD = r"""
-import ctypes
-from cupola import CUDAError, Device, LaunchConfig, LegacyPinnedMemoryResource, Program, launch
-from cupola.bindings import driver
-
-SOURCE = '''
-extern "C" __global__ void store(int* x, long long at) { x[at] = 7; }
-extern "C" __global__ void check(int* x, int n) { assert(n < 3); }
-extern "C" __global__ void stop() { asm("trap;"); }
-extern "C" __global__ void count(int* x, int n) { atomicAdd(x, n); }
-'''
-ONE = LaunchConfig(grid=1, block=1)
-device = Device(0)
-device.set_current()
-stream = device.create_stream()
-code = Program(SOURCE, "c++", {"arch": f"sm_{device.arch}"}).compile("cubin")
-count = code.get_kernel("count")
-
-def make():
-    '''One of each object that belongs to a context.'''
-    stream = device.create_stream()
-    builder = stream.create_graph_builder().begin_building()
-    launch(builder, LaunchConfig(grid=4, block=32), count, 0, 0)
-    graph = builder.end_building().complete()
-    buffers = [device.allocate(256, stream=stream) for _ in range(3)]
-    buffers += [device.allocate(256, stream=device.default_stream), LegacyPinnedMemoryResource().allocate(256)]
-    other = device.create_stream()
-    other.wait(stream)
-    return stream, stream.record(), builder, graph, buffers
-
-def computes():
-    '''Whether a new stream, new memory and the kernel from before work.'''
-    stream = device.create_stream()
-    other = device.create_stream()
-    memory = device.allocate(4, stream=stream)
-    host = LegacyPinnedMemoryResource().allocate(4)
-    memory.fill(0, stream=stream)
-    other.wait(stream)
-    launch(other, LaunchConfig(grid=4, block=32), count, memory, 3)
-    stream.wait(other)
-    memory.copy_to(host, stream=stream)
-    stream.sync()
-    return ctypes.c_int.from_address(host.handle).value == 4 * 32 * 3
-
-assert computes()
-"""
+HEAD = (Path(__file__).with_name("programs") / "objects_of_a_context.py").read_text()
 
 FAULTS = {
     "out of bounds": (

@@ -8,6 +8,7 @@ import gc
 import pickle
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from cupola import (
 )
 from cupola.utils import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder, StridedMemoryView, copy_batch
 from tests.cpu.driver.calls import HostWork, eventually
+
+PROGRAMS = Path(__file__).with_name("programs")
 
 DATA = bytes(range(256)) * 4
 
@@ -469,24 +472,5 @@ def test_the_driver_checks_batches(stream, pairs):
 
 
 def test_two_devices_in_a_batch(run_on_devices):
-    program = """
-import numpy as np, cupola
-from cupola.utils import copy_batch
-d0, d1 = cupola.Device.get_all_devices()[:2]
-d1.set_current()
-s1 = d1.create_stream()
-b = d1.allocate(64, stream=s1)
-b.fill(9, stream=s1)
-s1.sync()
-d0.set_current()
-s0 = d0.create_stream()
-a = d0.allocate(64, stream=s0)
-copy_batch(s0, [b], [a])
-back = np.empty(64, np.uint8)
-a.copy_to(back, stream=s0)
-s0.sync()
-assert (back == 9).all() and (a.device_id, b.device_id) == (0, 1)
-print("ok")
-"""
-    done = run_on_devices(2, program)
+    done = run_on_devices(2, PROGRAMS / "batch_of_two_devices.py")
     assert done.stdout == "ok\n", done.stderr

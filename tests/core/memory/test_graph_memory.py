@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from cupola.bindings import driver
 from cupola.graph import GraphCompleteOptions
 from tests.conftest import on_cpu_device
 from tests.cpu.driver.calls import ok
+
+PROGRAMS = Path(__file__).with_name("programs")
 
 SIZE = 1 << 12
 SOURCE = """
@@ -237,25 +240,5 @@ def test_attributes(resource, builder, stream):
 
 
 def test_other_devices(run_on_devices):
-    program = """
-import numpy as np, cupola
-from cupola import *
-d0, d1 = Device.get_all_devices()[:2]
-d1.set_current()
-stream = d1.create_stream()
-resource = GraphMemoryResource(1)
-builder = d1.create_graph_builder().begin_building()
-buffer = resource.allocate(4096, stream=builder)
-buffer.fill(3, stream=builder)
-graph = builder.end_building().complete()
-graph.launch(stream)
-stream.sync()
-assert resource.attributes.used_mem_current >= 4096 and GraphMemoryResource(0).attributes.used_mem_current == 0
-assert Buffer.from_handle(buffer.handle, 4096).device_id == buffer.device_id == 1
-buffer.close(stream)
-stream.sync()
-resource.trim()     # a GPU counts what is free as used until then
-assert resource.attributes.used_mem_current == 0
-"""
-    done = run_on_devices(2, program)
+    done = run_on_devices(2, PROGRAMS / "graph_memory_of_device_1.py")
     assert done.returncode == 0, done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ from cupola import (
 )
 from cupola.core.memory import _mapping
 from cupola.core.memory._unpooled import SynchronousMemoryResource
+
+PROGRAMS = Path(__file__).with_name("programs")
 
 SIZE = 1 << 21
 
@@ -128,39 +131,7 @@ def test_errors_of_destructors_are_warned_of(device, stream, monkeypatch, failin
             _mapping.free_addresses(*arguments)
 
 
-AT_EXIT = """
-import sys
-import numpy as np, cupola
-from cupola import *
-from cupola.core.memory._unpooled import SynchronousMemoryResource
-from cupola.utils import StridedMemoryView, copy_batch
-device = Device(0)
-device.set_current()
-stream = device.create_stream()
-class Own(MemoryResource):
-    is_device_accessible, is_host_accessible, device_id = True, False, 0
-    def allocate(self, size, *, stream):
-        return Buffer.from_handle(0x1000, size, mr=self, stream=stream)
-    def deallocate(self, ptr, size, *, stream):
-        pass
-resources = [
-    DeviceMemoryResource(0), DeviceMemoryResource(0, {}), PinnedMemoryResource({}), ManagedMemoryResource({}),
-    LegacyPinnedMemoryResource(), SynchronousMemoryResource(0), VirtualMemoryResource(0), Own(),
-]
-buffers = [resource.allocate(1 << 20, stream=stream) for resource in resources]
-grown = resources[6].modify_allocation(buffers[6], 1 << 23)
-builder = device.create_graph_builder().begin_building()
-scratch = GraphMemoryResource(0).allocate(4096, stream=builder)
-kept = np.from_dlpack(buffers[2])
-views = [StridedMemoryView.from_buffer(buffer, (16,), itemsize=4) for buffer in buffers[:4]]
-proxies = [buffers[3].accessed_by, resources[0].peer_accessible_by, resources[1].attributes, GraphMemoryResource(0)]
-pending = np.from_dlpack(LegacyPinnedMemoryResource().allocate(1 << 20))
-buffers[0].copy_from(pending, stream=stream)
-copy_batch(stream, buffers[:1], buffers[1:2])
-cycle = [buffers, resources, stream]
-cycle.append(cycle)
-print("made")
-"""
+AT_EXIT = (PROGRAMS / "memory_at_exit.py").read_text()
 
 
 @pytest.mark.parametrize("ending", ["", "sys.exit(0)", "raise SystemExit(0)", "del buffers, resources, stream"])
@@ -170,56 +141,7 @@ def test_exit_with_live_objects(run_python, ending, cuda_13):
 
 
 def test_memory_of_device_1_stays_there(run_on_devices):
-    program = """
-import warnings
-from cupola import *
-from cupola.bindings import driver
-from cupola.core.memory._unpooled import SynchronousMemoryResource
-warnings.simplefilter("error")
-d0, d1 = Device.get_all_devices()[:2]
-d1.set_current()
-stream = d1.create_stream()
-d0.set_current()
-makers = {
-    "pool": (DeviceMemoryResource(1, {}), stream), "current pool": (DeviceMemoryResource(1), stream),
-    "synchronous": (SynchronousMemoryResource(1), None), "virtual": (VirtualMemoryResource(d1), None),
-    "pool, stream of device 0": (DeviceMemoryResource(1, {}), d0.create_stream()),
-}
-for name, (resource, queue) in makers.items():
-    d0.set_current()
-    buffer = resource.allocate(1 << 21, stream=queue)
-    address = buffer.handle
-    assert buffer.device_id == Buffer.from_handle(buffer.handle, 1).device_id == 1, name
-    assert buffer.__dlpack_device__() == (2, 1), name
-    if name == "virtual":
-        buffer = resource.modify_allocation(buffer, 1 << 22)
-        assert Buffer.from_handle(buffer.handle + (1 << 21), 1).device_id == 1
-    if queue is not None:
-        copy = buffer.copy_to(stream=queue)
-        assert copy.device_id == Buffer.from_handle(copy.handle, 1).device_id == 1
-        copy.close(queue)
-    d0.set_current()
-    del buffer
-    for device in (d0, d1):
-        device.set_current()
-        device.sync()
-    if hasattr(resource, "attributes"):
-        assert resource.attributes.used_mem_current == 0, name
-    else:
-        assert Buffer.from_handle(address, 1).device_id == -1, name
-managed = ManagedMemoryResource({"preferred_location": 1})
-assert managed.device_id == 1
-with managed.allocate(1 << 20, stream=stream) as buffer:
-    buffer.prefetch(d0, stream=stream)
-status, address = driver.cuMemAllocManaged(64, 1)
-buffer = ManagedBuffer.from_handle(address, 64)
-buffer.preferred_location = d0
-buffer.accessed_by = {d0, d1}
-assert buffer.preferred_location == d0 and buffer.accessed_by == {d0, d1}
-driver.cuMemFree(address)
-print("ok")
-"""
-    done = run_on_devices(2, program)
+    done = run_on_devices(2, PROGRAMS / "memory_of_device_1.py")
     assert done.stdout == "ok\n", done.stderr
 
 

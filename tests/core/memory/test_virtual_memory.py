@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from cupola.core.memory import _mapping
 from cupola.typing import VirtualMemoryAccessType, VirtualMemoryAllocationType, VirtualMemoryLocationType
 from tests.conftest import on_cpu_device
 from tests.cpu.driver.calls import ok
+
+PROGRAMS = Path(__file__).with_name("programs")
 
 SOURCE = """
 extern "C" __global__ void count(long long* x, long long n) {
@@ -377,31 +380,6 @@ def test_new_options_stay(resource, step):
 
 # --- access -----------------------------------------------------------------------------------------------
 
-ACCESS = """
-import cupola, sys
-from cupola import *
-from cupola.bindings import driver
-devices = Device.get_all_devices()
-source = '''
-extern "C" __global__ void r(int* x, int* y) {{ *y = *x; }}
-extern "C" __global__ void w(int* x) {{ *x = 1; }}
-'''
-devices[0].set_current()
-code = Program(source, "c++", {{"arch": "sm_" + devices[0].arch}}).compile("cubin")
-resource = VirtualMemoryResource(0, {options})
-x = resource.allocate(4)
-for number, kernel in {calls}:
-    devices[number].set_current()
-    stream = devices[number].create_stream()
-    y = LegacyPinnedMemoryResource().allocate(4)
-    try:
-        launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel(kernel), *([x, y] if kernel == "r" else [x]))
-        stream.sync()
-        print("ok", end=" ")
-    except CUDAError as error:
-        print(error.name, end=" ")
-"""
-
 MAY = [
     ({}, [(0, "w"), (0, "r"), (1, "r")], "ok ok CUDA_ERROR_ILLEGAL_ADDRESS"),
     ({"peers": [1]}, [(0, "w"), (1, "w"), (1, "r"), (2, "r")], "ok ok ok CUDA_ERROR_ILLEGAL_ADDRESS"),
@@ -420,5 +398,5 @@ def test_who_may_do_what(run_on_devices, options, calls, expected):
     if "location_type" in options and not Device(0).properties.host_virtual_memory_management_supported:
         pytest.skip("the device has no virtual memory management for the host")
     count = 1 + max(number for number, _ in calls)
-    done = run_on_devices(count, ACCESS.format(options=options, calls=calls))
+    done = run_on_devices(count, PROGRAMS / "access.py", OPTIONS=repr(options), CALLS=repr(calls))
     assert done.stdout.split() == expected.split(), done.stderr

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from cupola.utils import (
     ProgramCacheResource,
     make_program_cache_key,
 )
+
+CHILD = Path(__file__).with_name("programs") / "cache_child.py"
 
 
 @pytest.fixture(params=["memory", "files"])
@@ -256,48 +259,11 @@ class TestFiles:
         assert status.st_mtime == 1e9 and status.st_atime > 1.5e9
 
 
-CHILD = """
-import random, sys
-from cupola.utils import FileStreamProgramCache
-
-def code(key):
-    return key.encode() * 500
-
-path, seed = sys.argv[1], int(sys.argv[2])
-limit = 40_000 if seed % 2 else None
-cache = FileStreamProgramCache(path, max_size_bytes=limit)
-rng = random.Random(seed)
-hits = 0
-for step in range(300):
-    key = f"key {rng.randrange(40)}"
-    found = cache.get(key)
-    if found is None:
-        cache[key] = code(key)
-    else:
-        assert found == code(key), (key, found[:40])
-        hits += 1
-    if rng.random() < 0.03:
-        try:
-            del cache[key]
-        except KeyError:
-            pass
-    if rng.random() < 0.005:
-        cache.clear()
-    if rng.random() < 0.02:      # what a bad disk does
-        try:
-            with open(cache._path_of(key), "r+b") as file:
-                file.truncate(rng.randrange(600))
-        except FileNotFoundError:
-            pass
-print(hits)
-"""
-
-
 def test_many_processes(tmp_path):
     """Readers, writers, deletions, eviction and damage at the same time: a read gives the right bytes or none."""
     path = str(tmp_path / "cache")
     children = [
-        subprocess.Popen([sys.executable, "-c", CHILD, path, str(seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        subprocess.Popen([sys.executable, CHILD, path, str(seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for seed in range(6)
     ]
     hits = 0
