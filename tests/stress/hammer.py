@@ -56,7 +56,7 @@ extern "C" __global__ void add(float* x, float a, int n) {
 
 # What makes a handle and what destroys it: (functions and numbers of parameters, function).
 HANDLES = {
-    "streams": ({"cuStreamCreateWithPriority": 3}, "cuStreamDestroy"),
+    "streams": ({"cuStreamCreateWithPriority": 3, "cuStreamCreate": 2}, "cuStreamDestroy"),
     "events": ({"cuEventCreate": 2}, "cuEventDestroy"),
     "pool allocations": ({"cuMemAllocFromPoolAsync": 4}, "cuMemFreeAsync"),
     "host allocations": ({"cuMemHostAlloc": 3, "cuMemAllocHost": 2}, "cuMemFreeHost"),

@@ -144,13 +144,13 @@ def test_versions():
 
 
 def test_memory_of_this_process_is_seen(gpu, device):
+    """Others may allocate and free at the same time, so only what must be there is asked for."""
     before = gpu.memory_info
     buffer = device.allocate(64 << 20, stream=device.default_stream)
     device.sync()
     after = gpu.memory_info
     buffer.close()
-    assert after.total == before.total and after.used >= before.used + (64 << 20)
-    assert after.free <= after.total - after.used
+    assert after.total == before.total and 64 << 20 <= after.used <= after.total - after.free
 
 
 HOLD = """
@@ -197,7 +197,7 @@ def test_utilization_of_another_process_is_seen(gpu):
 
 FAULT = """
 from cupola import CUDAError, Device, LaunchConfig, Program, ProgramOptions, launch
-device = Device(0)
+device = Device(15)
 device.set_current()
 stream = device.create_stream()
 source = 'extern "C" __global__ void fault(int* x) { %s }'
@@ -206,24 +206,38 @@ launch(stream, LaunchConfig(grid=1, block=1), kernel, 0)
 try:
     stream.sync()
 except CUDAError as error:
-    print(error)
-import sys
-print("done", flush=True)
-sys.stdin.readline()
+    print(error.name)
+"""
+WATCH = """
+import subprocess, sys
+from cupola import system
+events = system.Device(index=15).register_events(["xid_critical_error"])
+child = subprocess.run([sys.executable, "-c", sys.argv[1]], capture_output=True, text=True)
+event = events.wait(timeout_ms=60_000)
+print(child.stdout.strip(), event.event_type, event.event_data, event.device.index, event.gpu_instance_id)
 """
 
 
+# On a device that no other test uses: what they provoke would be seen, too.
 @pytest.mark.cpu_only  # a fault may not be provoked on a GPU that others use
-@pytest.mark.parametrize("body, xid", [("*x = 1;", 31), ("__trap();", 13), ("*(int*)((char*)x + 2) = 1;", 13)])
-def test_a_fault_is_an_xid_event(gpu, body, xid):
-    if "char" in body:
-        body = "__shared__ int y[2]; *(volatile int*)((char*)y + 1) = (int)(long long)x;"
-    events = gpu.register_events(["xid_critical_error"])
-    child = subprocess.Popen([sys.executable, "-c", FAULT % body], stdin=subprocess.PIPE, text=True)
-    event = events.wait(timeout_ms=60_000)
-    child.communicate("\n")
-    assert (event.event_type, event.event_data) == ("xid_critical_error", xid)
-    assert event.device.index == 0 and event.gpu_instance_id == event.compute_instance_id == 2**32 - 1
+@pytest.mark.parametrize(
+    "body, error, xid",
+    [
+        ("*x = 1;", "CUDA_ERROR_ILLEGAL_ADDRESS", 31),
+        ("__trap();", "CUDA_ERROR_LAUNCH_FAILED", 13),
+        (
+            "__shared__ int y[2]; *(volatile int*)((char*)y + 1) = (int)(long long)x;",
+            "CUDA_ERROR_MISALIGNED_ADDRESS",
+            13,
+        ),
+    ],
+    ids=["address", "trap", "misaligned"],
+)
+def test_a_fault_is_an_xid_event_although_its_process_ends_at_once(body, error, xid):
+    environment = os.environ | {"CUPOLA_DEVICE": "cpu", "CUPOLA_CPU_DEVICES": "16"}
+    command = [sys.executable, "-c", WATCH, FAULT % body]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == [error, "xid_critical_error", str(xid), "15", str(2**32 - 1)], done.stderr
 
 
 def test_waiting_ends_after_its_time(gpu):
@@ -267,7 +281,7 @@ def test_clocks_and_temperatures(gpu):
     assert lowest <= highest == gpu.get_clock("graphics").get_max_mhz()
     assert gpu.get_clock("graphics").get_offsets(0).clock_offset_mhz >= -10_000
     assert 0 < gpu.temperature.get_sensor() < 120 and gpu.performance_state in gpu.supported_pstates
-    assert gpu.temperature.get_thermal_settings("gpu")[0].current_temp > 0
+    assert gpu.temperature.get_thermal_settings("gpu")[0].current_temp >= 0  # 0 on an H200 at times
     with pytest.raises(IndexError):
         gpu.temperature.get_thermal_settings("gpu")[5]
     assert len(gpu.dynamic_pstates_info) == 8 and gpu.dynamic_pstates_info[0].is_present in (True, False)
@@ -323,7 +337,11 @@ from cupola import system
 device = system.Device(index=0)
 name = device.name
 if os.fork() == 0:
-    os._exit(0 if device.name == name == system.Device(index=0).name else 1)
+    status = 1
+    try:
+        status = 0 if name == system.Device(index=0).name == device.name else 2
+    finally:
+        os._exit(status)
 print(os.waitstatus_to_exitcode(os.wait()[1]))
 from cupola.bindings import driver
 print(int(driver.cuCtxGetCurrent()[0]))

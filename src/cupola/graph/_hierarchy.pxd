@@ -29,6 +29,7 @@ cdef class Hierarchy:
     cdef dict records           # address of a graph -> {address of a node -> Record}
     cdef dict others            # address of a graph -> [Hold]: what it keeps that belongs to none of these nodes
     cdef int bare               # how many calls under way need the graphs without user objects
+    cdef object lock
     cdef object __weakref__
 
     cdef Record find(self, CUgraph graph, CUgraphNode node)

@@ -7,6 +7,7 @@ collector finds a cycle.
 """
 
 import weakref
+from _thread import RLock
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uintptr_t
@@ -81,11 +82,13 @@ cdef class Hierarchy:
         return tuple(kept)
 
     cdef list take_off(self):
+        # Until put_back() nobody else takes off: the driver does not lock graphs, and its calls give up the GIL.
         cdef list holds = []
         cdef Hold found
-        _list_holds(self, <uintptr_t>self.root, holds)
+        self.lock.acquire()
         self.bare += 1
         try:
+            _list_holds(self, <uintptr_t>self.root, holds)
             for found in holds:
                 found.detach()
         except BaseException:
@@ -96,9 +99,12 @@ cdef class Hierarchy:
     cdef int put_back(self, list holds) except -1:
         cdef Hold found
         self.bare -= 1
-        if self.bare == 0:
-            for found in holds:
-                found.attach()
+        try:
+            if self.bare == 0:
+                for found in holds:
+                    found.attach()
+        finally:
+            self.lock.release()
         return 0
 
 
@@ -188,6 +194,7 @@ cdef Hierarchy new_hierarchy(CUgraph root, bint owned):
     cdef Hierarchy hierarchy = Hierarchy.__new__(Hierarchy)
     hierarchy.root, hierarchy.owned, hierarchy.born = root, owned, resets
     hierarchy.handles, hierarchy.records, hierarchy.others = weakref.WeakValueDictionary(), {}, {}
+    hierarchy.lock = RLock()    # of the same thread: the collector may take another graph's turn
     return hierarchy
 
 

@@ -64,6 +64,9 @@ CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
     return CUDA_SUCCESS;
 }
 
+/* Of all lists of held objects: they are short, and two threads may make executables of one graph. */
+static pthread_mutex_t lists = PTHREAD_MUTEX_INITIALIZER;
+
 static struct held_object *find(CUgraph graph, CUuserObject object) {
     for (size_t i = 0; i < graph->held.count; i++)
         if (graph->held.items[i].object == object) return &graph->held.items[i];
@@ -76,42 +79,49 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
     RETURN_IF(count_check(count));
     if (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
         return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0 or CU_GRAPH_USER_OBJECT_MOVE, not %#x", flags);
+    pthread_mutex_lock(&lists);
     struct held_object *held = find(graph, object);
-    if (held == NULL) {
-        held = realloc(graph->held.items, (graph->held.count + 1) * sizeof *held);
-        if (held == NULL) return no_memory("another user object");
+    if (held == NULL && (held = realloc(graph->held.items, (graph->held.count + 1) * sizeof *held)) != NULL) {
         graph->held.items = held;
         held += graph->held.count++;
         *held = (struct held_object){object, 0};
     }
-    held->count += count;
-    if (!(flags & CU_GRAPH_USER_OBJECT_MOVE)) atomic_fetch_add(&object->count, count);
-    return CUDA_SUCCESS;
+    if (held != NULL) {
+        held->count += count;
+        if (!(flags & CU_GRAPH_USER_OBJECT_MOVE)) atomic_fetch_add(&object->count, count);
+    }
+    pthread_mutex_unlock(&lists);
+    return held == NULL ? no_memory("another user object") : CUDA_SUCCESS;
 }
 
 CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
     RETURN_IF(object_check(object));
     RETURN_IF(graph_check(graph));
     RETURN_IF(count_check(count));
+    pthread_mutex_lock(&lists);
     struct held_object *held = find(graph, object);
-    if (held == NULL || held->count < count)
+    bool holds = held != NULL && held->count >= count;
+    if (holds && (held->count -= count) == 0) *held = graph->held.items[--graph->held.count];
+    pthread_mutex_unlock(&lists);
+    if (!holds)
         return fail(CUDA_ERROR_INVALID_VALUE, "the graph does not hold %u references to the user object", count);
-    held->count -= count;
-    if (held->count == 0) *held = graph->held.items[--graph->held.count];
-    release(object, count);
+    release(object, count); /* calls a function of the user: without the lock */
     return CUDA_SUCCESS;
 }
 
 bool held_objects_copy(struct held_objects *target, const struct held_objects *source) {
-    if (source->count == 0) return true;
-    struct held_object *items = realloc(target->items, (target->count + source->count) * sizeof *items);
-    if (items == NULL) return false;
-    target->items = items;
-    for (size_t i = 0; i < source->count; i++) {
-        items[target->count++] = (struct held_object){source->items[i].object, 1};
-        atomic_fetch_add(&source->items[i].object->count, 1);
+    pthread_mutex_lock(&lists);
+    size_t count = source->count;
+    struct held_object *items = count ? realloc(target->items, (target->count + count) * sizeof *items) : NULL;
+    if (items != NULL) {
+        target->items = items;
+        for (size_t i = 0; i < count; i++) {
+            items[target->count++] = (struct held_object){source->items[i].object, 1};
+            atomic_fetch_add(&source->items[i].object->count, 1);
+        }
     }
-    return true;
+    pthread_mutex_unlock(&lists);
+    return count == 0 || items != NULL;
 }
 
 void held_objects_release(struct held_objects *held) {
