@@ -16,7 +16,7 @@ import pytest
 
 import cupola
 
-ROOT = Path(cupola.__file__).parent
+ROOT = Path(__file__).resolve().parents[1] / "src" / "cupola"  # sources of compiled modules are not installed
 
 # From the bottom to the top; a room imports from those before it. What is below a room is of that room, too.
 ROOMS = (

@@ -80,7 +80,7 @@ def test_the_groups_of_the_driver_have_every_function():
 def test_the_variables_of_the_environment_are_listed():
     page = (ROOT / "docs" / "cpu-device.md").read_text()
     listed = set(re.findall(r"^\| `(CUPOLA_\w+)` \|", page, re.M))
-    read = re.compile(r"(?:getenv\(|environ\.get\(|environ\[)\"(CUPOLA_\w+)\"")
+    read = re.compile(r"(?:getenv|environ\.get|environ\[|text_of|(?:read|check)_\w+)[(\[]?\"(CUPOLA_\w+)\"")
     sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in {".c", ".py", ".pyx"}]
     assert listed == {name for path in sources for name in read.findall(path.read_text())}
 

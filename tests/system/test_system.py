@@ -212,9 +212,9 @@ WATCH = """
 import subprocess, sys
 from cupola import system
 events = system.Device(index=15).register_events(["xid_critical_error"])
-child = subprocess.run([sys.executable, "-c", sys.argv[1]], capture_output=True, text=True)
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE, text=True)
 event = events.wait(timeout_ms=60_000)
-print(child.stdout.strip(), event.event_type, event.event_data, event.device.index, event.gpu_instance_id)
+print(child.communicate()[0].strip(), event.event_type, event.event_data, event.device.index, event.gpu_instance_id)
 """
 
 
@@ -233,7 +233,7 @@ print(child.stdout.strip(), event.event_type, event.event_data, event.device.ind
     ],
     ids=["address", "trap", "misaligned"],
 )
-def test_a_fault_is_an_xid_event_although_its_process_ends_at_once(body, error, xid):
+def test_a_fault_is_an_xid_event_although_its_process_ends_behind_it(body, error, xid):
     environment = os.environ | {"CUPOLA_DEVICE": "cpu", "CUPOLA_CPU_DEVICES": "16"}
     command = [sys.executable, "-c", WATCH, FAULT % body]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -379,6 +379,27 @@ def test_every_member_has_a_number_and_comes_back(names):
         assert names.number(names.member(number)) == number
     with pytest.raises(ValueError, match="which is no"):
         names.member(12345)
+
+
+@pytest.mark.cpu_only  # NVIDIA's library trusts such addresses
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda number: nvml.device_get_name(number),
+        lambda number: nvml.device_get_memory_info_v2(number),
+        lambda number: nvml.device_register_events(system.Device(index=0)._handle, 8, number),
+        lambda number: nvml.event_set_wait_v2(number, 0),
+        lambda number: nvml.event_set_free(number),
+        lambda number: nvml.system_register_events(1, number),
+        lambda number: nvml.system_event_set_wait(number, 0, 1),
+        lambda number: nvml.system_event_set_free(number),
+    ],
+)
+@pytest.mark.parametrize("number", [0, 1, 0x123456])
+def test_addresses_that_are_none(gpu, call, number):
+    assert gpu.index == 0, "NVML is initialised"
+    with pytest.raises(nvml.InvalidArgumentError):
+        call(number)
 
 
 @pytest.mark.parametrize("subject", ["device", "memory_info", "mig", "pci_info", "temperature", "utilization"])

@@ -55,7 +55,7 @@ def _power(device: system.Device) -> int:
 def _name(pid: int) -> str:
     try:
         return system.get_process_name(pid)
-    except (system.NotFoundError, system.NoPermissionError, system.NotSupportedError):
+    except system.NvmlError:
         return "?"  # it has ended, or is somebody else's
 
 

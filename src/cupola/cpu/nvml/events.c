@@ -2,6 +2,7 @@
  *
  * A set is one watch of all processes' faults (census.c). Waiting looks again and again: faults are rare, and whoever
  * waits for them does nothing else. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -26,7 +27,35 @@ static unsigned xid_of(int status) {
     }
 }
 
+/* What a program calls a set may be anything: only what is in the list of its kind is looked into. */
+struct listed {
+    struct listed *next;
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct listed *device_sets, *system_sets;
+
+static void *list_new(struct listed **list, size_t size) {
+    struct listed *made = calloc(1, size);
+    if (!made) return NULL;
+    pthread_mutex_lock(&lock);
+    made->next = *list;
+    *list = made;
+    pthread_mutex_unlock(&lock);
+    return made;
+}
+
+/* Whether a set is in a list; takes it off when it is to be freed. */
+static bool list_has(struct listed **list, const void *set, bool take) {
+    pthread_mutex_lock(&lock);
+    while (*list && *list != set) list = &(*list)->next;
+    bool found = *list != NULL;
+    if (found && take) *list = (*list)->next;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 struct nvmlEventSet_st {
+    struct listed listed;
     struct nvml_watch *watch;
     unsigned long long types[MAX_DEVICES]; /* that were asked for */
 };
@@ -35,8 +64,7 @@ static nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set) {
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
     if (!set) return NVML_ERROR_INVALID_ARGUMENT;
-    if (!(*set = calloc(1, sizeof **set))) return NVML_ERROR_MEMORY;
-    return NVML_SUCCESS;
+    return (*set = list_new(&device_sets, sizeof **set)) ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
 
 static nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types) {
@@ -47,7 +75,7 @@ static nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsign
 }
 
 static nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {
-    NVML_DEVICE(device, ordinal, set);
+    NVML_DEVICE(device, ordinal, list_has(&device_sets, set, false) ? set : NULL);
     if (types & ~(unsigned long long)nvmlEventTypeAll) return NVML_ERROR_NOT_SUPPORTED;
     if (!set->watch && !(set->watch = nvml_watch_new())) return NVML_ERROR_MEMORY;
     set->types[ordinal] |= types;
@@ -57,7 +85,7 @@ static nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long 
 static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned milliseconds) {
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
-    if (!set || !data) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!list_has(&device_sets, set, false) || !data) return NVML_ERROR_INVALID_ARGUMENT;
     uint64_t end = clock_now() + (uint64_t)milliseconds * 1000000;
     for (;;) {
         struct nvml_fault fault;
@@ -79,7 +107,7 @@ static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
 }
 
 static nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
-    if (!set) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!list_has(&device_sets, set, true)) return NVML_ERROR_INVALID_ARGUMENT;
     if (set->watch) nvml_watch_free(set->watch);
     free(set);
     return NVML_SUCCESS;
@@ -88,6 +116,7 @@ static nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
 /* ---- of the system: devices that come and go, which these never do ---------------------------------------------- */
 
 struct nvmlSystemEventSet_st {
+    struct listed listed;
     unsigned long long types;
 };
 
@@ -96,12 +125,13 @@ static nvmlReturn_t nvmlSystemEventSetCreate(nvmlSystemEventSetCreateRequest_t *
     if (status) return status;
     if (!request) return NVML_ERROR_INVALID_ARGUMENT;
     NVML_VERSIONED(request, nvmlSystemEventSetCreateRequest_v1);
-    return (request->set = calloc(1, sizeof *request->set)) ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+    return (request->set = list_new(&system_sets, sizeof *request->set)) ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
 
 static nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *request) {
-    if (!request || !request->set) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!request) return NVML_ERROR_INVALID_ARGUMENT;
     NVML_VERSIONED(request, nvmlSystemEventSetFreeRequest_v1);
+    if (!list_has(&system_sets, request->set, true)) return NVML_ERROR_INVALID_ARGUMENT;
     free(request->set);
     return NVML_SUCCESS;
 }
@@ -109,8 +139,9 @@ static nvmlReturn_t nvmlSystemEventSetFree(nvmlSystemEventSetFreeRequest_t *requ
 static nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *request) {
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
-    if (!request || !request->set) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!request) return NVML_ERROR_INVALID_ARGUMENT;
     NVML_VERSIONED(request, nvmlSystemRegisterEventRequest_v1);
+    if (!list_has(&system_sets, request->set, false)) return NVML_ERROR_INVALID_ARGUMENT;
     request->set->types |= request->eventTypes;
     return NVML_SUCCESS;
 }
@@ -118,8 +149,9 @@ static nvmlReturn_t nvmlSystemRegisterEvents(nvmlSystemRegisterEventRequest_t *r
 static nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *request) {
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
-    if (!request || !request->set || !request->data || !request->dataSize) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!request || !request->data || !request->dataSize) return NVML_ERROR_INVALID_ARGUMENT;
     NVML_VERSIONED(request, nvmlSystemEventSetWaitRequest_v1);
+    if (!list_has(&system_sets, request->set, false)) return NVML_ERROR_INVALID_ARGUMENT;
     request->numEvent = 0;
     nanosleep(
         &(struct timespec){.tv_sec = request->timeoutms / 1000, .tv_nsec = (long)(request->timeoutms % 1000) * 1000000},
