@@ -19,8 +19,9 @@ ROOMS = (
     "frontend", "modules",
 )  # fmt: skip
 PREFIX = "cpu.compiler."
-BELOW = {"objects": {"cpu._driver"}}
-"""What rooms take from outside of the compiler: the C of the engine, whose functions machine code calls."""
+BELOW = {"objects": {"_private_folder", "cpu._driver"}}
+"""What rooms take from outside of the compiler: the C of the engine, whose functions machine code calls, and whether
+the folder of the cache is the user's own."""
 
 
 def room_of(module: str) -> str | None:
