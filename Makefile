@@ -5,7 +5,8 @@
 #   make dev     install for development: an edit in C, Cython or Python is there at the next import (BUILD=release|debug)
 #   make test-fast  the tests of what differs from main, for at most a minute
 #   make lint    style, spelling, types, generated files
-#   make sanitize   build with AddressSanitizer and UBSan, run every test that reaches the C (SANITIZE=quick: what CI runs)
+#   make warnings  build all C with -Wall -Wextra -Werror
+#   make sanitize   build with AddressSanitizer and UBSan, run every test that reaches the C (SANITIZE=quick: a selection)
 #   make tsan    the same with ThreadSanitizer, for what has several threads or processes
 #   make coverage   which lines of Python and C the suite runs
 #   make wheel   build the source distribution and the wheel, and try the wheel in an empty environment
@@ -26,7 +27,11 @@ SANITIZE ?= whole
 SOURCES := $(shell find src bindgen meson.build pyproject.toml tools/private_files.py -type f \
 	-not -name '*.pyc' 2>/dev/null)
 
-.PHONY: tour test test-fast dev headers lint sanitize tsan coverage wheel docs clean
+WARNINGS := build/warnings
+# Modules whose stubs are kept by hand.
+STUBS = $(shell find src/cupola -name '*.pyi' -not -path '*/bindings/*' | sort | sed -e 's,^src/,,' -e 's,\.pyi$$,,' -e 's,/,.,g')
+
+.PHONY: tour test test-fast dev headers warnings lint sanitize tsan coverage wheel docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
@@ -56,10 +61,18 @@ lint: $(VENV)/.installed-dev
 	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
 	$(BIN)/codespell
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml --concise --ignore-disjoint-bases \
+		--allowlist tools/stubtest.txt $(STUBS)
 	$(BIN)/python -m bindgen emit --check
 	$(BIN)/python -m bindgen sample build/typing/sample.py
 	$(BIN)/mypy --strict build/typing/sample.py
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+# All C, that which Cython makes included. The build folder stays: the next time only what has changed is compiled.
+warnings: $(VENV)/.installed-dev
+	@export PATH=$(CURDIR)/$(BIN):$$PATH; \
+	if [ ! -f $(WARNINGS)/build.ninja ]; then meson setup $(WARNINGS) -Dbuildtype=release -Dwerror=true >/dev/null; fi; \
+	ninja --quiet -C $(WARNINGS)
 
 sanitize: $(VENV)/.installed-dev
 	PYTHON=$(CURDIR)/$(BIN)/python tools/sanitize.sh address $(SANITIZE) $(PYTEST_ARGS)

@@ -16,7 +16,9 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 # Every method, function and attribute that a text refers to must exist; types are prose as often as names.
 nitpicky = True
-nitpick_ignore_regex = [("py:class", ".*"), ("py:exc", r"cupola\.bindings\..*")]
+# Classes of the bindings, which have no page of their own.
+_NVML_ERRORS = ("py:exc", r"(cupola\.)?(system\.)?(GpuIsLost|InvalidArgument|NotFound|NotSupported|Nvml|Timeout)Error")
+nitpick_ignore_regex = [("py:class", ".*"), ("py:exc", r"cupola\.bindings\..*"), _NVML_ERRORS]
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True

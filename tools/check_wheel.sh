@@ -28,7 +28,7 @@ echo "== the wheel in an empty environment"
 wheel=$(echo "$scratch"/*.whl)
 "$scratch/empty/bin/python" -m pip install "${quiet[@]}" "$wheel[${CUPOLA_EXTRAS:-all}]"
 mv "$wheel" dist/
-cp examples/saxpy.py "$scratch"
+cp examples/saxpy.py examples/arrays.py "$scratch"
 cd "$scratch" # away from the sources
 empty/bin/cupola --version
 CUPOLA_DEVICE=cpu empty/bin/cupola doctor

@@ -46,7 +46,12 @@ def test_what_a_device_cannot_tell_is_a_dash():
 
 
 def test_ctrl_c_ends_it_in_peace():
-    child = subprocess.Popen([*COMMAND, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def listen() -> None:  # a shell's job in the background is born deaf to it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    child = subprocess.Popen(
+        [*COMMAND, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen
+    )
     assert child.stdout is not None
     first = child.stdout.readline()
     child.send_signal(signal.SIGINT)

@@ -11,6 +11,7 @@ from cupola.graph._node import GraphNode
 from cupola.typing import DevicePointerType
 
 class ExecutableGraphNode:
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
     @classmethod
     def _of(cls, graph: Graph, node: GraphNode) -> ExecutableGraphNode: ...
 

@@ -1,4 +1,4 @@
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy
 
@@ -7,6 +7,8 @@ from cupola.core.exchange._strided_memory import StridedMemory
 from cupola.core.memory._buffer import Buffer
 
 class StridedMemoryView(StridedMemory):
+    __c_dlpack_exchange_api__: ClassVar[object]  # the capsule, by the names of both drafts
+    __dlpack_c_exchange_api__: ClassVar[object]
     def __init__(self, obj: object | None = None, stream_ptr: Any = None) -> None: ...
     @classmethod
     def from_any_interface(cls, obj: object, stream_ptr: Any = None) -> Self: ...

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-def register_argument_type(cls: type[T], read: Callable[[T], tuple[int, int]]) -> None: ...
+def register_argument_type(cls: type[_T], read: Callable[[_T], tuple[int, int]]) -> None: ...

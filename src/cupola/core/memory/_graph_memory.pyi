@@ -1,8 +1,10 @@
 from cupola.core.device._device import Device
 from cupola.core.device._memory_resource import MemoryResource
-from cupola.core.device._stream import Stream
+from cupola.core.device._stream import Stream, StreamHandle
 from cupola.core.memory._buffer import Buffer
 from cupola.graph import GraphBuilder
+
+class CaptureStream(StreamHandle): ...
 
 class GraphMemory(MemoryResource):
     def allocate(self, size: int, *, stream: Stream | GraphBuilder) -> Buffer: ...
@@ -16,6 +18,7 @@ class GraphMemoryResource(GraphMemory):
     def __new__(cls, device_id: Device | int) -> GraphMemoryResource: ...
 
 class GraphMemoryAttributes:
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
     @property
     def reserved_mem_current(self) -> int: ...
     @property

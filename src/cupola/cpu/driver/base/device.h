@@ -42,6 +42,7 @@ struct device {
 extern struct device devices[MAX_DEVICES];
 extern int device_count;
 CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INVALID_DEVICE when there is none */
+CUresult cuDriverGetVersion(int *version); /* of CUDA, which the device says it has */
 int device_attribute(const struct device *device, CUdevice_attribute attribute);
 void device_uuid(const struct device *device, CUuuid *uuid);
 
