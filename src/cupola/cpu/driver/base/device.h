@@ -15,9 +15,9 @@ struct model {
     int multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
     int registers_per_multiprocessor, registers_per_block;
     int shared_per_multiprocessor, shared_per_block, shared_per_block_optin, shared_reserved; /* bytes */
-    size_t memory;                                                                             /* bytes */
-    int l2_cache, l2_persisting, access_window;                                                /* bytes */
-    int clock, memory_clock, memory_bus;                                                       /* kHz, kHz, bits */
+    size_t memory;                                                                            /* bytes */
+    int l2_cache, l2_persisting, access_window;                                               /* bytes */
+    int clock, memory_clock, memory_bus;                                                      /* kHz, kHz, bits */
     int double_ratio; /* single to double precision throughput */
     int copy_engines;
 };
@@ -42,7 +42,7 @@ struct device {
 extern struct device devices[MAX_DEVICES];
 extern int device_count;
 CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INVALID_DEVICE when there is none */
-CUresult cuDriverGetVersion(int *version); /* of CUDA, which the device says it has */
+CUresult cuDriverGetVersion(int *version);                     /* of CUDA, which the device says it has */
 int device_attribute(const struct device *device, CUdevice_attribute attribute);
 void device_uuid(const struct device *device, CUuuid *uuid);
 

@@ -122,7 +122,8 @@ bool is_fat(const void *image, size_t size) {
 }
 
 static CUresult cut_off(const char *what) {
-    return fail(CUDA_ERROR_INVALID_IMAGE, "%s is damaged or cut off: it says that it is larger than what there is", what);
+    return fail(CUDA_ERROR_INVALID_IMAGE, "%s is damaged or cut off: it says that it is larger than what there is",
+                what);
 }
 
 static CUresult fat_extent(const void *data, size_t limit, size_t *size) {

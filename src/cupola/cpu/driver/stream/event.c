@@ -14,10 +14,8 @@ enum {
 uint64_t event_mark(CUevent event, CUstream stream, uint64_t sequence) {
     pthread_mutex_lock(&event->lock);
     CUstream before = event->stream;
-    if (before == stream)
-        before = NULL;
-    else
-        event->stream = handle_retain(stream);
+    if (before == stream) before = NULL;
+    else event->stream = handle_retain(stream);
     event->sequence = sequence;
     uint64_t generation = event->shared ? shared_event_mark(event->shared) : event->generation + 1;
     event->generation = generation;
@@ -32,8 +30,7 @@ void event_stamp(CUevent event, uint64_t generation) {
     if (event->flags & CU_EVENT_DISABLE_TIMING) return;
     const uint64_t now = clock_now();
     pthread_mutex_lock(&event->lock);
-    if (!generation || generation == event->generation)
-        atomic_store_explicit(&event->time, now, memory_order_relaxed);
+    if (!generation || generation == event->generation) atomic_store_explicit(&event->time, now, memory_order_relaxed);
     pthread_mutex_unlock(&event->lock);
 }
 
