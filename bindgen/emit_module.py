@@ -106,7 +106,7 @@ class Layout:
                 self._add_inner(name, item.record)
 
     def value_type(self, ctype: str) -> str:
-        """The C initialiser of a ValueType."""
+        """The C initializer of a ValueType."""
         kind, index, size = self.kind(self.types.resolve(ctype), ctype)
         return f"{{{kind}, {index}, {size}}}"
 

@@ -1,4 +1,4 @@
-"""Compile once: two sources, linked with link-time optimisation, and a cache on disk for the next run."""
+"""Compile once: two sources, linked with link-time optimization, and a cache on disk for the next run."""
 
 import tempfile
 from time import perf_counter

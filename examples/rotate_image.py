@@ -1,4 +1,4 @@
-"""Rotate a picture with a texture: it is read between its pixels, and is a colour of its own beyond its edges.
+"""Rotate a picture with a texture: it is read between its pixels, and is a color of its own beyond its edges.
 
 Arrays and textures are made with the driver's own functions (`cupola.bindings.driver`).
 """
@@ -15,7 +15,7 @@ SOURCE = r"""
 extern "C" __global__ void rotate(cudaTextureObject_t picture, uchar4* out, int width, int height, float c, float s) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= width || y >= height) return;
-    const float u = x + 0.5f - 0.5f * width, v = y + 0.5f - 0.5f * height;  // from the centre
+    const float u = x + 0.5f - 0.5f * width, v = y + 0.5f - 0.5f * height;  // from the center
     const float4 p = tex2D<float4>(picture, c * u - s * v + 0.5f * width, s * u + c * v + 0.5f * height);
     out[y * width + x] = make_uchar4(255 * p.x + 0.5f, 255 * p.y + 0.5f, 255 * p.z + 0.5f, 255 * p.w + 0.5f);
 }
@@ -51,7 +51,7 @@ def make_array(picture: np.ndarray) -> driver.CUarray:
 
 
 def make_texture(array: driver.CUarray) -> int:
-    """A texture that mixes neighbouring pixels, reads 0 to 255 as 0 to 1, and has a border."""
+    """A texture that mixes neighboring pixels, reads 0 to 255 as 0 to 1, and has a border."""
     resource, texture = driver.CUDA_RESOURCE_DESC(), driver.CUDA_TEXTURE_DESC()
     resource.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
     resource.res.array.hArray = array

@@ -1,4 +1,4 @@
-"""Heat in a rod that lies on all devices: each computes a piece, and neighbours exchange its ends after every step.
+"""Heat in a rod that lies on all devices: each computes a piece, and neighbors exchange its ends after every step.
 
 On a machine without GPUs: ``CUPOLA_CPU_DEVICES=2 python examples/several_devices.py``.
 """
@@ -11,7 +11,7 @@ from arrays import build, to_device, to_host
 from cupola import Device, LaunchConfig, launch
 
 SOURCE = r"""
-// left, right: what lies beside the piece. first, last: its own ends, for the neighbours.
+// left, right: what lies beside the piece. first, last: its own ends, for the neighbors.
 extern "C" __global__ void step(const float* x, float* y, int n, const float* left, const float* right,
                                 float* first, float* last) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -35,7 +35,7 @@ class Piece:
         self.n = len(values)
         self.x, self.y = (to_device(dev, values, self.stream) for _ in range(2))
         self.first, self.last = (to_device(dev, values[[end]], self.stream) for end in (0, -1))
-        # What the neighbours send, twice: they write the next values while these are still read.
+        # What the neighbors send, twice: they write the next values while these are still read.
         zero = np.zeros(1, np.float32)
         self.left, self.right = ([to_device(dev, zero, self.stream) for _ in range(2)] for _ in range(2))
 
@@ -46,7 +46,7 @@ class Piece:
 
 
 def exchange(pieces: list[Piece], turn: int) -> None:
-    """Send the ends of each piece to its neighbours, which wait for them before their next step."""
+    """Send the ends of each piece to its neighbors, which wait for them before their next step."""
     for a, b in zip(pieces, pieces[1:], strict=False):
         a.last.copy_to(b.left[turn % 2], stream=a.stream)  # from one device to the other
         b.first.copy_to(a.right[turn % 2], stream=b.stream)

@@ -1,4 +1,4 @@
-"""A two-dimensional stencil: the mean of four neighbours, several sweeps, two buffers that swap roles."""
+"""A two-dimensional stencil: the mean of four neighbors, several sweeps, two buffers that swap roles."""
 
 import numpy as np
 from arrays import build, to_device, to_host

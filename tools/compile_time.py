@@ -110,7 +110,7 @@ def main() -> None:
     from cupola.cpu.compiler.objects import machine
 
     machine.llvm()
-    print(f"{'kind':9} {'lines':>6} {'load':>7} {'analyse':>7} {'emit':>7} {'LLVM':>7} {'all':>7} {'a 1000 lines':>12}")
+    print(f"{'kind':9} {'lines':>6} {'load':>7} {'analyze':>7} {'emit':>7} {'LLVM':>7} {'all':>7} {'a 1000 lines':>12}")
     now = time.process_time
     for kind in options.kinds.split(","):
         for lines in map(int, options.lines.split(",")):

@@ -3,7 +3,7 @@
     python -m benchmarks.calls [--json FILE] [--repeats N] [--bindings [--stub]] [--two-threads] [NAME ...]
 
 cuda.core and CuPy take part when they are installed. Each figure is the best of the repeats; asynchronous work is
-synchronised between repeats, outside the time. On the CPU device only cupola is measured. With --bindings it is
+synchronized between repeats, outside the time. On the CPU device only cupola is measured. With --bindings it is
 single functions of the driver and the runtime, from C, cupola.bindings and cuda.bindings; with --stub, functions that
 do nothing. With --two-threads there is a second Python thread, asleep: some calls give up the GIL then that keep it
 otherwise.

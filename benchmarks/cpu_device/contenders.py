@@ -93,7 +93,7 @@ def pocl(benchmark: Benchmark) -> tuple[Run, Callable[[], Array]] | None:
 
 
 def cupola(benchmark: Benchmark) -> tuple[Run, Callable[[], Array]]:
-    """This package: launch and synchronise, bounds checks on."""
+    """This package: launch and synchronize, bounds checks on."""
     from cupola import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, launch
 
     dev = Device()

@@ -62,7 +62,7 @@ print(again.CUresult is first, again.CUstream(1) == driver.CUstream(1))
 
 @pytest.mark.parametrize(("name", "call"), [("driver", "cuInit(0)"), ("runtime", "cudaGetErrorName(0)")])
 def test_the_first_call_makes_all_names(run_python, name, call):
-    """CPython does not specialise attributes of a module that has a __getattr__."""
+    """CPython does not specialize attributes of a module that has a __getattr__."""
     source = f"""
 from cupola.bindings import {name} as module
 names, early = module.__all__, module.{"CUresult" if name == "driver" else "cudaError_t"}

@@ -1,7 +1,7 @@
 """The inputs of recorded forms: sets of values that are worth trying, and the rows made of them.
 
 Everything follows from the names of the sets and the number of the column, so that a row is the same on every machine
-and for ever: what a GPU gave for it was recorded. Change nothing here without recording again.
+and forever: what a GPU gave for it was recorded. Change nothing here without recording again.
 """
 
 from __future__ import annotations

@@ -56,13 +56,13 @@ def _surface(shape: str, dtype: str, channels: int) -> Maker:
 
 
 TABLE: dict[str, Maker] = {
-    # Floats, by the geometry: a texel, or a mixture. Directions into cubemaps are normalised.
+    # Floats, by the geometry: a texel, or a mixture. Directions into cubemaps are normalized.
     **{f"T_{shape}": _texture(shape, normalized="cube" in shape) for shape in EXTENTS},
     **{f"T_{shape}_linear": _texture(shape, normalized="cube" in shape, linear=True) for shape in EXTENTS},
     "T_cube_seamless": _texture("cube", normalized=True, linear=True, seamless=True),
     "T_2d_gather": _texture("2d", flags=["gather"]),
     "T_2d_gather_u8": _texture("2d", "u1", flags=["gather"], as_integer=True),
-    # Address modes, with normalised coordinates and without.
+    # Address modes, with normalized coordinates and without.
     **{
         f"T_{mode}{'_linear' * linear}": _texture(
             "2d", address=mode, normalized=True, linear=linear, border=(0.25, 0.5, -0.75, 1.0)

@@ -139,7 +139,7 @@ def _numbers_close(form: Form, given: Set, found: int, expected: int) -> bool:
 
 
 def _ulp(f, value: Fraction) -> Fraction:
-    """The distance of neighbouring numbers of a format at a value."""
+    """The distance of neighboring numbers of a format at a value."""
     pattern = f.round(abs(value))
     if pattern >= f.infinity - 1:
         pattern = f.infinity - 2

@@ -125,7 +125,7 @@ def page() -> str:
         "place in the PTX and, with `-lineinfo`, in the CUDA source.",
         "",
         "Supported means: with all the modifiers and types that the instruction has on compute capability 9.0, the",
-        "modelled GPU's. The programs in `tests/ptx/forms` show it: on the CPU device each of them gives what an H200",
+        "modeled GPU's. The programs in `tests/ptx/forms` show it: on the CPU device each of them gives what an H200",
         "gave, to the bit where the ISA defines the result ([Testing](testing.md)).",
         "",
         "This page is made by `tools/ptx_support.py write`, and a test checks that it is true.",

@@ -20,7 +20,7 @@ NOT_SUPPORTED = {
 MISSING_FORMATS = {
     "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "e4m3x4", "e5m2x4", "e2m1x4", "e2m3x4", "e3m2x4", "s2f6x2",
 }  # fmt: skip
-"""Narrow formats of sm_100a, which the modelled GPU does not have."""
+"""Narrow formats of sm_100a, which the modeled GPU does not have."""
 
 
 def value_forms() -> list[grammar.Form]:

@@ -71,7 +71,7 @@ class Buffers:
 
 
 def make_buffers(kernel: Kernel) -> Buffers:
-    """The memory before a launch. Values stay clear of signalling NaNs only because nothing looks at their bits."""
+    """The memory before a launch. Values stay clear of signaling NaNs only because nothing looks at their bits."""
     from tests.random_kernels.generator import input_words
 
     slices = totals = 0

@@ -4,7 +4,7 @@ usage: python tests/stress/hammer.py SECONDS
 
 Each thread works on its own objects: it makes streams, events, memory, pools and graphs, launches and copies, checks
 what comes out, and lets go of them in a random order, half of them by ``close()`` and half by forgetting them, some in
-cycles that only the collector breaks. Events are also handed to the neighbour, which waits for them.
+cycles that only the collector breaks. Events are also handed to the neighbor, which waits for them.
 
 What is alive is counted in the driver's function table, where this program puts its own functions in front of those
 that make and destroy handles, so it counts on any device. It prints what happened as JSON.

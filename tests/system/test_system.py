@@ -346,7 +346,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
 from cupola.bindings import driver
 print(int(driver.cuCtxGetCurrent()[0]))
 """
-    assert run_python(source).stdout.split() == ["0", "3"], "the driver says that it is not initialised"
+    assert run_python(source).stdout.split() == ["0", "3"], "the driver says that it is not initialized"
 
 
 def test_importing_loads_nothing(run_python):
@@ -397,7 +397,7 @@ def test_every_member_has_a_number_and_comes_back(names):
 )
 @pytest.mark.parametrize("number", [0, 1, 0x123456])
 def test_addresses_that_are_none(gpu, call, number):
-    assert gpu.index == 0, "NVML is initialised"
+    assert gpu.index == 0, "NVML is initialized"
     with pytest.raises(nvml.InvalidArgumentError):
         call(number)
 

@@ -1,4 +1,4 @@
-"""The judgement of ``cupola doctor``: facts in, one verdict for each part of the installation out.
+"""The judgment of ``cupola doctor``: facts in, one verdict for each part of the installation out.
 
 A part is *ok*; *note* when something optional is missing; *warn* when something may go wrong or slowly; *fail* when a
 program would fail. Everything but *ok* comes with what to do.

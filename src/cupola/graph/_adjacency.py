@@ -1,4 +1,4 @@
-"""The neighbours of a node, as a set.
+"""The neighbors of a node, as a set.
 
 Imported when they are first asked for.
 """
@@ -89,7 +89,7 @@ class AdjacencySet(MutableSet["GraphNode"]):
         Parameters
         ----------
         node : object
-            Anything but a neighbour has no effect.
+            Anything but a neighbor has no effect.
         """
         if node in self:
             self._node._unlink([node], self._before)

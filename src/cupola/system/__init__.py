@@ -1,7 +1,7 @@
 """The machine and its devices as NVML sees them: identity, memory, processes, clocks, temperatures, events.
 
 Importing this needs neither a GPU nor a driver, and nothing here makes a CUDA context. NVML is loaded by the first
-call; on the CPU device it is an emulated one, of the modelled GPU.
+call; on the CPU device it is an emulated one, of the modeled GPU.
 
 Examples
 --------

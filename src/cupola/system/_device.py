@@ -358,7 +358,7 @@ class Device(Unpicklable):
         """
         return FanInfo(self._handle, fan)
 
-    # ---- neighbours ----
+    # ---- neighbors ----
 
     def get_memory_affinity(self, scope: AffinityScope | str = AffinityScope.NODE) -> list[int]:
         """List the NUMA nodes whose memory is near (``nvmlDeviceGetMemoryAffinity``). Linux only.

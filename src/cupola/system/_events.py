@@ -23,9 +23,9 @@ _SLICE = 200
 
 
 def wait_for(attempt: Callable[[int], Result], timeout_ms: int) -> Result:
-    """Try until an event has come, for at most `timeout_ms`; 0: for ever. Raises NVML's TimeoutError."""
+    """Try until an event has come, for at most `timeout_ms`; 0: forever. Raises NVML's TimeoutError."""
     if timeout_ms < 0:
-        raise ValueError(f"timeout_ms must not be negative, got {timeout_ms}; 0 waits for ever")
+        raise ValueError(f"timeout_ms must not be negative, got {timeout_ms}; 0 waits forever")
     end = time.monotonic() + timeout_ms / 1000
     while True:
         left = round((end - time.monotonic()) * 1000) if timeout_ms else _SLICE

@@ -1,4 +1,4 @@
-"""NVML, initialised when it is first used and once per process: again after a fork."""
+"""NVML, initialized when it is first used and once per process: again after a fork."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 _owner: int | None = None
-"""The process that initialised NVML, or found that it cannot be."""
+"""The process that initialized NVML, or found that it cannot be."""
 
 _UNUSABLE = (nvml.LibraryNotFoundError, nvml.DriverNotLoadedError, nvml.UnknownError)
 
 
 def initialize() -> None:
-    """Initialise NVML, unless this process has done so.
+    """Initialize NVML, unless this process has done so.
 
-    Where there is no driver, NVML stays uninitialised and is not tried again: the calls that follow raise
+    Where there is no driver, NVML stays uninitialized and is not tried again: the calls that follow raise
     `UninitializedError`.
 
     Raises
@@ -30,7 +30,7 @@ def initialize() -> None:
     DynamicLibNotFoundError
         When there is no NVML library, nor the CPU device.
     NvmlError
-        When NVML cannot be initialised for another reason than a missing driver.
+        When NVML cannot be initialized for another reason than a missing driver.
     """
     global _owner
     if _owner == os.getpid():
@@ -44,7 +44,7 @@ def initialize() -> None:
 
 
 def is_initialized() -> bool:
-    """Whether this process has tried to initialise NVML."""
+    """Whether this process has tried to initialize NVML."""
     return _owner == os.getpid()
 
 

@@ -33,7 +33,7 @@ def get_kernel_mode_driver_version() -> tuple[int, ...]:
 
 
 def get_nvml_version() -> tuple[int, ...]:
-    """Ask for the version of the NVML library (``nvmlSystemGetNVMLVersion``). Does not initialise NVML."""
+    """Ask for the version of the NVML library (``nvmlSystemGetNVMLVersion``). Does not initialize NVML."""
     return _numbers(nvml.system_get_nvml_version())
 
 

@@ -97,7 +97,7 @@ ACCEPTED = [
 @pytest.mark.parametrize(("ctype", "value", "layout", "expected"), ACCEPTED, ids=lambda x: repr(x)[:30])
 def test_arrives(stream, module, out, ctype, value, layout, expected):
     kernel = module.get_kernel(f"keep<{ctype}>")
-    for _ in range(2):  # the second time by what was learnt of the type
+    for _ in range(2):  # the second time by what was learned of the type
         ctypes.memset(out.handle, 0xEE, 256)
         launch(stream, ONE, kernel, out, value)
         stream.sync()

@@ -210,7 +210,7 @@ ACCEPTED = [
 
 @pytest.mark.parametrize(("option", "value"), ACCEPTED)
 def test_accepted(option, value):
-    """A misspelt flag would be an error: NVRTC refuses what it does not know."""
+    """A misspelled flag would be an error: NVRTC refuses what it does not know."""
     options = {"debug": True} if option in ("device_code_optimize", "numba_debug") else {}
     try:
         text = compile_(MATHS, **{option: value}, **options)[0]

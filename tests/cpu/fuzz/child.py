@@ -4,7 +4,7 @@
 
 Prints a line ``begin SEED STAGE`` at each stage and ``end SEED OUTCOME`` behind the last one. Who starts this waits
 for the lines: a process that ends, or that stays too long at the stage of loading, has found an error; at the launch, a
-mutant may well run for ever.
+mutant may well run forever.
 """
 
 from __future__ import annotations

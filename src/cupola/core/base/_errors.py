@@ -80,7 +80,7 @@ HINTS: dict[str, str] = {
         "The handle was destroyed already, or belongs to another context: use objects on the device that they were "
         "made on, and keep them alive as long as their handles are in use."
     ),
-    "CUDA_ERROR_NOT_INITIALIZED": "Make a Device first: that initialises the driver.",
+    "CUDA_ERROR_NOT_INITIALIZED": "Make a Device first: that initializes the driver.",
     "CUDA_ERROR_INVALID_CONTEXT": "No usable context is current on this thread: call Device(n).set_current() on it.",
     "CUDA_ERROR_CONTEXT_IS_DESTROYED": (
         "The context was destroyed or reset, and the objects made in it are gone with it: "
@@ -99,7 +99,7 @@ HINTS: dict[str, str] = {
     ),
     "CUDA_ERROR_NO_DEVICE": "No GPU is visible: see CUDA_VISIBLE_DEVICES, or set CUPOLA_DEVICE=cpu.",
     "CUDA_ERROR_OUT_OF_MEMORY": (
-        "Close buffers that are no longer needed, and synchronise the streams that free them, before asking for more."
+        "Close buffers that are no longer needed, and synchronize the streams that free them, before asking for more."
     ),
     "CUDA_ERROR_NO_BINARY_FOR_GPU": (
         "The code was compiled for another architecture: compile with "

@@ -77,7 +77,7 @@ minor : int
 cdef class Device:
     """Device(device_id=None)\n--\n\nA GPU, or the CPU device in its place.
 
-    Within a thread there is one object for each device: ``Device(0) is Device(0)``. Making one initialises the
+    Within a thread there is one object for each device: ``Device(0) is Device(0)``. Making one initializes the
     driver (``cuInit``), but no context: call :meth:`set_current` before anything is made on the device.
 
     Parameters

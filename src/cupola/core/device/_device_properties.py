@@ -122,7 +122,7 @@ class DeviceProperties:
     host_numa_id = Attribute(134, "NUMA node of the host next to the device, -1 without NUMA", fallback=-1)
     compute_mode = Attribute(20, "who may make contexts (CUcomputemode)", cached=False)
     async_engine_count = Attribute(40, "number of engines that copy beside kernels")
-    mem_sync_domain_count = Attribute(126, "number of memory synchronisation domains", fallback=1)
+    mem_sync_domain_count = Attribute(126, "number of memory synchronization domains", fallback=1)
 
     # --- bit masks ---
     gpu_direct_rdma_flush_writes_options = Attribute(117, "ways to flush remote writes, as a mask")

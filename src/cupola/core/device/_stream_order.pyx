@@ -95,7 +95,7 @@ cdef CUcontext _context_of(CUstream stream) except NULL:
         if context == NULL:
             raise RuntimeError(
                 "no context is current on this thread, so the default stream cannot be waited for; "
-                "call Device.set_current() first, or pass stream_ptr=-1 when no synchronisation is needed"
+                "call Device.set_current() first, or pass stream_ptr=-1 when no synchronization is needed"
             )
         return context
     check(cu.cuStreamGetCtx(stream, &context), b"cuStreamGetCtx")

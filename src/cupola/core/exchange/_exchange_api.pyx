@@ -1,7 +1,7 @@
 """DLPack's C exchange API for views: a table of functions by which other libraries read them without Python calls.
 
 The table hangs on the type as a capsule (DLPack specification, "Python Specification for DLPack"). Its functions are
-called with the GIL held, report failure by -1 with an exception set, and never synchronise. Callers in C may pass
+called with the GIL held, report failure by -1 with an exception set, and never synchronize. Callers in C may pass
 anything, so what must not be NULL is looked at, and after a failure there is NULL where a result would be.
 """
 

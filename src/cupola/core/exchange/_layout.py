@@ -276,7 +276,7 @@ class _StridedLayout:
         )
 
     def flattened(self, start_axis: int = 0, end_axis: int = -1, mask: int | None = None) -> _StridedLayout:
-        """Merge neighbouring axes from `start_axis` to `end_axis` wherever one stride can express both."""
+        """Merge neighboring axes from `start_axis` to `end_axis` wherever one stride can express both."""
         if self.ndim == 0 and (start_axis, end_axis) == (0, -1):
             return self._with((1,), (1,))
         start, end = self._axis(start_axis), self._axis(end_axis)

@@ -4,7 +4,7 @@ Each protocol has its own idea of stream order. The consumer names the stream in
 
 * DLPack hands that stream to the exporter, which makes it wait for the data;
 * the CUDA array interface names the exporter's stream, behind which we make the consumer's stream wait;
-* DLPack's C exchange API (PyTorch) does no synchronisation but tells the exporter's current stream, with which we
+* DLPack's C exchange API (PyTorch) does no synchronization but tells the exporter's current stream, with which we
   do the same.
 
 Three shortcuts avoid a detour through Python: NumPy arrays give their ``__array_struct__``, types with the C exchange
@@ -453,5 +453,5 @@ cdef intptr_t _stream_number(object stream_ptr) except? -2:
 cdef object _ambiguous():
     return BufferError(
         "stream_ptr=None is ambiguous: pass the stream that will use the data (stream.handle), "
-        "or -1 when no synchronisation is needed"
+        "or -1 when no synchronization is needed"
     )

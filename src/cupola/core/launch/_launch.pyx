@@ -37,7 +37,7 @@ cdef extern from *:
     """
     object cupola_make_launch(void* function, const char* text, object module_name)
 
-# Up to the dashes it is the signature; the bytes stay as long as the function, which is for ever.
+# Up to the dashes it is the signature; the bytes stay as long as the function, which is forever.
 cdef bytes _TEXT = b"""launch(stream, config, kernel, *kernel_args)
 --
 

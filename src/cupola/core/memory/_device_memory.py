@@ -27,7 +27,7 @@ class DeviceMemoryResource(ShareablePoolResource):
     options : DeviceMemoryResourceOptions or dict, optional
         Make a new pool with these options. Without them the current pool of the device is used
         (``cuDeviceGetMemPool``); its release threshold is raised to the maximum if it was 0, so that freed memory is
-        reused instead of being returned to the system at every synchronisation.
+        reused instead of being returned to the system at every synchronization.
 
     Raises
     ------

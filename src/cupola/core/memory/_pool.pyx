@@ -1,7 +1,7 @@
 """Stream-ordered memory pools: what the device and pinned memory resources share.
 
 CUDA Driver API, "Stream Ordered Memory Allocator". An allocation is usable by work behind it in its stream, and its
-release waits for the work ahead of it, so neither synchronises. A destroyed pool lives on until its last allocation is
+release waits for the work ahead of it, so neither synchronizes. A destroyed pool lives on until its last allocation is
 freed, which is why a resource may be closed while its buffers are in use.
 """
 
@@ -80,12 +80,12 @@ cdef class PoolMemoryResource(MemoryResource):
     # --- how subclasses find or make their pool -------------------------------------------------------
 
     def _use_device_pool(self, int device_id):
-        """Use the current pool of a device without owning it, and let it keep memory between synchronisations."""
+        """Use the current pool of a device without owning it, and let it keep memory between synchronizations."""
         cdef CUmemoryPool pool
         cdef uint64_t threshold = 0
         initialise()
         check(cu.cuDeviceGetMemPool(&pool, device_id), b"cuDeviceGetMemPool")
-        # The threshold of 0 that pools start with hands all memory back to the system at each synchronisation.
+        # The threshold of 0 that pools start with hands all memory back to the system at each synchronization.
         check(cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), b"cuMemPoolGetAttribute")
         if threshold == 0:
             threshold = <uint64_t>-1
@@ -452,7 +452,7 @@ cdef class PoolAttributes:
 
     @property
     def release_threshold(self):
-        """int: bytes that the pool keeps for itself when a synchronisation would return memory to the system."""
+        """int: bytes that the pool keeps for itself when a synchronization would return memory to the system."""
         return self.read_number(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 
     @property

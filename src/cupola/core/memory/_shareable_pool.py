@@ -24,7 +24,7 @@ class ShareablePoolResource(PoolMemoryResource):
     another process (:attr:`is_mapped`) imports memory and allocates none.
     """
 
-    # So that an attribute with a misspelt name is an error.
+    # So that an attribute with a misspelled name is an error.
     __slots__ = ("_allocation_handle", "_shared", "_uuid")
     _uuid: UUID | None
     _allocation_handle: IPCAllocationHandle | None

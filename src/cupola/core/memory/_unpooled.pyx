@@ -116,7 +116,7 @@ cdef class UnpooledMemoryResource(MemoryResource):
 cdef class LegacyPinnedMemoryResource(UnpooledMemoryResource):
     """Page-locked host memory outside any pool, which every CUDA version has (``cuMemHostAlloc``).
 
-    The host and all devices can access it at the same address. Allocating is slow and synchronises; prefer
+    The host and all devices can access it at the same address. Allocating is slow and synchronizes; prefer
     :class:`PinnedMemoryResource` where host pools are supported.
     """
 

@@ -50,7 +50,7 @@ cdef class DriverLink:
     verbose : bool
         More in the information log.
     lto : bool
-        Link-time optimisation, as far as the driver has it.
+        Link-time optimization, as far as the driver has it.
     no_cache : bool
         Do not use the driver's cache on disk.
 

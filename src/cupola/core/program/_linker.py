@@ -319,7 +319,7 @@ def _driver_link(options: LinkerOptions) -> DriverLink:
 
 
 def check_driver_options(options: LinkerOptions) -> None:
-    """Refuse the options that the driver's linker cannot fulfil, and warn of those that it ignores."""
+    """Refuse the options that the driver's linker cannot fulfill, and warn of those that it ignores."""
     refused = [field for field in DRIVER_REFUSES if getattr(options, field) not in (None, False)]
     if refused:
         raise ValueError(f"the driver's linker does not have {', '.join(refused)}: install nvidia-nvjitlink")

@@ -16,7 +16,7 @@ from cupola.core.program._option_flags import EACH, FLAG, SWITCH, VALUE, emit
 
 _Texts = str | Sequence[str] | None
 
-# As in _option_flags.py. nvJitLink documents the switches with 0 and 1, and its optimiser takes nothing else.
+# As in _option_flags.py. nvJitLink documents the switches with 0 and 1, and its optimizer takes nothing else.
 NVJITLINK: tuple[tuple[str, int, str], ...] = (
     ("arch", VALUE, "-arch="),
     ("max_register_count", VALUE, "-maxrregcount="),
@@ -75,7 +75,7 @@ class LinkerOptions:
     verbose : bool
         Flag: more in the information log.
     link_time_optimization : bool
-        Flag: optimise across all inputs of LTO-IR, which need it.
+        Flag: optimize across all inputs of LTO-IR, which need it.
     ptx : bool
         Flag: link to PTX; with `link_time_optimization` and inputs of LTO-IR only (nvJitLink).
     optimization_level : int
@@ -94,7 +94,7 @@ class LinkerOptions:
     ptxas_options : str or sequence of str
         Passed to the PTX assembler, each as one argument (nvJitLink).
     split_compile, split_compile_extended : int
-        Threads for the optimiser, 0 for one per CPU; the second for the assembler, too (nvJitLink).
+        Threads for the optimizer, 0 for one per CPU; the second for the assembler, too (nvJitLink).
     no_cache : bool
         Flag: do not use the linker's own cache.
     numba_debug : bool

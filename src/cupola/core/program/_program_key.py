@@ -105,7 +105,7 @@ def make_program_cache_key(
 
 
 class _Hash:
-    """SHA-256 of labelled parts, each with its length before it, so that no two sequences of parts run together."""
+    """SHA-256 of labeled parts, each with its length before it, so that no two sequences of parts run together."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256(usedforsecurity=False)

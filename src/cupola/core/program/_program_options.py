@@ -45,11 +45,11 @@ class ProgramOptions:
     extensible_whole_program : bool
         Flag: whole-program code that may still call device runtime functions.
     debug : bool
-        Flag: debug information, without optimisation.
+        Flag: debug information, without optimization.
     lineinfo : bool
         Flag: which source line each instruction comes from.
     device_code_optimize : bool
-        Flag: optimise even when `debug` is set.
+        Flag: optimize even when `debug` is set.
     ptxas_options : str or sequence of str
         Passed to the PTX assembler, each as one argument.
     max_register_count : int
@@ -60,11 +60,11 @@ class ProgramOptions:
     use_fast_math : bool
         Flag: ``ftz`` and ``fma`` on, ``prec_sqrt`` and ``prec_div`` off, fast intrinsics.
     extra_device_vectorization : bool
-        Flag: more aggressive vectorisation.
+        Flag: more aggressive vectorization.
     link_time_optimization : bool
-        Flag: make intermediate code for link-time optimisation. Implied by compiling to ``"ltoir"``.
+        Flag: make intermediate code for link-time optimization. Implied by compiling to ``"ltoir"``.
     gen_opt_lto : bool
-        Flag: run optimiser passes before that code is made.
+        Flag: run optimizer passes before that code is made.
     define_macro : str, tuple of (str, str), or list of both
         Macros: ``"NAME"`` or ``("NAME", "value")``. Several need a list, since a tuple is one pair.
     undefine_macro : str or sequence of str
@@ -91,7 +91,7 @@ class ProgramOptions:
     device_int128, device_float128 : bool
         Flags: allow ``__int128``; ``__float128``.
     optimization_info : str
-        Kind of optimisations to report, such as ``"inline"``.
+        Kind of optimizations to report, such as ``"inline"``.
     no_display_error_number : bool
         Flag: no numbers in diagnostics.
     diag_error, diag_suppress, diag_warn : int or sequence of int
@@ -101,7 +101,7 @@ class ProgramOptions:
     time : str
         CSV file to write compile times to.
     split_compile : int
-        Threads for the optimiser, 0 for one per CPU.
+        Threads for the optimizer, 0 for one per CPU.
     fdevice_syntax_only : bool
         Flag: check syntax only.
     minimal : bool

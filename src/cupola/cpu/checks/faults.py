@@ -41,7 +41,7 @@ _SPACES = ("global", "shared", "local", "constant", "parameter")
 _SUMMARIES = {
     Kind.ASSERT: "an assertion failed",
     Kind.TRAP: "the kernel executed a trap",
-    Kind.BARRIER: "the block cannot go on: threads wait for each other for ever",
+    Kind.BARRIER: "the block cannot go on: threads wait for each other forever",
     Kind.STACK: "the kernel ran out of stack",
     Kind.INSTRUCTION: "an instruction was used in a way that its specification leaves undefined",
     Kind.OBJECT: "the kernel used a texture or surface that it cannot use",

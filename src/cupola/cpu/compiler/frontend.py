@@ -35,7 +35,7 @@ class Kernel:
 
     def facts(self, shape: Shape) -> Facts:
         """What the emitter wants to know about the kernel, for blocks of a shape."""
-        analysis = passes.analyse(
+        analysis = passes.analyze(
             self.function,
             width=shape.width,
             x_is_contiguous=shape.contiguous,

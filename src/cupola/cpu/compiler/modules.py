@@ -43,7 +43,7 @@ class Variant:
     resume_sites
         The site of each barrier behind which the convergent body resumes.
     whole_blocks, rows_of_blocks
-        One call of the body runs all units of a block, or of several blocks that are neighbours in x.
+        One call of the body runs all units of a block, or of several blocks that are neighbors in x.
     """
 
     def __init__(self, module: LoadedModule, index: int, shape: Shape) -> None:

@@ -5,7 +5,7 @@
  * to outlive its return is in the unit's frame: a mask for each basic block (the threads that are to run it), then
  * a slot for each register that lives across blocks. The body of a kernel in which no thread ever waits runs all units
  * of a block in one call, from the one that it is given on, and leaves nothing in them. Some may run several blocks
- * that are neighbours in x, where it does not matter that they take turns.
+ * that are neighbors in x, where it does not matter that they take turns.
  *
  * There are two bodies. The *convergent* one trusts that a unit's threads meet again after each divergent region,
  * so what is computed outside such regions may be kept once for all lanes. When threads of the unit must wait for

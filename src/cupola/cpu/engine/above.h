@@ -9,7 +9,7 @@ struct cpu_allocation;
 int cpu_driver_permits(const cpu_launch *launch, const struct cpu_allocation *allocation, int is_write);
 
 /* What the value of a CUtexObject or CUsurfObject stands for, or NULL when those 64 bits are none that lives. Takes no
- * lock. The result stays readable for ever, so that a kernel that races with the destruction of its texture cannot
+ * lock. The result stays readable forever, so that a kernel that races with the destruction of its texture cannot
  * crash; the memory of its images must be looked up in the table of allocations, for it may have been freed before the
  * texture. */
 struct cpu_texture;

@@ -66,7 +66,7 @@ typedef struct cpu_launch {
     const cpu_variant *variant;
     uint32_t grid[3], block[3];
     uint32_t cluster[3];      /* in blocks; divides the grid */
-    uint32_t multiprocessors; /* of the modelled GPU, for %nsmid */
+    uint32_t multiprocessors; /* of the modeled GPU, for %nsmid */
     uint8_t explicit_cluster; /* the launch or the kernel asks for clusters, of one block perhaps */
     uint32_t dynamic_shared;  /* bytes */
     const void *params;       /* 16-byte aligned private copy, readable up to param_bytes + 64 */

@@ -1,4 +1,4 @@
-/* From the names of NVML's functions to the functions. The modelled GPU lacks what the others ask for: virtual GPUs, MIG,
+/* From the names of NVML's functions to the functions. The modeled GPU lacks what the others ask for: virtual GPUs, MIG,
  * NVLink, confidential computing, accounting, settings. They answer as a GPU without the feature does, whatever their
  * arguments are. */
 #include <string.h>

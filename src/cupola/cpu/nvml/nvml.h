@@ -1,4 +1,4 @@
-/* The emulated NVML: the state of the modelled devices, as NVIDIA's management library tells it.
+/* The emulated NVML: the state of the modeled devices, as NVIDIA's management library tells it.
  *
  * One file per subject. It stands beside the runtime: above the driver, whose devices it shows, and needs no cuInit and
  * no context. What a process uses of a device it reads from the pages that all processes of this user on this computer

@@ -73,7 +73,7 @@ static PyObject *get_nvml_symbols(PyObject *self, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"configure", configure, METH_VARARGS,
-     PyDoc_STR("configure(model: str, devices: int) -> None\n\nChoose the modelled GPU and the number of devices.")},
+     PyDoc_STR("configure(model: str, devices: int) -> None\n\nChoose the modeled GPU and the number of devices.")},
     {"models", get_models, METH_NOARGS,
      PyDoc_STR(
          "models() -> tuple\n\nKey, name, compute capability, multiprocessors and bytes of memory of each model.")},

@@ -10,7 +10,7 @@ from cupola.cpu.compiler.objects import machine
 
 pytestmark = pytest.mark.cpu_only
 
-# Each lane loads four neighbouring numbers from a place that it reads from memory.
+# Each lane loads four neighboring numbers from a place that it reads from memory.
 KERNEL = """
 .version 8.0
 .target sm_80

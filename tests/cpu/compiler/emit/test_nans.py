@@ -42,7 +42,7 @@ LOOP:
 
 def blocks() -> list[passes.Block]:
     function = ptx.parse(KERNEL).functions["kernel"]
-    return passes.analyse(function, width=32, x_is_contiguous=True).blocks
+    return passes.analyze(function, width=32, x_is_contiguous=True).blocks
 
 
 def test_registers_of_arithmetic_only() -> None:

@@ -57,7 +57,7 @@ def test_every_half(engine) -> None:
 
 
 def test_floats(engine) -> None:
-    """Ties, their neighbours, and what is too small or too large."""
+    """Ties, their neighbors, and what is too small or too large."""
     rng = np.random.default_rng(0)
     halves = np.arange(0x7C00, dtype=np.uint16)
     ties = (halves.view(np.float16).astype(np.float64) + (halves + 1).view(np.float16).astype(np.float64)) / 2

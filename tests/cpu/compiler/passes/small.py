@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cupola.cpu.compiler.passes import Analysis, analyse, prepare
+from cupola.cpu.compiler.passes import Analysis, analyze, prepare
 from cupola.cpu.compiler.ptx import ast, parse
 
 HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -31,7 +31,7 @@ def analysed(
     largest_x: int = 1023,
 ) -> Analysis:
     module, function = kernel(body, before)
-    return analyse(
+    return analyze(
         prepare(module, function),
         width=width,
         x_is_contiguous=x_is_contiguous,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cupola.cpu.compiler.passes import Block, analyse, prepare
+from cupola.cpu.compiler.passes import Block, analyze, prepare
 from cupola.cpu.compiler.passes.control_flow import build_blocks
 from cupola.cpu.compiler.ptx import PtxUnsupportedError
 
@@ -65,7 +65,7 @@ def test_guard_of_a_barrier_becomes_a_branch_around_it() -> None:
 
 def test_caller_says_what_suspends() -> None:
     module, function = kernel("@%p1 nanosleep.u32 5; bar.sync 0; ret;")
-    analysis = analyse(
+    analysis = analyze(
         prepare(module, function), width=32, x_is_contiguous=True, suspends=lambda i: i.opcode == "nanosleep"
     )
     assert [b.terminator.opcode for b in analysis.blocks if b.terminator] == ["bra", "nanosleep", "ret"]

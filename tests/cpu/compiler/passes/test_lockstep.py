@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from cupola.cpu.compiler.passes import analyse, prepare
+from cupola.cpu.compiler.passes import analyze, prepare
 from cupola.cpu.compiler.ptx import parse
 
 from .lockstep import Together, TooLong, alone
@@ -182,7 +182,7 @@ def compare(text: str) -> bool:
     """Whether the program ends soon enough to be compared; the comparison is asserted."""
     module = parse(text)
     function = prepare(module, module.functions["k"])
-    analysis = analyse(function, width=WIDTH, x_is_contiguous=True)
+    analysis = analyze(function, width=WIDTH, x_is_contiguous=True)
     assert [block.index for block in analysis.blocks] == list(range(len(analysis.blocks)))
     try:
         expected = alone(function, WIDTH)

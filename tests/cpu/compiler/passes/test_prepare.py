@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cupola.cpu.compiler.passes import analyse, effects, prepare
+from cupola.cpu.compiler.passes import analyze, effects, prepare
 from cupola.cpu.compiler.ptx import PtxUnsupportedError, ast
 
 from .lockstep import alone
@@ -81,7 +81,7 @@ def test_calls_are_inlined(body: str, before: str, expected: list[int | None]) -
         for i in instructions(function):
             i.opcode = "ret" if i.opcode == "exit" else i.opcode  # the same in a kernel; `alone` knows one of them
     assert stored(function) == [[] if value is None else [value] for value in expected]
-    analysis = analyse(function, width=4, x_is_contiguous=True)
+    analysis = analyze(function, width=4, x_is_contiguous=True)
     assert analysis.blocks
 
 

@@ -56,7 +56,7 @@ def test_rows_fit_the_forms(form: grammar.Form) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_every_row_is_for_some_form(row: Description) -> None:
-    """A modifier that is misspelt, or a row that others take everything from, is found."""
+    """A modifier that is misspelled, or a row that others take everything from, is found."""
     if row.opcode in grammar.OWN_OPCODES:
         return
     forms = [form for form in grammar.forms(row.opcode) if row in rows_of(form)]

@@ -1,4 +1,4 @@
-"""Real modules: what NVRTC makes of varied CUDA C++ is parsed, whole and fast, and its kernels are analysed."""
+"""Real modules: what NVRTC makes of varied CUDA C++ is parsed, whole and fast, and its kernels are analyzed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from cupola.cpu.compiler.passes import analyse, prepare
+from cupola.cpu.compiler.passes import analyze, prepare
 from cupola.cpu.compiler.ptx import PtxUnsupportedError, ast, parse
 
 from . import nvrtc, sources
@@ -39,7 +39,7 @@ def test_source(name: str, options: tuple[str, ...]) -> None:
             assert name in POINTER_CALLS
             continue
         for contiguous in (True, False):
-            analysis = analyse(function, width=32, x_is_contiguous=contiguous)
+            analysis = analyze(function, width=32, x_is_contiguous=contiguous)
             named = {register for block in analysis.blocks for effect in block.effects for register in effect.writes}
             assert named <= analysis.registers.keys()
             assert named == analysis.shapes.keys()

@@ -61,8 +61,8 @@ print(explanation(result))
     done = run_python(program, CUPOLA_DEVICE="cpu", CUPOLA_CPU_MEMORY=text, CUPOLA_CPU_MODEL="b200")
     assert done.returncode == 0, done.stderr
     held = re.search(r"may hold ([\d.]+) (\w+)", done.stdout)
-    if held is None:  # the modelled device is smaller
-        assert MEMORY[text] > 1 << 37 and "the modelled device 0 has" in done.stdout
+    if held is None:  # the modeled device is smaller
+        assert MEMORY[text] > 1 << 37 and "the modeled device 0 has" in done.stdout
         return
     unit = {"bytes": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}[held[2]]
     assert float(held[1]) * 2**unit == MEMORY[text]

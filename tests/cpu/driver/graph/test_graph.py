@@ -516,7 +516,7 @@ def test_bad_references(graph):
 
 @pytest.mark.cpu_only
 def test_releasing_references_that_nobody_holds(graph):
-    """Undefined behaviour with the driver of a GPU, which does not count (cuUserObjectRelease)."""
+    """Undefined behavior with the driver of a GPU, which does not count (cuUserObjectRelease)."""
     destroy = HOST_FUNCTION(lambda data: None)
     made = ok(driver.cuUserObjectCreate(0, ctypes.cast(destroy, ctypes.c_void_p).value, 1, 1))
     assert status(driver.cuGraphReleaseUserObject(graph, made, 1)) == BAD

@@ -218,7 +218,7 @@ def test_memory_of_cu_mem_alloc(context):
 @pytest.mark.cpu_only
 @pytest.mark.parametrize("size", [1, 80, 1024, 5000, 8192 - 256, 16000, 50000, (1 << 18) - 256])
 def test_small_memory_of_cu_mem_alloc(context, size):
-    """Small allocations share pages: the other process gets its own and sees no neighbour."""
+    """Small allocations share pages: the other process gets its own and sees no neighbor."""
     addresses = [ok(driver.cuMemAlloc(size)) for _ in range(3)]
     for value, address in enumerate(addresses):
         ok(driver.cuMemsetD8(address, value + 2, size))

@@ -66,8 +66,8 @@ def test_refusals_say_what_is_wrong(context):
     pinned = int(ok(driver.cuMemHostAlloc(64, 0)))
     assert "use cuMemFreeHost" in explanation(driver.cuMemFree(pinned))
     ok(driver.cuMemFreeHost(pinned))
-    assert "modelled device 0 has" in explanation(driver.cuMemAlloc(1 << 40))
-    assert "modelled device 0 has" in explanation(driver.cuMemAlloc(1 << 50))
+    assert "modeled device 0 has" in explanation(driver.cuMemAlloc(1 << 40))
+    assert "modeled device 0 has" in explanation(driver.cuMemAlloc(1 << 50))
     assert "memory in this computer's" in explanation(driver.cuMemHostAlloc(1 << 50, 0))
 
 

@@ -1,4 +1,4 @@
-"""Occupancy, by the rules of the modelled GPU. The figures hold for every GPU of compute capability 9.0 as well."""
+"""Occupancy, by the rules of the modeled GPU. The figures hold for every GPU of compute capability 9.0 as well."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_refused_in_host_functions(name: str, context: Any, make_stream: Any, ho
     assert outcome(CALLS[name], context, make_stream, host) == [REFUSED]
 
 
-@pytest.mark.cpu_only  # a GPU's driver waits for ever
+@pytest.mark.cpu_only  # a GPU's driver waits forever
 @pytest.mark.parametrize("name", HANG_ON_A_GPU)
 def test_what_waits_is_refused_in_host_functions(name: str, context: Any, make_stream: Any, host: Any) -> None:
     assert outcome(HANG_ON_A_GPU[name], context, make_stream, host) == [REFUSED]

@@ -101,8 +101,8 @@ BAD = [
     (descriptor(8, 8, 1 << 16), INVALID, "Depth is 65536; a 3D array"),
     (descriptor(8, 8, 1 << 12, flags=LAYERED), INVALID, "Depth is 4096; a 2D layered array"),
     (descriptor(1 << 16, 1 << 16, 6, flags=CUBEMAP), INVALID, "Width is 65536; a cubemap"),
-    (descriptor(8, 8, flags=0x10), INVALID, "depth textures and colour attachments"),
-    (descriptor(8, 8, flags=0x20), INVALID, "depth textures and colour attachments"),
+    (descriptor(8, 8, flags=0x10), INVALID, "depth textures and color attachments"),
+    (descriptor(8, 8, flags=0x20), INVALID, "depth textures and color attachments"),
 ]
 BAD_HERE = [
     (descriptor(8, format="UNORM_INT8X4", channels=2), INVALID, "have 4 channels, not 2"),

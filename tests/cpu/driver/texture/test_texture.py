@@ -238,7 +238,7 @@ GOOD_SAMPLERS = [
     ("UNSIGNED_INT32", sampler(filter=LINEAR)),
     ("SIGNED_INT16", sampler(filter=LINEAR, flags=INTEGER)),
     ("FLOAT", sampler(filter=LINEAR, flags=INTEGER | NO_TRILINEAR, maxAnisotropy=40)),
-    ("FLOAT", sampler((WRAP, MIRROR, WRAP))),  # without normalised coordinates: they clamp
+    ("FLOAT", sampler((WRAP, MIRROR, WRAP))),  # without normalized coordinates: they clamp
 ]
 
 

@@ -1,4 +1,4 @@
-"""Rows of neighbouring accesses: parts of rows, kernels that run whole blocks in one call, blocks that take turns."""
+"""Rows of neighboring accesses: parts of rows, kernels that run whole blocks in one call, blocks that take turns."""
 
 from __future__ import annotations
 

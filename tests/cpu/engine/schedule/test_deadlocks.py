@@ -1,4 +1,4 @@
-"""What the CPU device says when threads wait for each other for ever, or misuse what they would wait with.
+"""What the CPU device says when threads wait for each other forever, or misuse what they would wait with.
 
 Each kernel runs on a device of its own, which its fault spoils.
 """
@@ -180,7 +180,7 @@ FAULTS = {
             r"block \(1, 0, 0\): 32 threads .* wait at the cluster's barrier",
         ),
     ),
-    "not_initialised": Fault(1, 32, ILLEGAL, (r"mbarrier at offset 0 of shared memory: it was not initialised",)),
+    "not_initialised": Fault(1, 32, ILLEGAL, (r"mbarrier at offset 0 of shared memory: it was not initialized",)),
     "too_many": Fault(1, 1, ILLEGAL, (r"3 arrivals, but its phase lacks 2 only",)),
     "in_global_memory": Fault(1, 1, ILLEGAL, (r"an mbarrier lies in shared memory; 0x\w+ is an address elsewhere",)),
     "arrives_twice": Fault(2, 32, ILLEGAL, (r"arrives at the cluster's barrier a second time",)),

@@ -49,7 +49,7 @@ def halves(low: int, high: int) -> list[int]:
     return [low] * 16 + [high] * 16
 
 
-# What each half does, and what each thread had; None: they wait for ever.
+# What each half does, and what each thread had; None: they wait forever.
 IN_ARMS: dict[str, tuple[str, str, list[int] | None]] = {
     "shfl": ("r = IDX(t, t ^ 16, FULL)", "r = IDX(t, t ^ 16, FULL)", HIGH + LOW),
     "another shfl": ("r = IDX(t, t ^ 16, FULL)", "r = BFLY(t, 16, FULL)", None),
@@ -134,7 +134,7 @@ WAYS = {
 def check(source: str, expected: list[int] | None) -> None:
     if expected is None:
         if not on_cpu_device():
-            pytest.skip("threads wait for ever, which a GPU does not notice")
+            pytest.skip("threads wait forever, which a GPU does not notice")
         text = explanations(source, {"table": {}}, buffers=(512,), numbers=(3,))["table"]
         assert "the block cannot go on" in text and "members that do not come" in text
         return

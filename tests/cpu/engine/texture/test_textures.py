@@ -121,7 +121,7 @@ def points(dimensions: int, extents: tuple[int, ...], *, normalized: bool, count
 
 
 SHAPES = {"1d": (16,), "2d": (16, 8), "3d": (8, 4, 16)}
-"""Extents, x first; powers of two, by which normalised coordinates are exact."""
+"""Extents, x first; powers of two, by which normalized coordinates are exact."""
 
 
 @pytest.mark.parametrize("linear", [False, True], ids=["point", "linear"])

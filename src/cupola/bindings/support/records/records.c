@@ -583,7 +583,7 @@ PyTypeObject *record_type(int index) {
                          : !module_info.error ? &RecordBase
                          : info->array        ? &StructArrayBase
                                               : &StructBase;
-    /* The descriptors live as long as the class, which is for ever. Derived classes inherit them. */
+    /* The descriptors live as long as the class, which is forever. Derived classes inherit them. */
     const FieldInfo *fields = base ? record_fields(info) : NULL;
     char *name = fields ? qualified_name(info->texts) : NULL;
     PyGetSetDef *accessors = name ? PyMem_Calloc(info->field_count + 1u, sizeof *accessors) : NULL;

@@ -70,7 +70,7 @@ def unpack(image: bytes, architecture: int) -> bytes:
     image
         Any image; one that is no fat binary is returned.
     architecture
-        The number of the modelled GPU, 90 for sm_90. What is for others is not taken.
+        The number of the modeled GPU, 90 for sm_90. What is for others is not taken.
 
     Raises
     ------

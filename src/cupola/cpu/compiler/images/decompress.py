@@ -99,7 +99,7 @@ _Table = list[tuple[int, int, int]]  # of each state: symbol, bits to read, base
 
 
 def _distribution(data: bytes, at: int, largest_log: int, symbols: int) -> tuple[list[int], int, int]:
-    """Normalised counts of an FSE table (4.1.1), its accuracy, and where they end."""
+    """Normalized counts of an FSE table (4.1.1), its accuracy, and where they end."""
     bits = int.from_bytes(data[at : at + 512], "little")
     log = (bits & 15) + 5
     if log > largest_log:

@@ -1,8 +1,8 @@
 """LLVM IR to machine code in this process, through llvmlite.
 
-Measured on the kernels of the benchmarks: the passes over functions of optimisation level 2 give the speed of all of
-level 3 in less than half the time, and the loop and SLP vectorisers find nothing to do in code that is made of vectors
-already. Those of level 1 leave five per cent of the speed and take two thirds of the time, which counts in larger
+Measured on the kernels of the benchmarks: the passes over functions of optimization level 2 give the speed of all of
+level 3 in less than half the time, and the loop and SLP vectorizers find nothing to do in code that is made of vectors
+already. Those of level 1 leave five percent of the speed and take two thirds of the time, which counts in larger
 kernels. In very large ones the time of many passes grows faster than the code: for these, registers stay in memory
 (see registers.py), so that nothing lives across blocks, no pass runs that looks at more than an instruction, and beyond
 a second limit machine code is made in the simplest way. So the time stays in proportion to the kernel's length.
@@ -27,7 +27,7 @@ from .cache import ObjectCache
 from .processor import X86, processor
 
 MEDIUM = 2200
-"""Lines of LLVM IR up to which optimisation level 2 is affordable."""
+"""Lines of LLVM IR up to which optimization level 2 is affordable."""
 
 LARGE = 12_000
 """Lines of LLVM IR up to which passes are affordable whose time grows faster than the code does."""
@@ -221,14 +221,14 @@ def optimise(module: Any, lines: int, machine: Any = None) -> None:
 
 
 def optimised(ir: str, machine: Any = None) -> Any:
-    """The LLVM module of a text after optimisation."""
+    """The LLVM module of a text after optimization."""
     module = parsed(ir, machine)
     optimise(module, ir.count("\n"), machine)
     return module
 
 
 def object_code(module: Any, lines: int) -> bytes:
-    """The machine code of an optimised module."""
+    """The machine code of an optimized module."""
     effort = 2 if lines <= LARGE else 1 if lines <= HUGE else 0
     return bytes(_target_machine(effort).emit_object(module))
 

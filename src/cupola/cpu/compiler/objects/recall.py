@@ -1,6 +1,6 @@
 """What was found out about an image before, perhaps by another process: enough to run its kernels without reading it.
 
-Reading PTX, analysing kernels and writing LLVM IR takes longer than loading object code does. So the cache of object
+Reading PTX, analyzing kernels and writing LLVM IR takes longer than loading object code does. So the cache of object
 code (cache.py) also keeps, named by a hash of the PTX, the facts that the driver wants of a module, and
 for each body of a kernel which object code is its. The PTX is then only read to tell where a fault is.
 

@@ -1,9 +1,9 @@
 """From a parsed kernel to what the emitter needs: a file per pass, each named for what it establishes.
 
-`prepare` makes a kernel self-contained (calls inlined, carry explicit); `analyse` takes it apart.
+`prepare` makes a kernel self-contained (calls inlined, carry explicit); `analyze` takes it apart.
 """
 
-from cupola.cpu.compiler.passes.analysis import UNIFORM, VARYING, Analysis, Shape, analyse
+from cupola.cpu.compiler.passes.analysis import UNIFORM, VARYING, Analysis, Shape, analyze
 from cupola.cpu.compiler.passes.control_flow import Block, waits_for_warps
 from cupola.cpu.compiler.passes.effects import CARRY, Effects, effects
 from cupola.cpu.compiler.passes.loops import Loop
@@ -19,7 +19,7 @@ __all__ = [
     "Effects",
     "Loop",
     "Shape",
-    "analyse",
+    "analyze",
     "effects",
     "prepare",
     "waits_for_warps",

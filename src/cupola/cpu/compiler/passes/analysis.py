@@ -22,7 +22,7 @@ from cupola.cpu.compiler.passes.unsaved import unsaved_registers
 from cupola.cpu.compiler.passes.warp_lines import WarpLines
 from cupola.cpu.compiler.ptx import ast
 
-__all__ = ["UNIFORM", "VARYING", "Analysis", "Shape", "analyse"]
+__all__ = ["UNIFORM", "VARYING", "Analysis", "Shape", "analyze"]
 
 
 Constant = ast.Immediate | ast.Symbol
@@ -119,7 +119,7 @@ class Analysis:
         return list(self.liveness.names(live & self.unsaved[block.index]))
 
 
-def analyse(
+def analyze(
     function: ast.Function,
     *,
     width: int,
@@ -128,7 +128,7 @@ def analyse(
     largest_x: int = LARGEST,
     suspends: Callable[[ast.Instruction], bool] = waits_for_warps,
 ) -> Analysis:
-    """Analyse a function that `prepare` has made ready.
+    """Analyze a function that `prepare` has made ready.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ A *direct* call names its function; an *indirect* one has a pointer, and may rea
 takes (in code or in the initial value of a variable: virtual functions) and whose parameters fit the call's prototype,
 unless the call lists its targets (PTX ISA 7.1, "call", ".calltargets", ".callprototype").
 
-Direct calls are inlined, because code that is not called is analysed and optimised with what surrounds it. What stays
+Direct calls are inlined, because code that is not called is analyzed and optimized with what surrounds it. What stays
 a call: recursion; what is reached through a pointer; and large functions called from so many places that the kernel
 would grow out of proportion, and its compile time with it.
 """

@@ -12,7 +12,7 @@ from cupola.cpu.compiler.ptx import ast
 
 
 def prepare(module: ast.Module, function: ast.Function) -> ast.Function:
-    """A kernel made self-contained, ready for `analyse`. The module stays as it is.
+    """A kernel made self-contained, ready for `analyze`. The module stays as it is.
 
     Afterwards calls go to functions without a body only, with registers as arguments and results; functions that are
     not inlined are parts of the kernel; static variables of called functions are among the kernel's ``variables``; the

@@ -1,6 +1,6 @@
 """Finds out: whether threads are better run one by one, because each walks along memory by itself and looks things up.
 
-So do the rows of a sparse matrix, or the neighbours in a graph, when each belongs to a thread: a loop loads from one
+So do the rows of a sparse matrix, or the neighbors in a graph, when each belongs to a thread: a loop loads from one
 place after the other (the *walk*), from where the thread was told in memory to begin, and what it finds there says
 where else to load from (the *look-ups*). Lanes gain nothing then: processors gather no faster than they load, lanes
 that are done wait for the longest walk, and an access by one thread is checked in less time than one by many.

@@ -106,7 +106,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentList:
-    """The parenthesised returns or arguments of a call."""
+    """The parenthesized returns or arguments of a call."""
 
     items: tuple[Operand, ...]
 

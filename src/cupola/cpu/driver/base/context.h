@@ -77,8 +77,8 @@ struct CUctx_st {
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
     pthread_mutex_t lock;       /* streams, modules and the peers */
-    pthread_mutex_t order_lock; /* held while work is put in the legacy stream or in one that it synchronises with */
-    _Atomic(CUstream) legacy;   /* the default stream that synchronises with the blocking ones */
+    pthread_mutex_t order_lock; /* held while work is put in the legacy stream or in one that it synchronizes with */
+    _Atomic(CUstream) legacy;   /* the default stream that synchronizes with the blocking ones */
     CUstream streams;           /* all streams, the default ones included */
     CUmodule modules;
     uint32_t peers; /* bit d: this context may use the memory of device d */

@@ -11,7 +11,7 @@ struct range {
     pthread_mutex_t lock;
     size_t slot;                           /* bytes */
     _Atomic size_t used;                   /* bytes that hold slots, free ones included */
-    struct handle *free_first, *free_last; /* a queue, so that a stale handle stays recognisable for long */
+    struct handle *free_first, *free_last; /* a queue, so that a stale handle stays recognizable for long */
     size_t free_count;
 };
 

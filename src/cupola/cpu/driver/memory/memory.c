@@ -26,7 +26,7 @@ CUresult memory_refused(int status, int device, size_t size) {
         case CPU_MEMORY_OK: return CUDA_SUCCESS;
         case CPU_MEMORY_DEVICE_FULL:
             return fail(CUDA_ERROR_OUT_OF_MEMORY,
-                        "%s do not fit: the modelled device %d has %s of memory, of which %s are in use. Free memory, "
+                        "%s do not fit: the modeled device %d has %s of memory, of which %s are in use. Free memory, "
                         "or trim the memory pools.",
                         wanted, device, bytes_text(cpu_memory_capacity(device), total),
                         bytes_text(cpu_memory_used(device), used));

@@ -8,7 +8,7 @@
  *
  * Small allocations go to the slabs of the arena, and the pool charges for them in steps of 2 MiB. Large
  * ones are kept after a free, with their pages, until the pool holds more than its release threshold when
- * the program synchronises, is trimmed, or somebody else needs the memory. */
+ * the program synchronizes, is trimmed, or somebody else needs the memory. */
 #include <Python.h>
 
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* Clusters of blocks (CUDA C++ Programming Guide, "Thread Block Clusters"; CUDA Driver API, "Occupancy"): which one a
- * launch has, what can be wrong with it, and how many the modelled GPU would hold.
+ * launch has, what can be wrong with it, and how many the modeled GPU would hold.
  *
  * The size comes from the kernel itself (__cluster_dims__, PTX .reqnctapercluster), from an attribute of the function,
  * or from an attribute of the launch. All blocks of a cluster run on multiprocessors of one GPC. */

@@ -309,7 +309,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
 }
 
 /* What a launch asks for beside what its operation keeps. Work of one stream runs in order, so programmatic
- * serialisation and completion events are kept by doing things later than allowed. */
+ * serialization and completion events are kept by doing things later than allowed. */
 struct requests {
     CUevent events[2];
     unsigned event_count;

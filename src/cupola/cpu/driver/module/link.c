@@ -65,7 +65,7 @@ static void **find_option(CUlinkState state, CUjit_option option) {
 }
 
 /* The GPU to link for: CU_JIT_TARGET, whose values are the number of the architecture below flags for the GPUs that
- * code is limited to, or else the modelled one. */
+ * code is limited to, or else the modeled one. */
 static unsigned architecture(CUlinkState state) {
     void **target = find_option(state, CU_JIT_TARGET);
     unsigned value = target ? (unsigned)(uintptr_t)*target & 0xFFFF : 0;

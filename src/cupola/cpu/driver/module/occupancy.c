@@ -1,4 +1,4 @@
-/* Occupancy: how many blocks of a kernel a multiprocessor of the modelled GPU would hold (CUDA Driver API,
+/* Occupancy: how many blocks of a kernel a multiprocessor of the modeled GPU would hold (CUDA Driver API,
  * "Occupancy"; CUDA C++ Programming Guide, "Compute Capabilities").
  *
  * Four things limit it: threads, blocks, registers and shared memory. Registers are given to warps in lots of 256,

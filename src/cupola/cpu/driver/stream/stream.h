@@ -47,7 +47,7 @@ struct CUstream_st {
     _Atomic bool has_waiters;
     struct waiter parked;                 /* this stream's own place among the waiters of another */
     uint64_t legacy_seen;                 /* place in the legacy stream that this one already waits for */
-    CUlaunchAttributeValue attributes[2]; /* access policy window, synchronisation policy */
+    CUlaunchAttributeValue attributes[2]; /* access policy window, synchronization policy */
     _Atomic(void *) capture;              /* owned by capture.c; NULL when the stream is not capturing */
 };
 

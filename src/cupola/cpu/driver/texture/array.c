@@ -101,7 +101,7 @@ static CUresult check_flags(unsigned flags, enum shape shape) {
         return fail(CUDA_ERROR_INVALID_VALUE, "Flags has unknown bits: %#x.", flags & ~(known | graphics | missing));
     if (flags & graphics)
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "Flags has %#x: depth textures and colour attachments are made by the "
+                    "Flags has %#x: depth textures and color attachments are made by the "
                     "libraries of graphics.",
                     flags & graphics);
     if (flags & missing)

@@ -130,7 +130,7 @@ static CUresult check(struct reference *reference, enum handle_kind kind) {
 /* ---- binding --------------------------------------------------------------------------------------------------- */
 
 /* Make the object anew from what is set; the last one stays when that fails. A texture of levels waits for
- * cuTexRefSetFlags to normalise its coordinates. */
+ * cuTexRefSetFlags to normalize its coordinates. */
 static CUresult refresh(CUtexref texture) {
     struct reference *reference = &texture->reference;
     struct texture *object = NULL;

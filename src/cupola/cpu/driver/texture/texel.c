@@ -55,7 +55,7 @@ CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels
         if ((uint32_t)format >= others[i].first && (uint32_t)format <= others[i].last)
             return fail(CUDA_ERROR_NOT_SUPPORTED,
                         "the CPU device has no texels of format 0x%x (block compression, video or packed): it has "
-                        "integers of 8, 16 and 32 bits, normalised integers of 8 and 16, half and float.",
+                        "integers of 8, 16 and 32 bits, normalized integers of 8 and 16, half and float.",
                         (unsigned)format);
     return fail(CUDA_ERROR_INVALID_VALUE, "0x%x is not a CUarray_format.", (unsigned)format);
 }

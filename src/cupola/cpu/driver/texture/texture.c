@@ -209,12 +209,12 @@ static CUresult check_sampler(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DE
                         (int)t->addressMode[i]);
     if (r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY && !(t->flags & CU_TRSF_NORMALIZED_COORDINATES))
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "a texture of a mipmapped array has normalised coordinates: add CU_TRSF_NORMALIZED_COORDINATES.");
+                    "a texture of a mipmapped array has normalized coordinates: add CU_TRSF_NORMALIZED_COORDINATES.");
     RETURN_IF(check_filter(t->filterMode, "filterMode"));
     return check_filter(t->mipmapFilterMode, "mipmapFilterMode");
 }
 
-/* Coordinates that are not normalised can neither wrap nor be mirrored: such modes clamp. */
+/* Coordinates that are not normalized can neither wrap nor be mirrored: such modes clamp. */
 static uint32_t mode_that_applies(CUaddress_mode mode, unsigned flags) {
     bool repeats = mode == CU_TR_ADDRESS_MODE_WRAP || mode == CU_TR_ADDRESS_MODE_MIRROR;
     return repeats && !(flags & CU_TRSF_NORMALIZED_COORDINATES) ? CU_TR_ADDRESS_MODE_CLAMP : mode;

@@ -11,7 +11,7 @@ static inline cpu_site unpack_site(uint64_t packed) {
 }
 
 /* How machine code calls what may access memory. It says itself where shared memory and the site caches are, which the
- * context knows as well, so that the optimiser sees that the call may read and write both. */
+ * context knows as well, so that the optimizer sees that the call may read and write both. */
 #define CPU_ACCESS_ARGUMENTS                                                                                           \
     cpu_context *context, cpu_warp *warp, void *shared, cpu_site_cache *sites, uint64_t packed, uint32_t mask
 #define CPU_ACCESS_ARGUMENTS_USED (void)shared, (void)sites;

@@ -10,7 +10,7 @@
  * because whoever expects them has not arrived.
  *
  * Only threads of the block's cluster can complete a phase, so threads that do nothing but wait for mbarriers can be
- * found out when they wait for ever. */
+ * found out when they wait forever. */
 #include "mbarrier.h"
 
 #include <stdio.h>
@@ -107,14 +107,14 @@ static uint64_t *find_place(const struct operation *op, const cpu_block **owner)
     return place;
 }
 
-/* The same, of an object that was initialised. */
+/* The same, of an object that was initialized. */
 static uint64_t *find(const struct operation *op, mbarrier *b) {
     const cpu_block *owner;
     uint64_t *place = find_place(op, &owner);
     if (!place) return NULL;
     *b = unpack(*place);
     if (b->valid) return place;
-    misuse(op, "it was not initialised (mbarrier.init, init() of cuda::barrier), or overwritten", 0, 0);
+    misuse(op, "it was not initialized (mbarrier.init, init() of cuda::barrier), or overwritten", 0, 0);
     return NULL;
 }
 

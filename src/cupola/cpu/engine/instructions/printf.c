@@ -3,7 +3,7 @@
  *
  * The arguments lie one behind the other in memory of the thread, each aligned to its size, promoted as C does. Every
  * thread's text is written to the C library's stdout at once, in the order of the lanes; a GPU would keep it until the
- * next synchronisation. */
+ * next synchronization. */
 #include "access.h"
 
 #include <ctype.h>

@@ -31,7 +31,7 @@ typedef struct cpu_allocation {
 
 enum cpu_memory_status {
     CPU_MEMORY_OK,
-    CPU_MEMORY_DEVICE_FULL, /* beyond the capacity of the modelled device */
+    CPU_MEMORY_DEVICE_FULL, /* beyond the capacity of the modeled device */
     CPU_MEMORY_HOST_FULL,   /* beyond what this computer can hold */
     CPU_MEMORY_ARENA_FULL,  /* no address range is left */
     CPU_MEMORY_UNKNOWN,     /* not the address of an allocation */
@@ -58,7 +58,7 @@ void cpu_memory_each(void (*visit)(const cpu_allocation *allocation, void *data)
 /* How much of this computer's memory all devices together may take, 0: nearly all. Before the first allocation. */
 void cpu_memory_set_host_capacity(uint64_t bytes);
 
-/* Set the capacity of a modelled device; a device that was never set has none. */
+/* Set the capacity of a modeled device; a device that was never set has none. */
 void cpu_memory_set_capacity(int device, uint64_t bytes);
 
 /* Bytes in use on a device (CPU_MEMORY_HOST: on this computer), and what is still free there: on a device,

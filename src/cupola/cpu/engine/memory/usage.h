@@ -1,7 +1,7 @@
 /* What this process uses of the devices, where other processes can read it.
  *
  * A program such as `cupola top` shows the processes that use a device, as nvidia-smi does of a GPU. So the counters of
- * memory in use are not kept in this process alone: once the driver is initialised, they lie in a page of a file without
+ * memory in use are not kept in this process alone: once the driver is initialized, they lie in a page of a file without
  * a name, which others find among the open files of this process (nvml/census.c). Nothing is left when the process ends.
  * Beside them are the time in which kernels and transfers ran, in slices of a second, and the last faults. */
 #ifndef CUPOLA_CPU_USAGE_H

@@ -8,7 +8,7 @@
 #include "schedule.h"
 
 bool cpu_cluster_release(cpu_cluster *cluster) {
-    /* Who has arrived stays so until the phase is complete, and who has exited for ever: look on where somebody was
+    /* Who has arrived stays so until the phase is complete, and who has exited forever: look on where somebody was
      * missing. */
     for (; cluster->block < cluster->size; cluster->block++, cluster->unit = 0) {
         const cpu_block *block = cluster->blocks[cluster->block];

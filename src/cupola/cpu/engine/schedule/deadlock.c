@@ -1,4 +1,4 @@
-/* Threads that wait for each other for ever: who waits where.
+/* Threads that wait for each other forever: who waits where.
  *
  * The scheduler knows that nobody can go on when all threads of a cluster (of a block, when there is none) wait at
  * barriers, or only look at mbarriers again and again. The report goes through the blocks and gathers the threads that

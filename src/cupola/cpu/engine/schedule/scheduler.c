@@ -3,7 +3,7 @@
  *
  * A worker thread runs one block at a time: every unit in turn, up to where it must wait, until none is left.
  * When all units of a block only spin (waiting for another block, another stream or the host), the worker puts
- * the block aside and begins the next one, until as many are resident as the modelled GPU would hold; then it
+ * the block aside and begins the next one, until as many are resident as the modeled GPU would hold; then it
  * goes round. So any block may wait for any other that fits on the GPU beside it, which is what cooperative
  * launches promise and what hand-written grid barriers rely on.
  *
@@ -488,8 +488,8 @@ static bool take_blocks(cpu_job *job, uint64_t *next, uint64_t *end) {
     return *next < job->cluster_count;
 }
 
-/* Should neighbouring blocks run together? When each unit is a row of its block, the units that are neighbours in
- * memory are those of neighbouring blocks, and processors like to read on where they are. */
+/* Should neighboring blocks run together? When each unit is a row of its block, the units that are neighbors in
+ * memory are those of neighboring blocks, and processors like to read on where they are. */
 static bool prefers_rows(const cpu_launch *launch, const cpu_variant *variant) {
     return variant->rows_of_blocks && !launch->dynamic_shared && variant->block[0] == variant->width &&
            variant->block[1] > 1;

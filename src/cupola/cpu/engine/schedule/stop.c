@@ -1,6 +1,6 @@
 /* Launches that are ended from outside: those that run longer than is allowed, and those that the user has had enough of.
  *
- * A kernel may loop for ever without calling anything, and a test in every loop would cost speed. So a watchdog sends the
+ * A kernel may loop forever without calling anything, and a test in every loop would cost speed. So a watchdog sends the
  * threads that work on the launch a signal, again and again until all have left it. A thread that it finds in the
  * kernel's machine code leaves that by a long jump (guard.c); one in a helper, which may hold a lock, goes on until a
  * later signal finds it outside. */

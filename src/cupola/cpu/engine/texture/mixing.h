@@ -6,7 +6,7 @@
 
 enum { CPU_WHOLE = 256 }; /* the sum of the weights of a mixture */
 
-/* Two neighbours in x, or two and two in x and y, of one slice or level: (x, y) is at x + 2 * y. Weights are 0 for
+/* Two neighbors in x, or two and two in x and y, of one slice or level: (x, y) is at x + 2 * y. Weights are 0 for
  * those that are not read. */
 struct quad {
     const void *texel[4];

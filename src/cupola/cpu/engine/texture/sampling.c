@@ -1,18 +1,18 @@
 /* Texture fetches (CUDA C++ Programming Guide, "Texture Fetching"; PTX ISA, "tex", "tld4").
  *
  * Coordinates become texels in three steps. The level of detail, from the instruction or from the gradients of the
- * coordinates, with the sampler's bias and limits, chooses one level of a mipmapped array or two neighbours. In a
+ * coordinates, with the sampler's bias and limits, chooses one level of a mipmapped array or two neighbors. In a
  * level, each coordinate becomes the index of a texel (POINT) or those of two with a weight (LINEAR); address modes
- * bring an index beyond the edge back, or leave it outside, where the border's colour is. The texels are then mixed
+ * bring an index beyond the edge back, or leave it outside, where the border's color is. The texels are then mixed
  * (mixing.c).
  *
- * What the guide leaves open is as on an H200, where it was measured. Normalised coordinates are cut off at 1/2^21,
+ * What the guide leaves open is as on an H200, where it was measured. Normalized coordinates are cut off at 1/2^21,
  * positions are rounded to 1/256 of a texel, levels cut off at 1/256 of a level. The level of gradients comes from
  * lengths without square roots. A 1D texture is the row y = 0 of a 2D one, so that with BORDER for y, half of what a
  * filter gives is the border.
  *
  * Directions into a cubemap choose the face of their largest component and a position on it. Where a filter reaches
- * over the edge of a face and the texture is seamless, it takes the texel beside the edge on the neighbouring face, and
+ * over the edge of a face and the texture is seamless, it takes the texel beside the edge on the neighboring face, and
  * at a corner, where there is none, more of the three texels that meet there.
  *
  * Textures are filtered as if they were isotropic, whatever the sampler's anisotropy. */
@@ -75,7 +75,7 @@ static void compare(float reference, uint32_t value[4]) {
 
 /* ---- positions --------------------------------------------------------------------------------------------------- */
 
-/* Two neighbouring indices of a dimension, and the weight of the second one in 1/256. */
+/* Two neighboring indices of a dimension, and the weight of the second one in 1/256. */
 struct pair {
     int64_t first;
     uint32_t weight;
@@ -138,7 +138,7 @@ static uint32_t onto_face(const float direction[3], float coordinate[2]) {
     return face;
 }
 
-/* The texel beside the edge of a face, over which the index in one dimension is: on the neighbouring face. */
+/* The texel beside the edge of a face, over which the index in one dimension is: on the neighboring face. */
 static struct place over_edge(uint32_t face, int64_t x, int64_t y, uint32_t extent) {
     const int64_t index[2] = {x, y};
     double d[3] = {0};
@@ -221,7 +221,7 @@ static void read_index(const struct target *target, const int64_t index[3], uint
     read_one(target, at, value);
 }
 
-/* The sampler does not mix what is left of a texel's neighbour beyond the edge. */
+/* The sampler does not mix what is left of a texel's neighbor beyond the edge. */
 static struct pair clamped(struct pair pair, uint32_t extent, uint32_t mode) {
     if (mode != CU_TR_ADDRESS_MODE_CLAMP) return pair;
     if (pair.first < 0) return (struct pair){0, 0};

@@ -28,7 +28,7 @@ enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags) {
 /* ---- sRGB -------------------------------------------------------------------------------------------------------- */
 
 /* What an H200 makes of the 256 numbers: near the formula of the standard, with mantissas of eight bits. Some of them
- * are not normalised, which shows in mixtures. */
+ * are not normalized, which shows in mixtures. */
 static const uint8_t srgb_mantissas[256] = {
     0,   160, 160, 240, 160, 200, 240, 140, 160, 180, 200, 220, 240, 132, 144, 156, 170, 184, 198, 214, 230, 246,
     131, 140, 150, 159, 169, 180, 190, 201, 213, 224, 118, 125, 131, 138, 145, 152, 159, 166, 174, 182, 190, 198,

@@ -64,7 +64,7 @@ void cpu_texel_read(enum channel channel, uint32_t channels, uint64_t place, uin
 /* The opposite; numbers that the format does not have become the nearest one that it has. */
 void cpu_texel_write(enum channel channel, uint32_t channels, uint64_t place, const uint32_t value[CPU_MAX_CHANNELS]);
 
-/* The colour of a border as a texel: numbers as near as the format has them, of integers the lowest bits. */
+/* The color of a border as a texel: numbers as near as the format has them, of integers the lowest bits. */
 void cpu_border_write(enum channel channel, uint32_t channels, const float color[4], uint8_t texel[CPU_TEXEL_BYTES]);
 
 /* What "txq" and "suq" say: the numbers of OpenCL's cl_channel_type and cl_channel_order (PTX ISA 5.3.2). */

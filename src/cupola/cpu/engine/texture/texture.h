@@ -31,7 +31,7 @@ struct cpu_texels {
 };
 
 struct cpu_sampler {
-    uint32_t address_mode[3]; /* CUaddress_mode; those that apply: without normalised coordinates, CLAMP or BORDER */
+    uint32_t address_mode[3]; /* CUaddress_mode; those that apply: without normalized coordinates, CLAMP or BORDER */
     uint32_t filter_mode, mipmap_filter_mode; /* CUfilter_mode */
     uint32_t flags;                           /* CU_TRSF_* */
     uint32_t max_anisotropy;                  /* 1 to 16 */
@@ -42,7 +42,7 @@ struct cpu_sampler {
 struct cpu_texture {
     struct cpu_texels texels;
     struct cpu_sampler sampler;                  /* this and the next: of a texture */
-    _Alignas(4) uint8_t border[CPU_TEXEL_BYTES]; /* a texel of its colour */
+    _Alignas(4) uint8_t border[CPU_TEXEL_BYTES]; /* a texel of its color */
 };
 
 /* To be called when the rest of a texture is known. */

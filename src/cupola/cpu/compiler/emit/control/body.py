@@ -159,7 +159,7 @@ class Body:
         return frozenset(name for block in self.blocks for effect in block.effects for name in effect.reads)
 
     def _may_mix_blocks(self) -> bool:
-        """Whether blocks may take turns in a kernel without waiting, and whether that promises neighbouring accesses.
+        """Whether blocks may take turns in a kernel without waiting, and whether that promises neighboring accesses.
 
         Loops promise that a block comes back to what it has in the processor's cache. Who prints or counts first
         should be who comes first.

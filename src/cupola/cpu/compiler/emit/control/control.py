@@ -15,7 +15,7 @@ may be waiting for other threads it looks from the following block on, so that e
 returns. In loops that may be waiting for something (`Analysis.spinning`) a budget of trips is counted down, and the
 body returns to let others run. Barriers, and instructions at which threads of a warp meet by name (``shfl.sync``,
 ``bar.warp.sync``…), are terminators of blocks, *meetings*. If not all threads that have to meet are present, the
-convergent body gives up in favour of the independent one, where a meeting has a mask of its own behind its block's.
+convergent body gives up in favor of the independent one, where a meeting has a mask of its own behind its block's.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def double_to_float(b: Builder, x: Value, mode: str = "rn") -> Value:
 
 
 def widen(b: Builder, x: Value, format: str) -> Value:
-    """f16 or bf16, travelling as i16, to float."""
+    """f16 or bf16, traveling as i16, to float."""
     if format == "f16":
         return b.cast("fpext", b.bitcast(x, "half"), "float")
     return b.bitcast(b.binary("shl", b.cast("zext", x, "i32"), constant("i32", 16)), "float")
@@ -154,7 +154,7 @@ HALF_NAN = constant("i16", 0x7FFF)
 
 
 def narrow(b: Builder, x: Value, format: str, mode: str = "rn") -> Value:
-    """A float to f16 or bf16, travelling as i16; NaNs become the hardware's 0x7fff."""
+    """A float to f16 or bf16, traveling as i16; NaNs become the hardware's 0x7fff."""
     nan = is_nan(b, x)
     if format == "f16":
         half = b.cast("fptrunc", x, "half")

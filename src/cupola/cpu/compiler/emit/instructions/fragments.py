@@ -9,7 +9,7 @@ way round for B. An accumulator of words is a tile of 8 by 8 elements in two reg
 ones; one of f16 has both in one register. The fragments of ``wmma``, whose layout the ISA leaves open, are the same
 tiles. The exception is ``mma.m8n8k4`` on f16, four small products in one warp (see matrix.py).
 
-What the modelled GPU (sm_90) has is listed here as ``shape  d.a.b.c ...``, where ``{x|y}`` stands for either.
+What the modeled GPU (sm_90) has is listed here as ``shape  d.a.b.c ...``, where ``{x|y}`` stands for either.
 """
 
 from __future__ import annotations

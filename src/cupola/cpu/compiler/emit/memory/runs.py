@@ -1,4 +1,4 @@
-"""Neighbouring places that each lane loads for itself, as in an unrolled loop over a row of its own.
+"""Neighboring places that each lane loads for itself, as in an unrolled loop over a row of its own.
 
 Four loads of one block at consecutive places, with the same scattered register, are one load of 16 bytes for each lane
 and a transposition of vectors: less than half of the work of four gathers. They are checked together, when the first
@@ -75,7 +75,7 @@ def load_pieces(b: Builder, type: str, lanes: Lanes) -> list[Value]:
     pieces = []
     for lane in range(b.width):
         at = b.emit(f"getelementptr {lanes.distances.type}, ptr {buffer}, i64 {lane}")
-        # From memory, since taking a vector apart costs more; volatile, lest the optimiser does that after all.
+        # From memory, since taking a vector apart costs more; volatile, lest the optimizer does that after all.
         distance = b.emit(f"load volatile {lanes.distances.type}, ptr {at}")
         place = b.emit(f"getelementptr i8, ptr {lanes.start}, {lanes.distances.type} {distance}")
         pieces.append(b.emit(f"load <{LENGTH} x {type}>, ptr {place}, align 4"))

@@ -2,7 +2,7 @@
 
 Such an access takes many instructions, so it is a function of the module, one for each kind of access: kernels have
 dozens of them, and a call is compiled in a tenth of the time. It has the processor gather or scatter (gathers.py), or
-calls a helper. But what lanes have computed one by one may be neighbouring places after all (what a loop counts up by
+calls a helper. But what lanes have computed one by one may be neighboring places after all (what a loop counts up by
 itself in each lane, for example); this is found out first, and one vector access does it.
 """
 

@@ -10,7 +10,7 @@ can change from the convergent to the independent body: `save_all` writes every 
 threads reach together only what is needed afterwards is saved, and uniform and affine registers as scalars.
 
 In the convergent body of a very large kernel (`far`) homes are in those slots, too, instead of on the stack. Turning
-thousands of stack slots into SSA values would take the optimiser time that grows with their number times that of the
+thousands of stack slots into SSA values would take the optimizer time that grows with their number times that of the
 blocks, and saving them at each barrier as much code.
 """
 

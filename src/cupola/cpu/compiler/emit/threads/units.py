@@ -1,4 +1,4 @@
-"""The loop over the units of a block, or of neighbouring blocks, in kernels in which nobody waits (engine/abi.h).
+"""The loop over the units of a block, or of neighboring blocks, in kernels in which nobody waits (engine/abi.h).
 
 What is the same for all units is computed in front of the loop, what is the same for all blocks in front of the inner
 one.

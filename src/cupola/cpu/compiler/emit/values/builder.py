@@ -42,7 +42,7 @@ def constant(type: str, bits: int) -> Value:
     if type in _FLOAT_PREFIX:
         return Value(f"{_FLOAT_PREFIX[type]}{bits:04X}", type)
     if bits & 0x7F800000 == 0x7F800000 and bits & 0x7FFFFF:
-        # LLVM writes a float as the double of the same value; signalling NaNs would not survive that.
+        # LLVM writes a float as the double of the same value; signaling NaNs would not survive that.
         return Value(f"bitcast (i32 {bits} to float)", type)
     (number,) = struct.unpack("<f", struct.pack("<I", bits))
     return Value(f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}", type)
