@@ -100,8 +100,8 @@ def plan_groups(block: Block) -> dict[int, Group]:
         does = instruction.description
         epoch += does.may_end  # what comes behind may never happen
         touched += does.loads == "stay"
-        if instruction.opcode in ("ld", "ldu", "st") and instruction.guard is None:
-            access = Access.of(instruction, write=instruction.opcode == "st")
+        if does.joins and instruction.guard is None:
+            access = Access.of(instruction, write=does.writes_memory)
             operand = instruction.operands[0 if access.write else 1]
             if isinstance(operand, ast.Address) and isinstance(operand.base, ast.Register):
                 name = operand.base.name

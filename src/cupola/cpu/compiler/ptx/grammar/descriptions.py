@@ -32,6 +32,7 @@ Then come any of the flags:
 ``parts``       operands may be parts of registers, or have a minus in front
 ``stack``       it works on the thread's stack
 ``carry``       it takes the condition code
+``joins``       a load or store whose bounds check may be joined with others'
 """
 
 from __future__ import annotations
@@ -131,17 +132,17 @@ getctarank                     own      none   pass  no      plain
 istypep                        own      none   stay  no      plain
 
 # Memory. What other threads may be watching happens where it is written.
-ld.volatile                    own      reads  stay  no      load     polls watches
-ld.relaxed                     own      reads  stay  no      load     polls watches
-ld.acquire                     own      reads  stay  no      load     polls watches
-ld.mmio                        own      reads  stay  no      load     polls watches
-ld.sc                          own      reads  stay  no      load
-ld.release                     own      reads  stay  no      load
-ld.cv                          own      reads  stay  no      load
-ld                             own      reads  pass  no      load
-ldu                            own      reads  pass  no      load
-st.async                       own      writes stay  no      none
-st                             own      writes stay  no      none
+ld.volatile                    own      reads  stay  no      load     polls watches joins
+ld.relaxed                     own      reads  stay  no      load     polls watches joins
+ld.acquire                     own      reads  stay  no      load     polls watches joins
+ld.mmio                        own      reads  stay  no      load     polls watches joins
+ld.sc                          own      reads  stay  no      load     joins
+ld.release                     own      reads  stay  no      load     joins
+ld.cv                          own      reads  stay  no      load     joins
+ld                             own      reads  pass  no      load     joins
+ldu                            own      reads  pass  no      load     joins
+st.async                       own      writes stay  no      none     joins
+st                             own      writes stay  no      none     joins
 atom                           own      both   stay  no      differ   polls watches ordered
 red.async                      own      both   stay  no      none     ordered
 red                            own      both   stay  no      none     ordered
@@ -249,7 +250,9 @@ COLUMNS = {
 }
 """The words that a column may have."""
 
-FLAGS = frozenset(["may-end", "exits", "ordered", "polls", "watches", "warp", "whole-warp", "parts", "stack", "carry"])
+FLAGS = frozenset(
+    ["may-end", "exits", "ordered", "polls", "watches", "warp", "whole-warp", "parts", "stack", "carry", "joins"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +279,7 @@ class Description:
     parts: bool
     stack: bool
     carry: bool
+    joins: bool
     reason: str
 
     @property
