@@ -1,6 +1,7 @@
 /* Bulk copies (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk"), done at once when a thread issues them: waiting for a
  * bulk group is no work then, and an mbarrier learns of the bytes right away. A thread copies between global memory,
- * its block's shared memory and that of the cluster's other blocks, multiples of 16 bytes at multiples of 16. */
+ * its block's shared memory and that of the cluster's other blocks, multiples of 16 bytes at multiples of 16.
+ * And st.bulk, which waits for nobody either. */
 #include "access.h"
 
 #include <string.h>
@@ -77,6 +78,35 @@ CPU_HELPER uint32_t cupola_bulk_reduce(CPU_ACCESS_ARGUMENTS, uint64_t source, co
                 return 1;
         }
         if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barriers[lane], sizes[lane])) return 1;
+    }
+    return 0;
+}
+
+enum { FILL_UNIT = 8, FILL_LIMIT = 1 << 24 }; /* bytes */
+
+/* st.bulk: zeros in a range of the block's own shared memory. */
+CPU_HELPER uint32_t cupola_bulk_fill(CPU_ACCESS_ARGUMENTS, const uint64_t *to, const uint64_t *sizes) {
+    CPU_ACCESS_ARGUMENTS_USED
+    const cpu_site site = unpack_site(packed);
+    for (; mask; mask &= mask - 1) {
+        const int lane = __builtin_ctz(mask);
+        const uint64_t size = sizes[lane];
+        if (size % FILL_UNIT || size > FILL_LIMIT) {
+            cpu_fault_raise(context, warp, lane, CPU_FAULT_INSTRUCTION, site.index,
+                            "st.bulk of %llu bytes: it must be a multiple of %d and at most %d",
+                            (unsigned long long)size, FILL_UNIT, FILL_LIMIT);
+            return 1;
+        }
+        const cpu_block *owner;
+        void *begin = cpu_resolve_range(context, warp, lane, site, to[lane], size, FILL_UNIT, &owner);
+        if (!begin) return 1;
+        if (owner != context->block) {
+            cpu_fault_raise(context, warp, lane, CPU_FAULT_INSTRUCTION, site.index,
+                            "st.bulk at %#llx, which is not in the shared memory of the block",
+                            (unsigned long long)to[lane]);
+            return 1;
+        }
+        memset(begin, 0, size);
     }
     return 0;
 }

@@ -1,5 +1,6 @@
 """Bulk copies and what else signals an mbarrier (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "st.async",
-"red.async"), done at once: a bulk group is complete when it is committed (engine/instructions/bulk.c).
+"red.async"), done at once: a bulk group is complete when it is committed (engine/instructions/bulk.c). And ``st.bulk``,
+which signals nobody.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from cupola.cpu.compiler.ptx import ast
 
 from . import atomics
 from .accessors import call_accessor
-from .addresses import address_of
+from .addresses import address_of, space_of
 from .bounds import Access
 from .mbarriers import site_for
 from .memory import lane_addresses, store_access
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _OPERATIONS = frozenset(["and", "or", "xor", "add", "inc", "dec", "min", "max"])
 _UNIT = 16  # bytes
+_FILL_UNIT = 8  # bytes
 
 
 def problem_with(instruction: ast.Instruction) -> str | None:
@@ -87,6 +89,26 @@ def store_async(body: Body, instruction: ast.Instruction) -> None:
     items = source.items if isinstance(source, ast.Vector) else (source,)
     store_access(body, access, destination, [body.operand(item, access.type) for item in items])
     _signal(body, instruction, barrier, access.size)
+
+
+def _fill_problem(instruction: ast.Instruction) -> str | None:
+    value = instruction.operands[2] if len(instruction.operands) > 2 else ast.Immediate(0)
+    if not isinstance(value, ast.Immediate) or value.value != 0:
+        return "it stores zeros: the last operand must be 0"
+    return "it is for the block's own shared memory" if "shared::cluster" in instruction.modifiers else None
+
+
+@lowers("st.bulk", objection=_fill_problem)
+def fill(body: Body, instruction: ast.Instruction) -> None:
+    """``st.bulk``: zeros in a range of the block's shared memory, from a shared or a generic address."""
+    destination, size = instruction.operands[:2]
+    space = space_of(instruction)
+    number = body.new_site(instruction, space, _FILL_UNIT, write=True)
+    site = abi.pack_site(number, _FILL_UNIT, _FILL_UNIT, space, write=True, contiguous=False)
+    addresses = lane_addresses(body, address_of(body, destination, space), "to")
+    sizes = body.spill("sizes", body.operand(size, "i64"))
+    status = call_accessor(body, "cupola_bulk_fill", "i32", site, f"ptr {addresses}", f"ptr {sizes}")
+    body.control.fault_if(body.builder.emit(f"icmp ne i32 {status}, 0"))
 
 
 @lowers("red.async", objection=problem_with)

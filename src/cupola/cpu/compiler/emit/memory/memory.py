@@ -36,8 +36,6 @@ _LARGEST = 16  # bytes
 
 def problem_with(instruction: ast.Instruction) -> str | None:
     """Why a load or store cannot be run, or None."""
-    if "bulk" in instruction.modifiers:
-        return "'st.bulk' needs compute capability 10.0"
     if Access.of(instruction, write=False).size > _LARGEST:
         return "accesses of 256 bits need compute capability 10.0"
     value = instruction.operands[1 if instruction.opcode == "st" else 0]

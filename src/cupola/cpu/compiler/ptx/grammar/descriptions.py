@@ -142,6 +142,7 @@ ld.cv                          own      reads  stay  no      load     joins
 ld                             own      reads  pass  no      load     joins
 ldu                            own      reads  pass  no      load     joins
 st.async                       own      writes stay  no      none     joins
+st.bulk                        own      writes stay  no      none
 st                             own      writes stay  no      none     joins
 atom                           own      both   stay  no      differ   polls watches ordered
 red.async                      own      both   stay  no      none     ordered
