@@ -1,4 +1,4 @@
-"""Folders whose files are trusted, because nobody but this user can have written them.
+"""The folder for caches, and folders whose files are trusted, because nobody but this user can have written them.
 
 What comes from a cache is run: machine code, and facts that say where it lies. So a folder and its files must belong to
 this user, and nobody else may write to them. Folders are made with mode 0700; one that others can only read is closed
@@ -14,6 +14,23 @@ import stat
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _WRITE = stat.S_IWGRP | stat.S_IWOTH
 _refused: set[str] = set()
+
+
+def user_cache_folder(name: str = "") -> str:
+    """The folder `name` in cupola's part of the user's cache, ``$XDG_CACHE_HOME``, else ``~/.cache``. It may not exist.
+
+    Raises
+    ------
+    RuntimeError
+        When the variable is not set and the user has no home folder.
+    """
+    root = os.environ.get("XDG_CACHE_HOME")
+    if not root:
+        home = os.path.expanduser("~")
+        if home == "~":
+            raise RuntimeError("this user has no home folder to keep a cache in: set XDG_CACHE_HOME")
+        root = os.path.join(home, ".cache")
+    return os.path.join(root, "cupola", name) if name else os.path.join(root, "cupola")
 
 
 def make_private(folder: str) -> bool:

@@ -191,6 +191,62 @@ class TestFiles:
         assert cache.path == str(tmp_path / "cupola" / "program-cache")
         assert repr(cache) == f"<FileStreamProgramCache {cache.path!r}>"
 
+    def test_default_directory_is_made_for_this_user_alone(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "new"))
+        cache = FileStreamProgramCache()
+        for folder in (cache.path, os.path.dirname(cache.path)):
+            assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+
+    def test_default_directory_that_others_can_read_is_closed_to_them(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        for folder in (tmp_path / "cupola", tmp_path / "cupola" / "program-cache"):
+            folder.mkdir()
+            folder.chmod(0o755)
+        cache = FileStreamProgramCache()
+        for folder in (cache.path, os.path.dirname(cache.path)):
+            assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+
+    @pytest.mark.parametrize("folder", ["cupola", "cupola/program-cache"])
+    @pytest.mark.parametrize(
+        ("what", "why"),
+        [
+            ("group", "others may write to it"),
+            ("others", "others may write to it"),
+            ("owner", "it belongs to the user with number"),
+            ("link", "it is not a folder"),
+        ],
+    )
+    def test_default_directory_that_others_could_write_to(self, monkeypatch, tmp_path, caplog, folder, what, why):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.setattr("cupola._private_folder._refused", set())
+        FileStreamProgramCache()["key"] = b"code"
+        place = tmp_path / folder
+        if what == "owner":
+            status = os.lstat
+
+            def of_somebody_else(path, *arguments, **options):
+                found = status(path, *arguments, **options)
+                fields = list(found)
+                fields[stat.ST_UID] = os.geteuid() + 1
+                return os.stat_result(fields) if os.fspath(path) == str(place) else found
+
+            monkeypatch.setattr(os, "lstat", of_somebody_else)
+        elif what == "link":
+            place.rename(tmp_path / "elsewhere")
+            place.symlink_to(tmp_path / "elsewhere")
+        else:
+            place.chmod(0o770 if what == "group" else 0o707)
+        with caplog.at_level("WARNING", "cupola"), pytest.raises(PermissionError, match="name another path"):
+            FileStreamProgramCache()
+        assert f"{place} is not used as a cache: {why}" in caplog.text
+        assert FileStreamProgramCache(place).path == str(place)  # a folder that is named is the program's own business
+
+    def test_no_home(self, monkeypatch):
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as where the user is not listed
+        with pytest.raises(RuntimeError, match="XDG_CACHE_HOME"):
+            FileStreamProgramCache()
+
     def test_path_is_a_file(self, tmp_path):
         path = tmp_path / "file"
         path.touch()

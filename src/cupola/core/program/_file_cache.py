@@ -16,8 +16,7 @@ import time
 from collections.abc import Iterator
 from threading import RLock
 
-from cupola._private_folder import make_private
-from cupola.core.base._user_cache import user_cache_directory
+from cupola._private_folder import make_private, user_cache_folder
 from cupola.core.program._program_cache import Key, ProgramCacheResource, Value, checked_limit
 from cupola.core.program._signatures import from_cache
 
@@ -48,6 +47,8 @@ class FileStreamProgramCache(ProgramCacheResource):
         `path` is a file.
     PermissionError
         No `path` is given, and the folder in the user's cache belongs to somebody else, or others may write to it.
+    RuntimeError
+        No `path` is given, and the user has no home folder.
 
     Notes
     -----
@@ -63,7 +64,7 @@ class FileStreamProgramCache(ProgramCacheResource):
     def __init__(self, path: str | os.PathLike[str] | None = None, *, max_size_bytes: int | None = None) -> None:
         self._limit = checked_limit(max_size_bytes)
         if path is None:
-            path = user_cache_directory("program-cache")
+            path = user_cache_folder("program-cache")
             if not (make_private(os.path.dirname(path)) and make_private(path)):
                 raise PermissionError(
                     f"{path!r} is not for this user alone (see the 'cupola' logger): name another path"

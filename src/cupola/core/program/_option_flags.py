@@ -16,8 +16,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from cupola._private_folder import user_cache_folder
 from cupola.core.base._errors import CUDAError
-from cupola.core.base._user_cache import user_cache_directory
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _nvvm_flags(options: ProgramOptions, target_type: str | None) -> list[str]:
 def emit(field: str, kind: int, text: str, value: Any, booleans: tuple[str, str]) -> Iterator[str]:
     if kind == FLAG:
         if value:
-            yield text.format(bundled_headers=user_cache_directory("nvrtc-bundled-headers"))
+            yield text.format(bundled_headers=user_cache_folder("nvrtc-bundled-headers"))
     elif kind == SWITCH:
         yield text + booleans[bool(value)]
     elif kind == VALUE:

@@ -138,6 +138,13 @@ except Exception as error:
     )
 
 
+def test_without_a_home_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUPOLA_CPU_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as where the user is not listed
+    assert ObjectCache.default("machine").folder is None
+
+
 @pytest.mark.parametrize("what", ["folder", "file", "link"])
 def test_what_others_could_have_written_is_not_loaded(
     what: str, tmp_path: Path, caplog: pytest.LogCaptureFixture

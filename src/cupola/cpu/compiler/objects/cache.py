@@ -16,7 +16,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from cupola._private_folder import is_private, make_private, read_private
+from cupola._private_folder import is_private, make_private, read_private, user_cache_folder
 
 FORMAT = 1
 LIMIT_BYTES = 256 << 20
@@ -48,12 +48,10 @@ class ObjectCache:
         """The cache of this user."""
         if os.environ.get("CUPOLA_CPU_CACHE") == "0":
             return cls(None, machine)
-        home = os.environ.get("XDG_CACHE_HOME")
         try:
-            base = Path(home) if home else Path.home() / ".cache"
-        except RuntimeError:  # there is no home directory
+            return cls(Path(user_cache_folder()), machine)
+        except RuntimeError:  # there is no home folder
             return cls(None, machine)
-        return cls(base / "cupola", machine)
 
     def key(self, ir: str) -> str:
         """The name of the entry for a module."""
