@@ -354,6 +354,15 @@ class TestResources:
             DeviceMemoryResource.from_allocation_handle(0, file)
         os.close(file)
 
+    def test_a_handle_goes_when_the_modules_are_gone(self, monkeypatch):
+        file, other = os.pipe()
+        os.close(other)
+        handle = _ipc.allocation_handle(file, None)
+        monkeypatch.setattr(_ipc, "os", None)  # as at the end of the interpreter
+        del handle
+        with pytest.raises(OSError):
+            os.fstat(file)
+
     def test_plain_pickle_of_a_handle(self, pool):
         with pytest.raises(TypeError, match="multiprocessing"):
             pickle.dumps(pool.allocation_handle)

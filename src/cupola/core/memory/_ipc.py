@@ -18,6 +18,7 @@ from cupola.core.device._event_ipc import let_events_pass, warn_of_fork
 from cupola.core.memory._buffer import Buffer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from cupola.core.memory._shareable_pool import ShareablePoolResource
@@ -90,9 +91,11 @@ class IPCAllocationHandle:
             raise ValueError("the IPCAllocationHandle has been closed")
         return self._file
 
-    def __del__(self) -> None:
-        if getattr(self, "_file", -1) >= 0:
-            self.close()
+    # When the interpreter ends, the modules may be gone before the last handles.
+    def __del__(self, _close: Callable[[int], None] = os.close) -> None:
+        file, self._file = getattr(self, "_file", -1), -1
+        if file >= 0:
+            _close(file)
 
     def __repr__(self) -> str:
         return f"<IPCAllocationHandle handle={self._file} uuid={self._uuid}>"
