@@ -64,23 +64,15 @@ static nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *de
     return NVML_ERROR_NOT_FOUND;
 }
 
-/* Takes domain:bus:device.function, with a domain of any length or none, as the driver does. */
 static nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvmlDevice_t *device) {
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
     if (!text || !device) return NVML_ERROR_INVALID_ARGUMENT;
-    unsigned domain = 0, bus, slot, function = 0;
-    int used = 0;
-    bool read = (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &used) == 4 && !text[used]) ||
-                (function = 0, sscanf(text, "%x:%x:%x%n", &domain, &bus, &slot, &used) == 3 && !text[used]) ||
-                (domain = 0, sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &used) == 3 && !text[used]);
-    if (!read) return NVML_ERROR_INVALID_ARGUMENT;
-    for (int i = 0; i < device_count; i++) {
-        if (domain || slot || function || bus_of(i) != bus) continue;
-        *device = nvml_handle(i);
-        return NVML_SUCCESS;
-    }
-    return NVML_ERROR_NOT_FOUND;
+    int found = device_by_pci_bus_id(text);
+    if (found == NO_PCI_BUS_ID) return NVML_ERROR_INVALID_ARGUMENT;
+    if (found == NO_DEVICE) return NVML_ERROR_NOT_FOUND;
+    *device = nvml_handle(found);
+    return NVML_SUCCESS;
 }
 
 static nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index) {

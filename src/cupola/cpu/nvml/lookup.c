@@ -5,14 +5,16 @@
 
 #include "nvml/nvml.h"
 
-extern const struct nvml_entry nvml_session_entries[], nvml_device_entries[], nvml_memory_entries[],
-    nvml_state_entries[], nvml_neighbour_entries[], nvml_event_entries[], nvml_field_entries[];
+/* The tables at the ends of the files (tests/cpu/driver/test_entries.py compares). */
+#define TABLES(X)                                                                                                      \
+    X(nvml_session) X(nvml_device) X(nvml_memory) X(nvml_state) X(nvml_neighbour) X(nvml_event) X(nvml_field)
 
-static const struct nvml_entry *const tables[] = {
-    nvml_session_entries,   nvml_device_entries, nvml_memory_entries, nvml_state_entries,
-    nvml_neighbour_entries, nvml_event_entries,  nvml_field_entries,
-};
-enum { TABLES = sizeof tables / sizeof *tables };
+#define DECLARE(name) extern const struct nvml_entry name##_entries[];
+TABLES(DECLARE)
+
+#define ADDRESS(name) name##_entries,
+static const struct nvml_entry *const tables[] = {TABLES(ADDRESS)};
+enum { COUNT = sizeof tables / sizeof *tables };
 
 static nvmlReturn_t not_supported(void) {
     nvmlReturn_t status = nvml_enter();
@@ -20,7 +22,7 @@ static nvmlReturn_t not_supported(void) {
 }
 
 void *nvml_lookup(const char *symbol) {
-    for (int t = 0; t < TABLES; t++)
+    for (int t = 0; t < COUNT; t++)
         for (const struct nvml_entry *entry = tables[t]; entry->name; entry++)
             if (!strcmp(entry->name, symbol)) return entry->function;
     return strncmp(symbol, "nvml", 4) ? NULL : (void *)not_supported;
@@ -28,13 +30,13 @@ void *nvml_lookup(const char *symbol) {
 
 size_t nvml_lookup_count(void) {
     size_t count = 0;
-    for (int t = 0; t < TABLES; t++)
+    for (int t = 0; t < COUNT; t++)
         for (const struct nvml_entry *entry = tables[t]; entry->name; entry++) count++;
     return count;
 }
 
 const char *nvml_lookup_name(size_t index) {
-    for (int t = 0; t < TABLES; t++)
+    for (int t = 0; t < COUNT; t++)
         for (const struct nvml_entry *entry = tables[t]; entry->name; entry++)
             if (!index--) return entry->name;
     return NULL;

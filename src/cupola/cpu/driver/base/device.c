@@ -251,20 +251,29 @@ CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice ordinal) {
     return CUDA_SUCCESS;
 }
 
-/* Takes domain:bus:device.function, domain:bus:device and bus:device.function, all hexadecimal. */
-CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
-    RETURN_IF(enter());
-    if (!device) return fail_null("dev");
-    if (!text) return fail_null("pciBusId");
+/* Takes domain:bus:device.function, domain:bus:device and bus:device.function, all hexadecimal, as a GPU's driver and
+ * NVML do. */
+int device_by_pci_bus_id(const char *text) {
     unsigned domain = 0, bus, slot, function = 0;
     int used = 0;
     bool read = (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &used) == 4 && !text[used]) ||
                 (function = 0, sscanf(text, "%x:%x:%x%n", &domain, &bus, &slot, &used) == 3 && !text[used]) ||
                 (domain = 0, sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &used) == 3 && !text[used]);
-    if (!read) return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is not a PCI bus id such as 0000:10:00.0", text);
+    if (!read) return NO_PCI_BUS_ID;
     if (domain || slot || function || bus < PCI_BUS_OF_FIRST || bus >= (unsigned)(PCI_BUS_OF_FIRST + device_count))
-        return fail(CUDA_ERROR_INVALID_DEVICE, "no device has the PCI bus id %s", text);
-    *device = (CUdevice)(bus - PCI_BUS_OF_FIRST);
+        return NO_DEVICE;
+    return (int)(bus - PCI_BUS_OF_FIRST);
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
+    RETURN_IF(enter());
+    if (!device) return fail_null("dev");
+    if (!text) return fail_null("pciBusId");
+    int found = device_by_pci_bus_id(text);
+    if (found == NO_PCI_BUS_ID)
+        return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is not a PCI bus id such as 0000:10:00.0", text);
+    if (found == NO_DEVICE) return fail(CUDA_ERROR_INVALID_DEVICE, "no device has the PCI bus id %s", text);
+    *device = found;
     return CUDA_SUCCESS;
 }
 
