@@ -6,6 +6,8 @@ import copy
 import multiprocessing
 import os
 import pickle
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 from cupola import Buffer, CUDAError, Device, DeviceMemoryResource, Event, PinnedMemoryResource
+from cupola.bindings import driver
 from cupola.core.device import _event_ipc
 from cupola.core.memory import _ipc
 from tests.core.memory import ipc_child
@@ -222,6 +225,25 @@ class TestEvents:
         with pytest.raises(CUDAError, match="has ended before"):
             event.is_done  # noqa: B018
         short_lived.process.join(TIMEOUT)
+
+    @pytest.mark.cpu_only
+    def test_closed_while_another_thread_waits(self, device, short_lived):
+        event = short_lived(ipc_child.never_reached)
+        handle, found = int(event.handle), []
+
+        def wait():
+            device.set_current()
+            found.append(driver.cuEventSynchronize(handle))
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        time.sleep(0.1)
+        event.close()
+        time.sleep(0.1)
+        assert not found
+        short_lived(ipc_child.open_gate)
+        thread.join(TIMEOUT)
+        assert found == [(driver.CUresult.CUDA_SUCCESS,)]
 
     def test_errors(self, device, stream):
         with pytest.raises(TypeError, match="has no timing"):

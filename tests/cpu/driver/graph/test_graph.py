@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 
 import pytest
 
@@ -662,6 +663,42 @@ def test_an_upload_behind_a_launch_outlives_the_executable(graph, make_stream, h
     host.release()
     ok(driver.cuStreamSynchronize(uploading))
     assert host.notes == ["launch", "upload"]
+
+
+@pytest.mark.cpu_only  # a GPU's driver leaves it to programs to keep threads apart
+def test_an_executable_that_another_thread_destroys(graph, memory, make_stream, context):
+    stream, address = make_stream(), ctypes.addressof(memory)
+    last = ok(memset(graph, address, 1))
+    for value in range(100):
+        last = ok(memset(graph, address, value, [last]))
+    fill = driver.CUDA_MEMSET_NODE_PARAMS()
+    fill.dst, fill.value, fill.elementSize, fill.width, fill.height = address, 7, 4, 1, 1
+    calls = {
+        "launch": lambda executable: driver.cuGraphLaunch(executable, stream),
+        "upload": lambda executable: driver.cuGraphUpload(executable, stream),
+        "change": lambda executable: driver.cuGraphExecMemsetNodeSetParams(executable, last, fill, context),
+        "update": lambda executable: driver.cuGraphExecUpdate(executable, graph),
+    }
+    start, answers = threading.Barrier(len(calls) + 1), []
+    executables = [ok(driver.cuGraphInstantiate(graph, 0)) for _ in range(100)]
+
+    def work(call) -> None:
+        ok(driver.cuCtxSetCurrent(context))
+        for executable in executables:
+            start.wait()
+            answers.append(status(call(executable)))
+
+    threads = [threading.Thread(target=work, args=(call,)) for call in calls.values()]
+    for thread in threads:
+        thread.start()
+    for executable in executables:
+        start.wait()
+        ok(driver.cuGraphExecDestroy(executable))
+    for thread in threads:
+        thread.join()
+    ok(driver.cuStreamSynchronize(stream))
+    assert len(answers) == len(calls) * len(executables)
+    assert set(answers) <= {"CUDA_SUCCESS", "CUDA_ERROR_INVALID_HANDLE"}
 
 
 # ---- pictures ------------------------------------------------------------------------------------

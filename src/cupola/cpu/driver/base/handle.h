@@ -70,6 +70,11 @@ static inline bool handle_try_retain(void *object) {
             return true;
     return false;
 }
+/* For a call that waits, or lets go of a lock that others want, while another thread may destroy the object: the user's
+ * handle with a reference, or false. A slot rests before it is used again, so what was live a moment ago is no other. */
+static inline bool handle_acquire(void *object, enum handle_kind kind) {
+    return handle_is_live(object, kind) && handle_try_retain(object);
+}
 /* True when it was the last reference: the caller clears up, then calls handle_free(). */
 static inline bool handle_release(void *object) {
     return atomic_fetch_sub_explicit(&((struct handle *)object)->references, 1, memory_order_acq_rel) == 1;

@@ -318,6 +318,18 @@ CUresult graph_exec_check(CUgraphExec exec) {
     return fail_handle("executable graph", exec, HANDLE_GRAPH_EXEC);
 }
 
+CUresult graph_exec_lock(CUgraphExec exec) {
+    RETURN_IF(enter());
+    if (!handle_acquire(exec, HANDLE_GRAPH_EXEC)) return fail_handle("executable graph", exec, HANDLE_GRAPH_EXEC);
+    pthread_mutex_lock(&exec->lock);
+    return CUDA_SUCCESS;
+}
+
+void graph_exec_unlock(CUgraphExec exec) {
+    pthread_mutex_unlock(&exec->lock);
+    exec_release(exec);
+}
+
 static CUresult wrong(CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUgraphInstantiateResult result, CUgraphNode node,
                       CUresult status, const char *text) {
     params->result_out = result;
@@ -561,7 +573,7 @@ CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
     RETURN_IF(enter_stream(hStream, &stream));
     RETURN_IF(graph_exec_check(hGraphExec));
     if (unlikely(stream_is_capturing(stream))) return capture_refuse(stream, "cuGraphUpload");
-    pthread_mutex_lock(&hGraphExec->lock);
+    RETURN_IF(graph_exec_lock(hGraphExec));
     struct plan *plan = current_plan(hGraphExec);
     struct op *op = plan && plan->has_updatable ? op_new(OP_GRAPH, stream->context) : NULL;
     bool fine = plan && (op || !plan->has_updatable);
@@ -572,7 +584,7 @@ CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
         graph_op_retain(op);
     }
     CUresult status = fine ? submit_behind(hGraphExec, stream, op) : no_memory("the executable graph");
-    pthread_mutex_unlock(&hGraphExec->lock);
+    graph_exec_unlock(hGraphExec);
     return status;
 }
 
@@ -600,8 +612,12 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     struct op *op = op_new(OP_GRAPH, stream->context);
     if (op == NULL) return no_memory("the executable graph");
     op->graph.stream = stream;
-    pthread_mutex_lock(&hGraphExec->lock);
-    CUresult status = take_plan(hGraphExec, op);
+    CUresult status = graph_exec_lock(hGraphExec);
+    if (unlikely(status)) {
+        op_free(op);
+        return status;
+    }
+    status = take_plan(hGraphExec, op);
     struct plan *plan = NULL;
     if (unlikely(status)) {
         op_free(op);
@@ -613,7 +629,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
         }
         status = submit_behind(hGraphExec, stream, op);
     }
-    pthread_mutex_unlock(&hGraphExec->lock);
+    graph_exec_unlock(hGraphExec);
     if (likely(plan == NULL)) return status;
     for (size_t i = 0; !status && i < plan->records.count; i++) {
         CUevent event = plan->records.items[i].op->op->record.event;

@@ -26,6 +26,9 @@ struct CUgraphExec_st {
 /* Which of the executable's nodes stands for a node of the definition. */
 CUresult graph_exec_find(CUgraphExec exec, CUgraphNode node, CUgraphNode *own);
 CUresult graph_exec_check(CUgraphExec exec);
+/* With a reference, so that another thread may destroy it meanwhile. */
+CUresult graph_exec_lock(CUgraphExec exec);
+void graph_exec_unlock(CUgraphExec exec);
 /* The executable has changed. With the lock. */
 CUresult graph_exec_index(CUgraphExec exec);
 void graph_exec_changed(CUgraphExec exec);

@@ -195,12 +195,12 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
     struct pairs pairs = {0};
     struct replaced replaced = {0};
     *info = (CUgraphExecUpdateResultInfo){0};
-    pthread_mutex_lock(&hGraphExec->lock);
+    RETURN_IF(graph_exec_lock(hGraphExec));
     CUgraphExecUpdateResult result = compare(hGraphExec->graph, hGraph, &pairs, info);
     if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS && !take_over(hGraphExec->graph, hGraph, &pairs, &replaced))
         result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
     if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) graph_exec_changed(hGraphExec);
-    pthread_mutex_unlock(&hGraphExec->lock);
+    graph_exec_unlock(hGraphExec);
     free(pairs.items);
     replaced_release(&replaced);
     if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_SUCCESS;
@@ -250,10 +250,10 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUg
     struct replaced replaced = {0};
     RETURN_IF(graph_exec_check(hGraphExec));
     if (nodeParams == NULL) return fail_null("nodeParams");
-    pthread_mutex_lock(&hGraphExec->lock);
+    RETURN_IF(graph_exec_lock(hGraphExec));
     CUresult status = graph_exec_find(hGraphExec, hNode, &own);
     if (status == CUDA_SUCCESS) status = set_params(hGraphExec, own, nodeParams, &replaced);
-    pthread_mutex_unlock(&hGraphExec->lock);
+    graph_exec_unlock(hGraphExec);
     replaced_release(&replaced);
     return status;
 }
@@ -330,15 +330,14 @@ static CUresult find_switchable(CUgraphExec exec, CUgraphNode node, CUgraphNode 
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled) {
     CUgraphNode own;
-    RETURN_IF(graph_exec_check(hGraphExec));
-    pthread_mutex_lock(&hGraphExec->lock);
+    RETURN_IF(graph_exec_lock(hGraphExec));
     CUresult status = find_switchable(hGraphExec, hNode, &own);
     if (status == CUDA_SUCCESS && own->disabled != !isEnabled) {
         own->disabled = !isEnabled;
         own->version++;
         graph_exec_changed(hGraphExec);
     }
-    pthread_mutex_unlock(&hGraphExec->lock);
+    graph_exec_unlock(hGraphExec);
     return status;
 }
 
@@ -346,10 +345,10 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
     CUgraphNode own;
     RETURN_IF(graph_exec_check(hGraphExec));
     if (isEnabled == NULL) return fail_null("isEnabled");
-    pthread_mutex_lock(&hGraphExec->lock);
+    RETURN_IF(graph_exec_lock(hGraphExec));
     CUresult status = find_switchable(hGraphExec, hNode, &own);
     if (status == CUDA_SUCCESS) *isEnabled = !own->disabled;
-    pthread_mutex_unlock(&hGraphExec->lock);
+    graph_exec_unlock(hGraphExec);
     return status;
 }
 

@@ -180,13 +180,20 @@ CUresult cuEventQuery(CUevent event) {
     return status ? status : context_error(event->context);
 }
 
-CUresult cuEventSynchronize(CUevent event) {
-    RETURN_IF(enter());
-    RETURN_IF(enter_event(event));
+static CUresult synchronize(CUevent event) {
+    RETURN_IF(context_check(event->context));
     RETURN_IF(refuse_captured(event));
     RETURN_IF(event_wait(event));
     pools_synchronized();
     return context_error(event->context);
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+    RETURN_IF(enter());
+    if (!handle_acquire(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
+    CUresult status = synchronize(event);
+    event_release(event);
+    return status;
 }
 
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
