@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,30 @@ static void each_process(bool (*visit)(const struct cpu_usage *usage, void *data
     closedir(processes);
 }
 
+static bool has_ended(const struct cpu_usage *usage) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%lld", (long long)usage->pid);
+    return access(path, F_OK) != 0;
+}
+
+/* Pages that stay mapped. */
+struct pages {
+    const struct cpu_usage **items;
+    size_t count, room;
+};
+
+static bool keep_page(const struct cpu_usage *usage, void *data) {
+    struct pages *pages = data;
+    if (pages->count == pages->room) {
+        size_t room = pages->room ? 2 * pages->room : 8;
+        const struct cpu_usage **larger = realloc(pages->items, room * sizeof *larger);
+        if (!larger) return false; /* it is found again next time */
+        pages->items = larger, pages->room = room;
+    }
+    pages->items[pages->count++] = usage;
+    return true;
+}
+
 /* ---- use ------------------------------------------------------------------------------------------------------- */
 
 struct census {
@@ -75,10 +100,9 @@ struct census {
     size_t room, count;
 };
 
-static bool count_process(const struct cpu_usage *usage, void *data) {
-    struct census *census = data;
+static void count_process(const struct cpu_usage *usage, struct census *census) {
     const struct cpu_usage_device *device = &usage->devices[census->ordinal];
-    if (!usage_load(&device->contexts)) return false;
+    if (!usage_load(&device->contexts)) return;
     if (census->count < census->room)
         census->processes[census->count] = (struct nvml_process){
             .pid = usage->pid,
@@ -87,7 +111,6 @@ static bool count_process(const struct cpu_usage *usage, void *data) {
             .transfers = cpu_usage_share(&device->transfers, census->now),
         };
     census->count++;
-    return false;
 }
 
 static int by_pid(const void *a, const void *b) {
@@ -95,9 +118,39 @@ static int by_pid(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
+enum { KEEP = 5 * 1000 * 1000 /* ns */ };
+
+/* Who monitors asks several questions in a row, of several devices. So the pages that were found serve for a few
+ * milliseconds. What is in them is as it is, and a process that ends is missed at once; one that begins may be seen a
+ * few milliseconds late, unless it is this one. The caller has the lock. */
+static const struct pages *current_pages(uint64_t now) {
+    static struct pages known;
+    static uint64_t looked;
+    static const struct cpu_usage *own;
+    bool again = !own || own != cpu_usage || now - looked >= KEEP;
+    for (size_t i = 0; i < known.count;) {
+        if (!again && !has_ended(known.items[i])) {
+            i++;
+            continue;
+        }
+        munmap((void *)known.items[i], sizeof *known.items[i]);
+        known.items[i] = known.items[--known.count];
+    }
+    if (again) {
+        own = cpu_usage;
+        each_process(keep_page, &known);
+        looked = now;
+    }
+    return &known;
+}
+
 size_t nvml_census(int ordinal, struct nvml_process *processes, size_t room) {
     struct census census = {.ordinal = ordinal, .now = clock_now(), .processes = processes, .room = room};
-    each_process(count_process, &census);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    const struct pages *pages = current_pages(census.now);
+    for (size_t i = 0; i < pages->count; i++) count_process(pages->items[i], &census);
+    pthread_mutex_unlock(&lock);
     size_t written = census.count < room ? census.count : room;
     if (written) qsort(processes, written, sizeof *processes, by_pid);
     return census.count;
@@ -131,12 +184,6 @@ static bool watch_process(const struct cpu_usage *usage, void *data) {
     watch->watched[watch->count++] =
         (struct watched){.usage = usage, .seen = watch->begun ? 0 : usage_load(&usage->faults)};
     return true;
-}
-
-static bool has_ended(const struct cpu_usage *usage) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%lld", (long long)usage->pid);
-    return access(path, F_OK) != 0;
 }
 
 static void look(struct nvml_watch *watch) {
