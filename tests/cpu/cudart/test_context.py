@@ -77,6 +77,8 @@ thread.start(), thread.join()
 assert seen == [0]
 assert ok(r.cudaDeviceCanAccessPeer(0, 1)) == 1 and ok(r.cudaDeviceCanAccessPeer(1, 1)) == 0
 assert ok(r.cudaDeviceGetP2PAttribute(r.cudaDeviceP2PAttr.cudaDevP2PAttrAccessSupported, 0, 1)) == 1
+assert ok(r.cudaDeviceGetHostAtomicCapabilities([0, 8], 2, 0)) == [31, 59]
+assert ok(r.cudaDeviceGetP2PAtomicCapabilities([0, 8], 2, 0, 1)) == [31, 59]
 ok(r.cudaDeviceEnablePeerAccess(0, 0))
 assert r.cudaDeviceEnablePeerAccess(0, 0)[0] == r.cudaError_t.cudaErrorPeerAccessAlreadyEnabled
 ok(r.cudaMemset(a, 7, 64))

@@ -199,6 +199,14 @@ RUNTIME_BARE(cudaDeviceCanAccessPeer, (int *canAccessPeer, int device, int peerD
              cuDeviceCanAccessPeer(canAccessPeer, device, peerDevice))
 RUNTIME_BARE(cudaDeviceGetP2PAttribute, (int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice),
              cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attr, srcDevice, dstDevice))
+RUNTIME_BARE(cudaDeviceGetHostAtomicCapabilities,
+             (unsigned *capabilities, const enum cudaAtomicOperation *operations, unsigned count, int device),
+             cuDeviceGetHostAtomicCapabilities(capabilities, (const CUatomicOperation *)operations, count, device))
+RUNTIME_BARE(cudaDeviceGetP2PAtomicCapabilities,
+             (unsigned *capabilities, const enum cudaAtomicOperation *operations, unsigned count, int srcDevice,
+              int dstDevice),
+             cuDeviceGetP2PAtomicCapabilities(capabilities, (const CUatomicOperation *)operations, count, srcDevice,
+                                              dstDevice))
 RUNTIME(cudaDeviceEnablePeerAccess, (int peerDevice, unsigned flags), enable_peer(peerDevice, flags))
 RUNTIME(cudaDeviceDisablePeerAccess, (int peerDevice), disable_peer(peerDevice))
 RUNTIME_BARE(cudaGetDriverEntryPoint,
@@ -236,6 +244,8 @@ const struct entry runtime_device_entries[] = {
     RUNTIME_ENTRY(cudaChooseDevice),
     RUNTIME_ENTRY(cudaDeviceCanAccessPeer),
     RUNTIME_ENTRY(cudaDeviceGetP2PAttribute),
+    RUNTIME_ENTRY(cudaDeviceGetHostAtomicCapabilities),
+    RUNTIME_ENTRY(cudaDeviceGetP2PAtomicCapabilities),
     RUNTIME_ENTRY(cudaDeviceEnablePeerAccess),
     RUNTIME_ENTRY(cudaDeviceDisablePeerAccess),
     RUNTIME_ENTRY_STREAM(cudaGetDriverEntryPoint),

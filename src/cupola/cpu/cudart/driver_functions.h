@@ -39,6 +39,8 @@ DRIVER(cuDeviceGetGraphMemAttribute);
 DRIVER(cuDeviceGetMemPool);
 DRIVER(cuDeviceGetName);
 DRIVER(cuDeviceGetP2PAttribute);
+DRIVER(cuDeviceGetHostAtomicCapabilities);
+DRIVER(cuDeviceGetP2PAtomicCapabilities);
 DRIVER(cuDeviceGetPCIBusId);
 DRIVER(cuDeviceGetTexture1DLinearMaxWidth);
 DRIVER(cuDeviceGetUuid);

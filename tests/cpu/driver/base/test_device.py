@@ -50,6 +50,56 @@ def test_every_attribute_has_a_value(context):
     assert status(driver.cuDeviceGetAttribute(5000, 0)) == "CUDA_ERROR_INVALID_VALUE"
 
 
+ATOMIC = driver.CUatomicOperation
+ATOMIC_CAPABILITIES = {
+    # Bits: signed, unsigned, reduction, 32, 64, 128 bits, vectors of four floats (CUatomicOperationCapability).
+    ATOMIC.CU_ATOMIC_OPERATION_INTEGER_ADD: 0b0011111,
+    ATOMIC.CU_ATOMIC_OPERATION_INTEGER_INCREMENT: 0b0001110,
+    ATOMIC.CU_ATOMIC_OPERATION_XOR: 0b0011111,
+    ATOMIC.CU_ATOMIC_OPERATION_CAS: 0b0111011,
+    ATOMIC.CU_ATOMIC_OPERATION_FLOAT_ADD: 0b1011101,
+    ATOMIC.CU_ATOMIC_OPERATION_FLOAT_MAX: 0,
+}
+
+
+def test_atomic_operations_on_memory_of_the_host(context):
+    operations = list(ATOMIC_CAPABILITIES)
+    found = ok(driver.cuDeviceGetHostAtomicCapabilities(operations, len(operations), 0))
+    assert [int(each) for each in found] == list(ATOMIC_CAPABILITIES.values())
+    every = list(ATOMIC)[:-1]
+    assert len(ok(driver.cuDeviceGetHostAtomicCapabilities(every, len(every), 0))) == ATOMIC.CU_ATOMIC_OPERATION_MAX
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        (([0], 0, 0), "INVALID_VALUE", "count is 0"),
+        (([0, 13], 2, 0), "INVALID_VALUE", r"operations[1] is 13"),
+        (([0], 1, 9), "INVALID_DEVICE", "there is no device 9"),
+        ((None, 0, 9), "INVALID_VALUE", "count is 0"),
+    ],
+)
+def test_atomic_operations_asked_for_wrongly(context, arguments, error, text):
+    """An H200 gives the same errors, with the same one first."""
+    result = driver.cuDeviceGetHostAtomicCapabilities(*arguments)
+    assert status(result) == f"CUDA_ERROR_{error}"
+    assert text in explanation(result)
+
+
+def test_atomic_operations_on_memory_of_another_device(run_on_devices, context):
+    assert status(driver.cuDeviceGetP2PAtomicCapabilities([0], 1, 0, 0)) == "CUDA_ERROR_INVALID_DEVICE"
+    assert status(driver.cuDeviceGetP2PAtomicCapabilities([0], 1, 0, 9)) == "CUDA_ERROR_INVALID_DEVICE"
+    done = run_on_devices(
+        2,
+        """
+from cupola.bindings import driver
+driver.cuInit(0)
+print(*driver.cuDeviceGetP2PAtomicCapabilities([0, 8], 2, 0, 1)[1])
+""",
+    )
+    assert done.stdout.split() == ["31", "59"], done.stderr
+
+
 def test_name_and_addresses(context):
     assert ok(driver.cuDeviceGetName(64, 0)).rstrip(b"\0") == b"cupola CPU device (H200 model)"
     assert ok(driver.cuDeviceGetName(7, 0)) == b"cupola\0"

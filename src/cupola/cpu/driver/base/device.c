@@ -286,13 +286,18 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice ordinal, CUdevice peer_ordinal
     return CUDA_SUCCESS;
 }
 
+static CUresult check_peers(const struct device *device, const struct device *peer) {
+    if (device != peer) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_DEVICE, "device %d is not a peer of itself: name two devices",
+                (int)(device - devices));
+}
+
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice ordinal, CUdevice peer_ordinal) {
     struct device *device = NULL, *peer = NULL;
     RETURN_IF(device_get(ordinal, &device));
     RETURN_IF(device_get(peer_ordinal, &peer));
     if (!value) return fail_null("value");
-    if (device == peer)
-        return fail(CUDA_ERROR_INVALID_DEVICE, "device %d is not a peer of itself: name two devices", ordinal);
+    RETURN_IF(check_peers(device, peer));
     switch (attribute) {
         case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
         case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
@@ -300,6 +305,69 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CU
         case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: *value = 0; return CUDA_SUCCESS;
         default: return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a known CUdevice_P2PAttribute", (int)attribute);
     }
+}
+
+/* The operations that kernels carry out atomically on memory of the host or of another device (PTX ISA, "atom",
+ * "red"). All run on the processor that owns the memory, so whatever a kernel can ask for is native. */
+enum {
+    BOTH_SIGNS = CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED,
+    BOTH_SIZES = CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64,
+    REDUCTION = CU_ATOMIC_CAPABILITY_REDUCTION,
+    ONLY_32 = CU_ATOMIC_CAPABILITY_SCALAR_32,
+    UP_TO_128 = BOTH_SIZES | CU_ATOMIC_CAPABILITY_SCALAR_128,
+};
+
+static const unsigned atomic_capabilities[CU_ATOMIC_OPERATION_MAX] = {
+    [CU_ATOMIC_OPERATION_INTEGER_ADD] = BOTH_SIGNS | REDUCTION | BOTH_SIZES,
+    [CU_ATOMIC_OPERATION_INTEGER_MIN] = BOTH_SIGNS | REDUCTION | BOTH_SIZES,
+    [CU_ATOMIC_OPERATION_INTEGER_MAX] = BOTH_SIGNS | REDUCTION | BOTH_SIZES,
+    [CU_ATOMIC_OPERATION_INTEGER_INCREMENT] = CU_ATOMIC_CAPABILITY_UNSIGNED | REDUCTION | ONLY_32,
+    [CU_ATOMIC_OPERATION_INTEGER_DECREMENT] = CU_ATOMIC_CAPABILITY_UNSIGNED | REDUCTION | ONLY_32,
+    [CU_ATOMIC_OPERATION_AND] = BOTH_SIGNS | REDUCTION | BOTH_SIZES,
+    [CU_ATOMIC_OPERATION_OR] = BOTH_SIGNS | REDUCTION | BOTH_SIZES,
+    [CU_ATOMIC_OPERATION_XOR] = BOTH_SIGNS | REDUCTION | BOTH_SIZES,
+    [CU_ATOMIC_OPERATION_EXCHANGE] = BOTH_SIGNS | UP_TO_128,
+    [CU_ATOMIC_OPERATION_CAS] = BOTH_SIGNS | UP_TO_128,
+    [CU_ATOMIC_OPERATION_FLOAT_ADD] =
+        CU_ATOMIC_CAPABILITY_SIGNED | REDUCTION | BOTH_SIZES | CU_ATOMIC_CAPABILITY_VECTOR_32x4,
+    /* CU_ATOMIC_OPERATION_FLOAT_MIN and _MAX: PTX has them for halves only. */
+};
+
+/* The driver clears all results before it looks at the operations, of which one that it does not know spoils the rest. */
+static CUresult list_capabilities(unsigned *capabilities, const CUatomicOperation *operations, unsigned count) {
+    memset(capabilities, 0, count * sizeof *capabilities);
+    for (unsigned i = 0; i < count; i++)
+        if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
+            return fail(CUDA_ERROR_INVALID_VALUE, "operations[%u] is %d, which is not a CUatomicOperation", i,
+                        (int)operations[i]);
+    for (unsigned i = 0; i < count; i++) capabilities[i] = atomic_capabilities[operations[i]];
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_lists(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count) {
+    if (!count) return fail(CUDA_ERROR_INVALID_VALUE, "count is 0: ask for at least one operation");
+    if (!capabilities) return fail_null("capabilities");
+    return operations ? CUDA_SUCCESS : fail_null("operations");
+}
+
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned *capabilities, const CUatomicOperation *operations, unsigned count,
+                                           CUdevice ordinal) {
+    struct device *device = NULL;
+    RETURN_IF(enter());
+    RETURN_IF(check_lists(capabilities, operations, count));
+    RETURN_IF(device_get(ordinal, &device));
+    return list_capabilities(capabilities, operations, count);
+}
+
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned *capabilities, const CUatomicOperation *operations, unsigned count,
+                                          CUdevice ordinal, CUdevice peer_ordinal) {
+    struct device *device = NULL, *peer = NULL;
+    RETURN_IF(enter());
+    RETURN_IF(check_lists(capabilities, operations, count));
+    RETURN_IF(device_get(ordinal, &device));
+    RETURN_IF(device_get(peer_ordinal, &peer));
+    RETURN_IF(check_peers(device, peer));
+    return list_capabilities(capabilities, operations, count);
 }
 
 const struct entry device_entries[] = {
@@ -318,5 +386,7 @@ const struct entry device_entries[] = {
     ENTRY(cuDeviceGetByPCIBusId),
     ENTRY(cuDeviceCanAccessPeer),
     ENTRY(cuDeviceGetP2PAttribute),
+    ENTRY(cuDeviceGetHostAtomicCapabilities),
+    ENTRY(cuDeviceGetP2PAtomicCapabilities),
     {NULL, NULL, NULL},
 };
