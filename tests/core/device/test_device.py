@@ -117,6 +117,11 @@ class TestFacts:
         with pytest.raises(TypeError):
             device.can_access_peer(None)
 
+    def test_total_memory(self, device):
+        from cupola.bindings import driver
+
+        assert device.total_memory == driver.cuDeviceTotalMem(0)[1] > 1 << 30
+
 
 class TestProperties:
     ALL = sorted(name for name in vars(_device_properties.DeviceProperties) if not name.startswith("_"))

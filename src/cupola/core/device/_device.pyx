@@ -154,6 +154,13 @@ cdef class Device:
         return self.known_name
 
     @property
+    def total_memory(self):
+        """int: size of the device's memory in bytes (``cuDeviceTotalMem``)."""
+        cdef size_t size
+        check(cu.cuDeviceTotalMem(&size, self.device_id), b"cuDeviceTotalMem")
+        return size
+
+    @property
     def properties(self):
         """DeviceProperties: limits and abilities of the device."""
         if self.known_properties is None:
