@@ -67,7 +67,7 @@ def install() -> None:
     loaded = sorted(name for name in sys.modules if _target(name) is not None and not _is_spawned(name))
     if loaded:
         raise RuntimeError(
-            f"{loaded[0]} has been imported already, and its objects cannot become those of cupola: "
+            f"{loaded[0]} is imported already, and cupola cannot replace its objects: "
             "let cupola take over the names first (`cupola run`, or `pytest -p cupola.testing`)"
         )
     sys.meta_path.insert(0, AliasFinder())
@@ -154,7 +154,7 @@ def _load(name: str) -> ModuleType:
         if error.name is None or not target.startswith(error.name):
             raise
         raise ModuleNotFoundError(
-            f"cupola has no {target}, which {name} would be; docs/migrate.md lists what differs from CUDA Python",
+            f"cupola has no {target}, so it has no {name}; docs/migrate.md lists what differs from CUDA Python",
             name=name,
         ) from None
     return _Package(name, module) if name in PACKAGES else module

@@ -59,10 +59,10 @@ def is_private(folder: str) -> bool:
     if not stat.S_ISDIR(status.st_mode):
         return _refuse(folder, "it is not a folder")
     if status.st_uid != os.geteuid():
-        return _refuse(folder, f"it belongs to the user with number {status.st_uid}")
+        return _refuse(folder, f"it belongs to the user with id {status.st_uid}")
     if status.st_mode & _WRITE:
         return _refuse(
-            folder, f"others may write to it (mode {stat.S_IMODE(status.st_mode):o}): chmod 700, and empty it"
+            folder, f"other users may write to it (mode {stat.S_IMODE(status.st_mode):o}): chmod 700, and empty it"
         )
     if status.st_mode & _OTHERS:
         with contextlib.suppress(OSError):
@@ -84,9 +84,9 @@ def read_private(path: str) -> bytes | None:
         if not stat.S_ISREG(status.st_mode):
             _refuse(path, "it is not a file")
         elif status.st_uid != os.geteuid():
-            _refuse(path, f"it belongs to the user with number {status.st_uid}")
+            _refuse(path, f"it belongs to the user with id {status.st_uid}")
         elif status.st_mode & _WRITE:
-            _refuse(path, f"others may write to it (mode {stat.S_IMODE(status.st_mode):o})")
+            _refuse(path, f"other users may write to it (mode {stat.S_IMODE(status.st_mode):o})")
         else:
             return file.read()
     return None

@@ -28,9 +28,9 @@ CASES = [
     ("driver.cuMemAlloc(bytesize=16)", f"({OK}, <CUdeviceptr 4096>)"),
     ("driver.cuMemAlloc(size=16)", "TypeError: cuMemAlloc() got an unexpected keyword argument 'size'"),
     ("driver.cuMemAlloc(16, bytesize=16)", "TypeError: cuMemAlloc() got two values for argument 'bytesize'"),
-    ("driver.cuMemAlloc()", "TypeError: cuMemAlloc() misses argument 'bytesize'"),
+    ("driver.cuMemAlloc()", "TypeError: cuMemAlloc() is missing argument 'bytesize'"),
     ("driver.cuMemAlloc(1, 2)", "TypeError: cuMemAlloc() takes 1 argument, got 2"),
-    ("driver.cuInit()", "TypeError: cuInit() misses argument 'Flags'"),
+    ("driver.cuInit()", "TypeError: cuInit() is missing argument 'Flags'"),
     # Integers.
     ("driver.cuInit(True)", f"({OK},)"),
     ("driver.cuInit(None)", "TypeError: cuInit(), argument 'Flags': an integer is required, got NoneType"),

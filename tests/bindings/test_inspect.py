@@ -34,7 +34,7 @@ def test_a_report():
         "cuNew": "CUDA 13.1 or newer",
         "cuNewer": "CUDA 13.4 or newer",
         "cuOlder": "CUDA 12, not newer",
-        "cuUnknown": "a version that is not known",
+        "cuUnknown": "an unknown version",
     }
     assert said.functions["cuNew"].symbol == "cuNew_v2" and said.functions["cuInit"].since == "2.0"
     assert json.loads(json.dumps(dataclasses.asdict(said)))["functions"]["cuOlder"]["until"] == 12
@@ -43,14 +43,14 @@ def test_a_report():
 def test_its_text():
     assert repr(made()).splitlines() == [
         "cupola.bindings.driver (CUDA 13.5) calls /lib/libcuda.so.1, version 13.0",
-        "1 of 5 functions are there",
+        "1 of 5 functions are available",
         "CUDA 12, not newer: cuOlder",
         "CUDA 13.1 or newer: cuNew",
         "CUDA 13.4 or newer: cuNewer",
-        "a version that is not known: cuUnknown",
+        "an unknown version: cuUnknown",
     ]
     assert repr(made("cupola CPU device", True)).splitlines()[2:] == [
-        "the default stream is that of the thread",
+        "the default stream is the per-thread one",
         "not emulated: cuNew, cuNewer, cuOlder, cuUnknown",
     ]
 

@@ -140,7 +140,7 @@ def test_bad_output(linker, parts, buffer, message):
         (TypeError, "expected bytes, int found", lambda: nvjitlink.create(1, [1])),
         (TypeError, "expected str, got bytes", lambda: nvjitlink.add_file(1, 1, b"file")),
         (TypeError, "an integer is required", lambda: nvjitlink.destroy(None)),
-        (TypeError, r"complete\(\) misses argument 'handle'", lambda: nvjitlink.complete()),
+        (TypeError, r"complete\(\) is missing argument 'handle'", lambda: nvjitlink.complete()),
     ],
 )
 def test_bad_arguments(error, message, call):

@@ -93,7 +93,7 @@ def test_cuda_of_ptx(ptx, cuda):
 
 @pytest.mark.parametrize("ptx", ["", "8", "8.9", "9.6", "7.9", "0.1", "8.5.1", " 8.5", "10.0"])
 def test_unknown_ptx_versions(ptx):
-    with pytest.raises(ValueError, match=f"no PTX version '{ptx}' is known; .* 9.5"):
+    with pytest.raises(ValueError, match=f"PTX version '{ptx}' is not known; .* 9.5"):
         utils.get_minimal_required_cuda_ver_from_ptx_ver(ptx)
 
 

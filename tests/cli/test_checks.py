@@ -92,7 +92,7 @@ CASES = [
     ({"packages.numpy": MISSING}, "NumPy", NOTE, "pip install numpy"),
     ({"environment": {"CUDA_PATH": "/a", "CUDA_HOME": "/b"}}, "environment", WARN, "unset one"),
     ({"folders": {"cache": {"path": "/x", "error": "PermissionError: no"}}}, "cache", WARN, "XDG_CACHE_HOME"),
-    ({"folders": {"cache": {"missing": "turned off"}}}, "cache", NOTE, "anew"),
+    ({"folders": {"cache": {"missing": "turned off"}}}, "cache", NOTE, "again in each process"),
     ({"smoke_test": {"error": "it crashed", "details": "Install this"}}, "smoke test", FAIL, "Install this"),
     ({"smoke_test": {"error": "it crashed"}}, "smoke test", FAIL, "report"),
 ]  # fmt: skip

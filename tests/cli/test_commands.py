@@ -34,7 +34,7 @@ def test_doctor_says_what_is_wrong_and_fails():
     lines = done.stdout.splitlines()
     assert any(line.startswith("FAIL  device ") and "CUPOLA_DEVICE must be" in line for line in lines), done.stdout
     assert any(line.startswith("FAIL  smoke test ") for line in lines)
-    assert lines[-1] == "2 problems to be mended."
+    assert lines[-1] == "2 problems to be fixed."
     assert "Traceback" not in done.stderr
 
 

@@ -42,7 +42,7 @@ def test_the_table_has_a_line_for_each_device_and_process(device):
 def test_what_a_device_cannot_tell_is_a_dash():
     state = top.State(0, "a", "GPU-0", None, 1 << 20, 2 << 20, None, None, None, [])
     text = top.table([state])
-    assert "1 / 2 MiB" in text and text.count(" - ") >= 3 and "nobody computes" in text
+    assert "1 / 2 MiB" in text and text.count(" - ") >= 3 and "no processes" in text
 
 
 def test_ctrl_c_ends_it_in_peace():

@@ -159,7 +159,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
     "an empty grid": (
         shaped(grid=0, block=256),
         ValueError,
-        ["every extent of grid must be >= 1, got 0; where there is nothing to do, do not launch"],
+        ["every extent of grid must be >= 1, got 0; if there is nothing to do, do not launch"],
     ),
     "a negative grid": (shaped(grid=(1, -1), block=1), ValueError, ["every extent of grid must be >= 1, got (1, -1)"]),
     "no grid": (shaped(block=1), ValueError, ["grid must be an int or a tuple", "write LaunchConfig(grid=..., block="]),
@@ -437,7 +437,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
     "options in the place of a stream": (
         lambda t: t.device.create_stream(StreamOptions(priority=-1)),
         TypeError,
-        ["the first argument is a stream that exists: write create_stream(options=...)"],
+        ["the first argument is an existing stream: write create_stream(options=...)"],
     ),
     "one name expression without a tuple": (
         lambda t: Program("", "c++").compile("cubin", name_expressions="keep<int>"),

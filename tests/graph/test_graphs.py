@@ -125,7 +125,7 @@ def test_a_body_goes_with_the_builder_around_it(stream, device, kernels):
         ):
             with pytest.raises((RuntimeError, ValueError)):
                 use()
-    with pytest.raises(RuntimeError, match="the builder that this body was made by has been closed"):
+    with pytest.raises(RuntimeError, match="the builder of this body's graph has been closed"):
         inner.begin_building()
     inner.close()
     del outer, inner

@@ -378,7 +378,7 @@ NEWER = " needs a GPU of compute capability 10.0a; the modeled device has 9.0"
         ),
         (
             "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {d0,d1,d2,d3}, {a0}, {b0}, {c0,c1,c2,c3}",
-            "the fragments have other numbers of registers: d 4, a 2, b 1, c 4",
+            "the fragments must have these numbers of registers: d 4, a 2, b 1, c 4",
         ),
         (
             "mma.sync.aligned.m16n8k8.row.col.rz.f32.f16.f16.f32 {d0,d1,d2,d3}, {a0,a1}, {b0}, {c0,c1,c2,c3}",
@@ -391,7 +391,7 @@ NEWER = " needs a GPU of compute capability 10.0a; the modeled device has 9.0"
         ),
         (
             "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32 {d0,d1}, {a0}, {b0}, {c0,c1}",
-            "products of bits, and no others, are '.xor.popc' or '.and.popc'",
+            "'.xor.popc' and '.and.popc' are required for products of bits, and for no others",
         ),
         (
             "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {d0,d1,d2,d3}, {a0,a1,a2,a3}, {b0,b1,b2,b3}, "

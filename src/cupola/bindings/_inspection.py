@@ -36,7 +36,7 @@ class Function:
         """What has the function, in words: ``"CUDA 13.1 or newer"``."""
         if self.until is not None:
             return f"CUDA {self.until}, not newer"
-        return f"CUDA {self.since} or newer" if self.since else "a version that is not known"
+        return f"CUDA {self.since} or newer" if self.since else "an unknown version"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,7 +57,7 @@ class Inspection:
     headers
         Version of CUDA that the module was made from.
     per_thread_default_stream
-        Whether the default stream is that of the thread (``CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM``).
+        Whether the default stream is the per-thread one (``CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM``).
     functions
         Every function of the module by its name.
     """
@@ -89,10 +89,10 @@ class Inspection:
         version = f", version {self.version}" if self.version else ""
         lines = [
             f"cupola.bindings.{self.module} (CUDA {self.headers}) calls {self.library}{version}",
-            f"{len(self.available)} of {len(self.functions)} functions are there",
+            f"{len(self.available)} of {len(self.functions)} functions are available",
         ]
         if self.per_thread_default_stream:
-            lines.append("the default stream is that of the thread")
+            lines.append("the default stream is the per-thread one")
         missing = self.missing
         emulated = self.library == _CPU_DEVICE
         if emulated and missing:

@@ -261,7 +261,8 @@ def _choose(device: str, per_thread: bool) -> Provision:
     if _stands_in():
         if device == "gpu":
             raise RuntimeError(
-                "the CPU device is libcuda.so.1 in this process already: choose the device when it starts"
+                "this process already uses the CPU device as its libcuda.so.1: choose the device when the process "
+                "starts"
             )
         return _cpu(per_thread)
     from cupola.bindings import driver

@@ -92,7 +92,7 @@ def get_ptx_ver(ptx: str | bytes) -> str:
     text = ptx if isinstance(ptx, str) else bytes(ptx).decode("utf-8", "replace")
     found = re.search(r"^[ \t]*\.version[ \t]+(\d+\.\d+)", text, re.MULTILINE)
     if found is None:
-        raise ValueError("this is no PTX: it has no .version directive")
+        raise ValueError("this is not PTX: it has no .version directive")
     return found[1]
 
 
@@ -123,7 +123,7 @@ def get_minimal_required_cuda_ver_from_ptx_ver(ver: str) -> int:
     found = cuda_of_ptx(int(numbers[1]), int(numbers[2])) if numbers else None
     if found is None:
         newest = max(_IN_STEP)
-        raise ValueError(f"no PTX version {ver!r} is known; the newest that is known is {newest}.{_IN_STEP[newest]}")
+        raise ValueError(f"PTX version {ver!r} is not known; the newest known version is {newest}.{_IN_STEP[newest]}")
     major, minor = found
     return 1000 * major + 10 * minor
 
@@ -275,8 +275,9 @@ def warn_if_cuda_major_version_mismatch() -> None:
     import warnings
 
     warnings.warn(
-        f"NVRTC is of CUDA {major}.{minor}, and the driver serves CUDA {serves // 1000}.{serves % 1000 // 10} at most: "
-        "it can load nothing that this NVRTC makes. Update the driver, or install the compiler that fits: "
+        f"NVRTC is from CUDA {major}.{minor}, and the driver supports CUDA {serves // 1000}.{serves % 1000 // 10} "
+        f"at most: "
+        "it cannot load what this NVRTC compiles. Update the driver, or install a compiler that fits:  "
         f'pip uninstall nvidia-cuda-nvrtc; pip install "cupola[cu{serves // 1000}]"',
         UserWarning,
         stacklevel=2,

@@ -24,12 +24,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("--json", action="store_true", help="print the same as JSON")
     watcher = commands.add_parser(
         "top",
-        help="show the devices, how busy they are, and who uses them, every second",
+        help="show the devices, how busy they are, and which processes use them, every second",
         description="Show the devices, how busy they are, and the processes that use them, until Ctrl-C.",
     )
-    watcher.add_argument("--interval", metavar="SECONDS", type=float, default=1.0, help="time between two looks (1)")
-    watcher.add_argument("-n", "--count", metavar="N", type=int, help="stop after N looks (1: print once)")
-    watcher.add_argument("--json", action="store_true", help="print a line of JSON for each look")
+    watcher.add_argument(
+        "--interval", metavar="SECONDS", type=float, default=1.0, help="time between updates (default: 1)"
+    )
+    watcher.add_argument("-n", "--count", metavar="N", type=int, help="stop after N updates (1: print once)")
+    watcher.add_argument("--json", action="store_true", help="print a line of JSON for each update")
     runner = commands.add_parser(
         "run",
         help="run a program that imports cuda.core, cuda.bindings or cuda.pathfinder on cupola",

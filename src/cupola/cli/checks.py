@@ -56,13 +56,13 @@ def _driver(facts: Facts) -> Iterator[Check]:
             yield Check(
                 WARN,
                 "NVIDIA driver",
-                "the kernel has NVIDIA's driver, but libcuda.so.1 is not there",
+                "the kernel module of NVIDIA's driver is loaded, but libcuda.so.1 is missing",
                 "Install the driver's libraries of the same release; start a container with its GPUs "
                 "(docker run --gpus all).",
             )
         else:
             yield Check(
-                NOTE, "NVIDIA driver", "not installed", "Needed to run on a GPU; the CPU device does without it."
+                NOTE, "NVIDIA driver", "not installed", "Needed to run on a GPU; the CPU device does not need it."
             )
     elif "error" in driver:
         yield Check(WARN, "NVIDIA driver", f"unusable: {first_line(driver['error'])}", "Reinstall NVIDIA's driver.")
@@ -70,8 +70,9 @@ def _driver(facts: Facts) -> Iterator[Check]:
         yield Check(
             WARN,
             "NVIDIA driver",
-            f"unusable: {driver['path']} does not tell its version",
-            "It is no complete driver, perhaps a stub for linking: take its folder off LD_LIBRARY_PATH, or reinstall "
+            f"unusable: {driver['path']} does not report its version",
+            "It is not a complete driver, perhaps a stub for linking: remove its folder from LD_LIBRARY_PATH, or "
+            "reinstall "
             "NVIDIA's driver.",
         )
     else:
@@ -86,8 +87,10 @@ def _device(facts: Facts) -> Iterator[Check]:
         if chosen and chosen not in ("auto", "gpu", "cpu"):
             advice = "Set CUPOLA_DEVICE to auto, gpu or cpu, or unset it."
         elif driver.get("version"):
-            advice = "The driver is there, but has no device for this program: see that nvidia-smi works here. The CPU "
-            advice += 'device needs neither: pip install "cupola[cpu]", with CUPOLA_DEVICE=cpu.'
+            advice = (
+                "The driver is installed, but has no device for this program: check that nvidia-smi works here. The "
+            )
+            advice += 'CPU device needs neither: pip install "cupola[cpu]", with CUPOLA_DEVICE=cpu.'
         else:
             advice = 'Install NVIDIA\'s driver to use a GPU, or the CPU device: pip install "cupola[cpu]", with '
             advice += "CUPOLA_DEVICE unset or cpu."
@@ -103,16 +106,17 @@ def _device(facts: Facts) -> Iterator[Check]:
             WARN,
             "choice of device",
             fell_back[0],
-            "There is a GPU that is not used: see that nvidia-smi works here, and that CUDA_VISIBLE_DEVICES and the "
-            f"permissions of {driver['device_files'][0]} let this user in.",
+            "A GPU is not used: check that nvidia-smi works here, and that CUDA_VISIBLE_DEVICES and the "
+            f"permissions of {driver['device_files'][0]} let this user use it.",
         )
     elif device["emulated"] and fell_back and driver.get("version"):
         yield Check(
             NOTE,
             "choice of device",
             fell_back[0],
-            "The driver is there, but no GPU: start a container with its GPUs (docker run --gpus all), or a job on a "
-            "computer that has one.",
+            "The driver is installed, but there is no GPU: start a container with GPUs (docker run --gpus all), or "
+            "a job on a "
+            "computer with a GPU.",
         )
 
 
@@ -120,8 +124,8 @@ def _nvrtc(facts: Facts) -> Iterator[Check]:
     nvrtc, device = facts["libraries"]["nvrtc"], facts["device"]
     version = parse_version(nvrtc.get("version"))
     if "path" not in nvrtc:
-        mend = "Reinstall it" if "error" in nvrtc else "Install it"
-        yield Check(FAIL, "NVRTC", describe(nvrtc), f"{mend}: {EXTRA}. Without it no CUDA C++ can be compiled.")
+        remedy = "Reinstall it" if "error" in nvrtc else "Install it"
+        yield Check(FAIL, "NVRTC", describe(nvrtc), f"{remedy}: {EXTRA}. Without it no CUDA C++ can be compiled.")
         return
     yield Check(OK, "NVRTC", describe(nvrtc))
     yield from _copies(facts)
@@ -149,20 +153,21 @@ def _copies(facts: Facts) -> Iterator[Check]:
             WARN,
             "copies of NVRTC",
             found,
-            "Another package may load the other copy first, which then counts for all: keep one of nvidia-cuda-nvrtc "
+            "Another package may load the other copy first, and the process then uses that one: keep one of "
+            "nvidia-cuda-nvrtc "
             "(CUDA 13) and nvidia-cuda-nvrtc-cu12 (CUDA 12), and pip uninstall the other.",
         )
     else:
-        yield Check(NOTE, "copies of NVRTC", found, f"The one above is used, as it was found via {used['found_via']}.")
+        yield Check(NOTE, "copies of NVRTC", found, f"The one above is used: it was found via {used['found_via']}.")
 
 
 def _optional_libraries(facts: Facts) -> Iterator[Check]:
     nvrtc = parse_version(facts["libraries"]["nvrtc"].get("version"))
     purposes = {
-        "nvJitLink": f"Linking of several object codes and LTO-IR needs it: {EXTRA}.",
-        "nvvm": f"NVVM IR programs need it: {EXTRA}.",
-        "cudart": f"cupola.bindings.runtime needs it: {EXTRA}.",
-        "nvml": "cupola.bindings.nvml needs it; it comes with NVIDIA's driver.",
+        "nvJitLink": f"Needed to link several object codes, or LTO-IR: {EXTRA}.",
+        "nvvm": f"Needed for NVVM IR programs: {EXTRA}.",
+        "cudart": f"Needed for cupola.bindings.runtime: {EXTRA}.",
+        "nvml": "Needed for cupola.bindings.nvml; it comes with NVIDIA's driver.",
     }
     for name, purpose in purposes.items():
         fact = facts["libraries"][name]
@@ -233,7 +238,7 @@ def _environment(facts: Facts) -> Iterator[Check]:
             WARN,
             "environment",
             f"CUDA_PATH is {path} and CUDA_HOME is {home}",
-            "CUDA_PATH counts here, and CUDA_HOME in some other programs: unset one of them.",
+            "cupola uses CUDA_PATH, and some other programs use CUDA_HOME: unset one of them.",
         )
 
 
@@ -244,10 +249,10 @@ def _folders(facts: Facts) -> Iterator[Check]:
                 WARN,
                 name,
                 f"{fact['path']}: {first_line(fact['error'])}",
-                "Kernels are compiled anew in each process: set XDG_CACHE_HOME to a folder that can be written to.",
+                "Kernels are compiled again in each process: set XDG_CACHE_HOME to a writable folder.",
             )
         elif "missing" in fact:
-            yield Check(NOTE, name, fact["missing"], "Kernels are compiled anew in each process.")
+            yield Check(NOTE, name, fact["missing"], "Kernels are compiled again in each process.")
         else:
             yield Check(OK, name, fact["path"])
 
@@ -261,7 +266,7 @@ def _smoke_test(facts: Facts) -> Iterator[Check]:
             advice = "It needs NVRTC: see above."
         else:
             advice = test.get("details") or (
-                "See the problems above; without any, please report this with the output of --json."
+                "See the problems above; if there are none, please report this with the output of --json."
             )
         yield Check(FAIL, "smoke test", first_line(test["error"]).rstrip(":"), advice)
     else:

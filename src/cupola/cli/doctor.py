@@ -30,14 +30,14 @@ def as_text(facts: Facts, checks: list[Check]) -> str:
     python = facts["python"]
     lines = [f"cupola {facts['cupola']} on Python {python['version']} ({python['executable']})", ""]
     lines += rows([(MARKS[check.status], check.name, check.found) for check in checks])
-    for status, title in ((FAIL, "To be mended"), (WARN, "Better mended"), (NOTE, "Only if it is wanted")):
+    for status, title in ((FAIL, "To be fixed"), (WARN, "Better fixed"), (NOTE, "Optional")):
         found = [check for check in checks if check.status == status]
         if found:
             lines += ["", f"{title}:"]
             for check in found:
                 lines += _paragraph(f"{check.name}: {check.advice}")
     failed = sum(check.status == FAIL for check in checks)
-    lines += ["", f"{failed} {'problem' if failed == 1 else 'problems'} to be mended." if failed else "It works."]
+    lines += ["", f"{failed} {'problem' if failed == 1 else 'problems'} to be fixed." if failed else "It works."]
     return "\n".join(lines)
 
 

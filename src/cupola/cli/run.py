@@ -73,7 +73,7 @@ def choose_device(device: str | None, model: str | None, devices: int | None) ->
             os.environ["CUPOLA_DEVICE"] = device
         return
     if device not in (None, "cpu"):
-        raise ValueError("a model and a number of devices can be chosen for the CPU device only: say --device cpu")
+        raise ValueError("--model and --devices are for the CPU device only: add --device cpu")
     from cupola import cpu
 
     count = os.environ.get("CUPOLA_CPU_DEVICES") or "1"

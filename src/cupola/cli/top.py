@@ -94,7 +94,7 @@ def table(states: list[State]) -> str:
     for index, process in found:
         lines.append(f"{index:>6} {process.pid:>9} {_mib(process.memory) + ' MiB':>12}  {process.name}")
     if not found:
-        lines.append("       nobody computes")
+        lines.append("       no processes")
     return "\n".join(lines) + "\n"
 
 

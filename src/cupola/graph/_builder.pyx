@@ -576,7 +576,7 @@ cdef class GraphBuilder:
         while root.kind == BODY:        # its graph is a part of that of the builder around it
             root = root.parent
             if root.state == CLOSED:
-                raise RuntimeError("the builder that this body was made by has been closed, and its graph is gone")
+                raise RuntimeError("the builder of this body's graph has been closed")
         return 0
 
     cdef CUresult end_bodies(self) except *:

@@ -247,7 +247,8 @@ cdef int refused(CUresult status, const char* call, Parameters made) except -1:
             fail_because(
                 status, call,
                 f"Memory of the node is of device {others.pop()}, and the node is of device {device}, which has no "
-                f"access to it: make the node while a device is current that has, or give device {device} access "
+                f"access to it: make the node while a device that has access is current, or give device {device} "
+                f"access "
                 "(peer_accessible_by of the buffer's memory resource, or the peers of a VirtualMemoryResource).",
             )
     return check(status, call)

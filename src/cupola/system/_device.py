@@ -76,7 +76,7 @@ class Device(Unpicklable):
         given = sum(choice is not None for choice in (index, uuid, pci_bus_id))
         if given != 1:
             raise ValueError(
-                f"give one of index, uuid and pci_bus_id to say which device is meant, not {given or 'none'} of them"
+                f"give one of index, uuid and pci_bus_id to name the device, not {given or 'none'} of them"
             )
         initialize()
         if index is not None:
@@ -260,7 +260,7 @@ class Device(Unpicklable):
     def pci_info(self) -> PciInfo:
         """PciInfo: place and link on PCI. RuntimeError for a MIG device, which has none of its own."""
         if self.mig.is_mig_device:
-            raise RuntimeError("a MIG device has no place on PCI of its own: ask mig.parent")
+            raise RuntimeError("a MIG device has no PCI address of its own: ask mig.parent")
         return PciInfo(self._handle)
 
     # ---- memory and work ----

@@ -30,14 +30,14 @@ class Names(Generic[Member]):
             return self._numbers[self.kind(value)]
         except ValueError:
             known = ", ".join(repr(member.value) for member in self.kind)
-            raise ValueError(f"{value!r} is no {self.kind.__name__}: it must be one of {known}") from None
+            raise ValueError(f"{value!r} is not a {self.kind.__name__}: it must be one of {known}") from None
 
     def member(self, number: int) -> Member:
         """The member for a number of NVML. ValueError where there is none."""
         try:
             return self._members[number]
         except KeyError:
-            raise ValueError(f"NVML answered {number}, which is no {self.kind.__name__} that cupola knows") from None
+            raise ValueError(f"NVML answered {number}, which is not a {self.kind.__name__} that cupola knows") from None
 
     def members(self, mask: int) -> list[Member]:
         """The members for the bits that are set in a mask."""

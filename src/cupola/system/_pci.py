@@ -127,7 +127,7 @@ class NvlinkInfo(Unpicklable, metaclass=_NvlinkInfoMeta):
         for known, version in NVLINK_VERSIONS.items():
             if known == number:
                 return version
-        raise RuntimeError(f"NVML answered {number}, which is no version of NVLink that cupola knows")
+        raise RuntimeError(f"NVML answered {number}, which is not a version of NVLink that cupola knows")
 
     @property
     def state(self) -> bool:

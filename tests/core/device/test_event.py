@@ -102,7 +102,7 @@ class TestTiming:
     def test_needs_recording(self, device, stream):
         recorded = stream.record(timing_enabled=True)
         stream.sync()
-        with pytest.raises(RuntimeError, match="must be recorded"):
+        with pytest.raises(RuntimeError, match="record both events"):
             recorded - device.create_event(timing_enabled=True)
 
     @pytest.mark.parametrize("other", [1, None, "event"])

@@ -69,7 +69,7 @@ def test_arrives(stream, module, out, known, ctype, kind, value, layout, expecte
 @pytest.mark.parametrize(
     ("ctype", "kind", "value", "error", "text"),
     [
-        ("unsigned int", np.uint32, -1, OverflowError, r"32 bits wide: -1 does not fit, .* within \[0, 4294967295\]"),
+        ("unsigned int", np.uint32, -1, OverflowError, r"32 bits wide: -1 does not fit; .* within \[0, 4294967295\]"),
         ("int", np.int32, 2**31, OverflowError, r"within \[-2147483648, 2147483647\]"),
         ("unsigned char", np.uint8, 256, OverflowError, "8 bits wide"),
         ("long long", np.int64, 2**63, OverflowError, "64 bits wide"),
@@ -95,9 +95,9 @@ def test_refused(stream, module, out, ctype, kind, value, error, text):
         ("int", (Buffer, np.int64), "parameter 1 .* is 4 bytes .*int64'> has 8"),
         ("int", (Buffer, float), "is an integer or a pointer, not <class 'float'>"),
         ("float", (Buffer, np.int32), "is a floating-point number, not"),
-        ("int", (Buffer, "int"), "'int' is no type of a parameter"),
-        ("int", (Buffer, np.datetime64), "no type of a parameter"),
-        ("int", (Buffer, str), "no type of a parameter"),
+        ("int", (Buffer, "int"), "'int' is not the type of a parameter"),
+        ("int", (Buffer, np.datetime64), "not the type of a parameter"),
+        ("int", (Buffer, str), "not the type of a parameter"),
     ],
 )
 def test_bad_types(module, ctype, types, text):

@@ -222,7 +222,7 @@ class TestEvents:
         short_lived.connection.send(("die", ()))
         with pytest.raises(CUDAError, match="EXTERNAL_DEVICE.*"):
             event.sync()
-        with pytest.raises(CUDAError, match="has ended before"):
+        with pytest.raises(CUDAError, match="ended before the work"):
             event.is_done  # noqa: B018
         short_lived.process.join(TIMEOUT)
 
@@ -246,7 +246,7 @@ class TestEvents:
         assert found == [(driver.CUresult.CUDA_SUCCESS,)]
 
     def test_errors(self, device, stream):
-        with pytest.raises(TypeError, match="has no timing"):
+        with pytest.raises(TypeError, match="cannot have timing"):
             stream.record(ipc_enabled=True, timing_enabled=True)
         with pytest.raises(TypeError, match=r"stream\.record"):
             device.create_event(ipc_enabled=True)

@@ -116,7 +116,7 @@ except RuntimeError as error:
 _provider.request("auto")
 print(_provider._provide_driver()[0])
 """)
-    assert "the CPU device is libcuda.so.1 in this process already" in done.stdout, done.stderr
+    assert "this process already uses the CPU device as its libcuda.so.1" in done.stdout, done.stderr
     assert done.stdout.endswith("cupola CPU device\n")
 
 

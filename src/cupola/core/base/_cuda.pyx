@@ -173,8 +173,8 @@ cdef object closed_error(object instance):
 cdef object gone_error(object instance):
     name = instance if isinstance(instance, str) else type(instance).__name__
     return _errors.CUDAError(
-        f"CUDA_ERROR_CONTEXT_IS_DESTROYED: the context that this {name} was made in has been reset, and the {name} "
-        "went with it: make another one",
+        f"CUDA_ERROR_CONTEXT_IS_DESTROYED: the context of this {name} has been reset, which destroyed the {name}: "
+        f"make another one",
         name="CUDA_ERROR_CONTEXT_IS_DESTROYED", status=<int>CUDA_ERROR_CONTEXT_IS_DESTROYED,
     )
 

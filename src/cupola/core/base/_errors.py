@@ -66,9 +66,9 @@ FORKED = (
 )
 
 _FAULT = (
-    "The kernel that faulted may be an earlier one than the call that reports it, and CUDA cannot be used in this "
-    "process any more: restart it. CUPOLA_DEVICE=cpu runs the program on the CPU device, which names the source line "
-    "of bad accesses."
+    "The fault may belong to a kernel that was launched before the call that reports it. CUDA cannot be used in "
+    "this process any more: restart it. With CUPOLA_DEVICE=cpu the program runs on the CPU device, which names the "
+    "source line of a bad access."
 )
 
 HINTS: dict[str, str] = {
@@ -77,33 +77,33 @@ HINTS: dict[str, str] = {
         "function named above lists its limits."
     ),
     "CUDA_ERROR_INVALID_HANDLE": (
-        "The handle was destroyed already, or belongs to another context: use objects on the device that they were "
-        "made on, and keep them alive as long as their handles are in use."
+        "The handle was destroyed already, or belongs to another context: use objects on the device on which they "
+        "were made, and keep them alive as long as their handles are in use."
     ),
     "CUDA_ERROR_NOT_INITIALIZED": "Make a Device first: that initializes the driver.",
     "CUDA_ERROR_INVALID_CONTEXT": "No usable context is current on this thread: call Device(n).set_current() on it.",
     "CUDA_ERROR_CONTEXT_IS_DESTROYED": (
-        "The context was destroyed or reset, and the objects made in it are gone with it: "
-        "call Device(n).set_current() and make them anew."
+        "The context was destroyed or reset, and its objects with it: call Device(n).set_current() and make them again."
     ),
     "CUDA_ERROR_DEVICE_UNAVAILABLE": (
-        "Another process has the GPU for itself, or its compute mode permits none: see `nvidia-smi -q -d COMPUTE`."
+        "Another process has exclusive use of the GPU, or the GPU's compute mode prohibits its use: see `nvidia-smi "
+        "-q -d COMPUTE`."
     ),
     "CUDA_ERROR_SYSTEM_NOT_READY": (
-        "The system is still starting: on machines with NVSwitch the fabric manager has to run "
-        "(systemctl status nvidia-fabricmanager)."
+        "The system is still starting: on machines with NVSwitch the fabric manager must run (systemctl status "
+        "nvidia-fabricmanager)."
     ),
     "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": (
-        "A library for forward compatibility (package cuda-compat) is loaded in place of the driver's libcuda, which "
-        "this GPU does not support: take it off LD_LIBRARY_PATH."
+        "The library for forward compatibility (package cuda-compat) is loaded in place of the driver's libcuda, "
+        "but this GPU does not support it: remove it from LD_LIBRARY_PATH."
     ),
-    "CUDA_ERROR_NO_DEVICE": "No GPU is visible: see CUDA_VISIBLE_DEVICES, or set CUPOLA_DEVICE=cpu.",
+    "CUDA_ERROR_NO_DEVICE": "No GPU is visible: check CUDA_VISIBLE_DEVICES, or set CUPOLA_DEVICE=cpu.",
     "CUDA_ERROR_OUT_OF_MEMORY": (
         "Close buffers that are no longer needed, and synchronize the streams that free them, before asking for more."
     ),
     "CUDA_ERROR_NO_BINARY_FOR_GPU": (
         "The code was compiled for another architecture: compile with "
-        'ProgramOptions(arch=f"sm_{device.arch}"), or to "ptx" for a compute capability that is not higher.'
+        'ProgramOptions(arch=f"sm_{device.arch}"), or to "ptx" for the same or a lower compute capability.'
     ),
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
         "The PTX is newer than the driver: update the driver, compile to cubin, or use the NVRTC of an older CUDA."
@@ -121,12 +121,12 @@ HINTS: dict[str, str] = {
     "CUDA_ERROR_NOT_SUPPORTED": (
         "This device or driver does not have the feature: see Device.properties, and `cupola doctor` for the versions."
     ),
-    "CUDA_ERROR_INVALID_DEVICE": "There is no such device: Device.get_all_devices() lists those that there are.",
+    "CUDA_ERROR_INVALID_DEVICE": "There is no such device: Device.get_all_devices() lists the devices.",
     "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED": (
         "The devices cannot use each other's memory (Device.can_access_peer): copy through host memory instead."
     ),
     "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": (
-        "A block needs more registers or shared memory than the device has: fewer threads in a block, "
+        "A block needs more registers or shared memory than the device has: use fewer threads in a block, "
         "ProgramOptions(max_register_count=...), or less shared memory (kernel.attributes, Device.properties)."
     ),
     "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
@@ -138,9 +138,10 @@ HINTS: dict[str, str] = {
     ),
     "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": "The call is not permitted while the stream is being captured.",
     "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": "An earlier error ended the capture: begin a new one.",
-    "CUDA_ERROR_STREAM_CAPTURE_UNJOINED": "Join every forked builder before the capture is ended.",
+    "CUDA_ERROR_STREAM_CAPTURE_UNJOINED": "Join every forked builder before ending the capture.",
     "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT": (
-        "The default stream cannot be captured, nor used while a blocking stream is: work in device.create_stream()."
+        "The default stream cannot be captured, nor used while a blocking stream is captured: use "
+        "device.create_stream()."
     ),
     "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD": "A capture ends on the thread that began it.",
     "CUDA_ERROR_LAUNCH_TIMEOUT": "The kernel ran longer than the display's watchdog permits.",

@@ -292,7 +292,7 @@ cdef class Device:
             raise RuntimeError("Context has been closed")
         if chosen.device_id != self.device_id:
             raise RuntimeError(
-                f"the context belongs to device {chosen.device_id}, it cannot be made current through device "
+                f"the context belongs to device {chosen.device_id}, and cannot be made current through device "
                 f"{self.device_id}"
             )
         check(cu.cuCtxPopCurrent(&popped), b"cuCtxPopCurrent")
@@ -329,9 +329,9 @@ cdef class Device:
         cdef Context context = self.require_context()
         if obj is not None:
             if options is not None or nonblocking is not True or priority is not None:
-                raise ValueError("a stream that exists takes no options: give obj or options, not both")
+                raise ValueError("an existing stream takes no options: give obj or options, not both")
             if isinstance(obj, dict) or type(obj).__name__ == "StreamOptions":
-                raise TypeError("the first argument is a stream that exists: write create_stream(options=...)")
+                raise TypeError("the first argument is an existing stream: write create_stream(options=...)")
             return foreign_stream(obj)
         return create_stream(context.pointer, options, nonblocking, priority)
 

@@ -90,7 +90,7 @@ class DeviceProperties:
     max_shared_memory_per_block = Attribute(8, "shared memory of a block without opting in to more, in bytes")
     max_shared_memory_per_block_optin = Attribute(97, "shared memory of a block that opts in, in bytes")
     max_shared_memory_per_multiprocessor = Attribute(81, "shared memory of a multiprocessor, in bytes")
-    reserved_shared_memory_per_block = Attribute(111, "shared memory that the driver takes of each block, in bytes")
+    reserved_shared_memory_per_block = Attribute(111, "shared memory that the driver reserves in each block, in bytes")
     total_constant_memory = Attribute(9, "memory for __constant__ variables, in bytes")
     l2_cache_size = Attribute(38, "size of the L2 cache, in bytes")
     max_persisting_l2_cache_size = Attribute(108, "most L2 cache that can be set aside for persisting lines, in bytes")
@@ -114,13 +114,13 @@ class DeviceProperties:
     pci_bus_id = Attribute(33, "bus number on PCI")
     pci_device_id = Attribute(34, "device number on PCI")
     pci_domain_id = Attribute(50, "domain number on PCI")
-    gpu_pci_device_id = Attribute(139, "PCI device and vendor ids, 16 bits each; 0 when not told")
-    gpu_pci_subsystem_id = Attribute(140, "PCI subsystem and its vendor ids, 16 bits each; 0 when not told")
-    multi_gpu_board_group_id = Attribute(85, "the same for all devices of one board")
+    gpu_pci_device_id = Attribute(139, "PCI device and vendor ids, 16 bits each; 0 if unknown")
+    gpu_pci_subsystem_id = Attribute(140, "PCI subsystem and its vendor ids, 16 bits each; 0 if unknown")
+    multi_gpu_board_group_id = Attribute(85, "number that all devices of one board share")
     numa_config = Attribute(130, "whether the memory is a NUMA node (CUdeviceNumaConfig)")
     numa_id = Attribute(131, "NUMA node of the device's memory")
     host_numa_id = Attribute(134, "NUMA node of the host next to the device, -1 without NUMA", fallback=-1)
-    compute_mode = Attribute(20, "who may make contexts (CUcomputemode)", cached=False)
+    compute_mode = Attribute(20, "which processes may create contexts (CUcomputemode)", cached=False)
     async_engine_count = Attribute(40, "number of engines that copy beside kernels")
     mem_sync_domain_count = Attribute(126, "number of memory synchronization domains", fallback=1)
 
@@ -129,7 +129,7 @@ class DeviceProperties:
     gpu_direct_rdma_writes_ordering = Attribute(118, "scope within which remote writes need no flush")
     mempool_supported_handle_types = Attribute(119, "ways to share a memory pool between processes, as a mask")
     mem_decompress_algorithm_mask = Attribute(136, "algorithms of the decompression engine, as a mask")
-    mem_decompress_maximum_length = Attribute(137, "most that one decompression gives, in bytes")
+    mem_decompress_maximum_length = Attribute(137, "largest output of one decompression, in bytes")
 
     # --- textures ---
     maximum_texture1d_width = Attribute(21, "width of a 1D texture, in texels")
@@ -196,7 +196,9 @@ class DeviceProperties:
     managed_memory = Flag(83, "memory that migrates between host and device")
     concurrent_managed_access = Flag(89, "host and device use managed memory at the same time")
     pageable_memory_access = Flag(88, "the device reads and writes ordinary host memory")
-    pageable_memory_access_uses_host_page_tables = Flag(100, "it does so through the host's page tables")
+    pageable_memory_access_uses_host_page_tables = Flag(
+        100, "the device accesses ordinary host memory through the host's page tables"
+    )
     direct_managed_mem_access_from_host = Flag(101, "the host uses managed memory on the device without migration")
     host_native_atomic_supported = Flag(86, "all atomics work across the link to the host")
     only_partial_host_native_atomic_supported = Flag(147, "some atomics work across the link to the host")
@@ -209,8 +211,10 @@ class DeviceProperties:
     host_memory_pools_supported = Flag(144, "pools of host memory")
     host_numa_memory_pools_supported = Flag(142, "pools of host memory on a NUMA node")
     virtual_memory_management_supported = Flag(102, "reserving addresses and mapping memory to them")
-    host_virtual_memory_management_supported = Flag(145, "the same with host memory")
-    host_numa_virtual_memory_management_supported = Flag(141, "the same with host memory on a NUMA node")
+    host_virtual_memory_management_supported = Flag(145, "reserving addresses and mapping host memory to them")
+    host_numa_virtual_memory_management_supported = Flag(
+        141, "reserving addresses and mapping host memory of a NUMA node to them"
+    )
     host_numa_multinode_ipc_supported = Flag(143, "sharing host memory of a NUMA node between nodes")
     generic_compression_supported = Flag(107, "compressible memory")
     multicast_supported = Flag(132, "multicast and reduction in the switch")
@@ -228,7 +232,7 @@ class DeviceProperties:
     host_alloc_dma_buf_supported = Flag(146, "page-locked host memory exports as a dma_buf")
     ipc_event_supported = Flag(125, "events can be shared between processes")
     gpu_direct_rdma_supported = Flag(116, "other PCI devices reach its memory directly")
-    gpu_direct_rdma_with_cuda_vmm_supported = Flag(110, "the same for memory mapped by hand")
+    gpu_direct_rdma_with_cuda_vmm_supported = Flag(110, "other PCI devices reach virtual memory (cuMemMap) directly")
     can_flush_remote_writes = Flag(98, "streams can flush remote writes")
     can_use_64_bit_stream_mem_ops = Flag(122, "streams write and wait for 64-bit values")
     can_use_stream_wait_value_nor = Flag(123, "streams wait for a NOR of a value")

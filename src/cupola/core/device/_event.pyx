@@ -320,11 +320,12 @@ cdef object _elapsed(Event start, Event end):
     cdef CUresult status
     if not (start.timing and end.timing):
         raise RuntimeError(
-            "both events need timing to tell the time between them: make them with EventOptions(timing_enabled=True)"
+            "both events need timing to measure the time between them: make them with "
+            "EventOptions(timing_enabled=True)"
         )
     status = cu.cuEventElapsedTime(&milliseconds, first, last)
     if status == CUDA_ERROR_INVALID_HANDLE:
-        raise RuntimeError("both events must be recorded in a stream before the time between them is asked for")
+        raise RuntimeError("record both events in a stream before asking for the time between them")
     if status == CUDA_ERROR_NOT_READY:
         raise RuntimeError("the work before one of the events has not completed: call sync() on the later one first")
     check(status, b"cuEventElapsedTime")
@@ -394,7 +395,9 @@ cdef Event event_from_options(CUcontext context, object options, dict keywords, 
         if not in_stream:
             raise TypeError("an event with ipc_enabled comes from stream.record(options=...), which records it at once")
         if chosen.timing_enabled:
-            raise TypeError("an event that processes share has no timing: leave out timing_enabled or ipc_enabled")
+            raise TypeError(
+                "an event that processes share cannot have timing: leave out timing_enabled or ipc_enabled"
+            )
         from cupola.core.device._event_ipc import let_events_pass
         let_events_pass(Event, import_event)
         event = _create(

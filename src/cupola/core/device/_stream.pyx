@@ -226,7 +226,7 @@ cdef class Stream:
         elif isinstance(event, Event):
             recorded = <Event>event
             if recorded.ipc:
-                raise TypeError("an event that processes share is recorded once: record a new one")
+                raise TypeError("an event that processes share can be recorded only once: record a new one")
         else:
             raise TypeError(f"event must be an Event or None, not {type(event).__name__}")
         native = self.hold()
@@ -407,7 +407,7 @@ cdef Stream foreign_stream(object owner):
         raise RuntimeError(f"__cuda_stream__() must return the pair (0, address), got {found!r}")
     version, address = found
     if version != 0:
-        raise RuntimeError(f"version {version!r} of __cuda_stream__ is not known, only version 0")
+        raise RuntimeError(f"version {version!r} of __cuda_stream__ is not supported, only version 0")
     native = StreamHandle.__new__(StreamHandle)
     native.pointer = <CUstream><uintptr_t>address
     native.owner = owner

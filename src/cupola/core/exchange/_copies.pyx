@@ -64,7 +64,7 @@ cdef class Side:
             where = "the copies of a graph" if captured else "copies of memory that is not pageable"
             raise ValueError(
                 f"{name} must be contiguous in row-major order: {where} do not gather single elements. Pass "
-                f"ascontiguousarray(array), or array.T where the memory is to be copied as it lies"
+                f"ascontiguousarray(array), or array.T to copy the memory in its own order"
             )
         self.ndim, self.itemsize = <int>len(shape), itemsize
         self.extents = <Py_ssize_t*>malloc((2 * self.ndim + 1) * sizeof(Py_ssize_t))
@@ -134,7 +134,7 @@ cdef int _take_buffer(Side side, object array, str name, bint writable, bint cap
     try:
         PyObject_GetBuffer(array, &side.view, PyBUF_STRIDES | (PyBUF_WRITABLE if writable else 0))
     except (BufferError, ValueError) as error:
-        reason = "it must be writable" if writable else "it does not give its memory"
+        reason = "it must be writable" if writable else "it does not expose its memory"
         raise ValueError(f"{name}, of type {type(array).__name__}, cannot be copied: {reason} ({error})") from error
     side.is_held = True
     side.pointer, side.size = <uintptr_t>side.view.buf, side.view.len

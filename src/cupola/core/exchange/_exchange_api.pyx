@@ -77,9 +77,9 @@ cdef int _allocate(
     if out != NULL:
         out[0] = NULL
     if set_error != NULL:
-        set_error(context, b"NotImplementedError", b"a StridedMemoryView sees memory and allocates none")
+        set_error(context, b"NotImplementedError", b"a StridedMemoryView views memory and cannot allocate any")
     else:
-        PyErr_SetString(NotImplementedError, b"a StridedMemoryView sees memory and allocates none")
+        PyErr_SetString(NotImplementedError, b"a StridedMemoryView views memory and cannot allocate any")
     return -1
 
 

@@ -135,13 +135,13 @@ cdef int _consume(StridedMemory view, object capsule) except -1:
         view.managed = <DLManagedTensor*>PyCapsule_GetPointer(capsule, b"dltensor")
         PyCapsule_SetName(capsule, b"used_dltensor")
         return _read_tensor(view, &view.managed.dl_tensor)
-    raise BufferError("__dlpack__ did not return a DLPack capsule that is still unused")
+    raise BufferError("__dlpack__ did not return an unused DLPack capsule")
 
 
 cdef int adopt(StridedMemory view, DLManagedTensorVersioned* managed) except -1:
     view.managed_versioned = managed
     if managed.version.major != 1:
-        raise BufferError(f"DLPack version {managed.version.major} is not known, only version 1")
+        raise BufferError(f"DLPack version {managed.version.major} is not supported, only version 1")
     view.readonly = managed.flags & DLPACK_READ_ONLY != 0
     return _read_tensor(view, &managed.dl_tensor)
 
@@ -399,7 +399,7 @@ cdef int _read_interface(StridedMemory view, object interface, str protocol) exc
                 raise ValueError(f"byte strides {strides} must be multiples of the item size {view.itemsize}")
             view.extents[ndim + axis] = stride // view.itemsize
     if data is None:
-        raise BufferError(f"the {protocol} has no address of the data")
+        raise BufferError(f"the {protocol} has no data address")
     address, read_only = data
     view.ptr = address or 0
     view.readonly = read_only

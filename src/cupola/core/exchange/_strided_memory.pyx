@@ -190,7 +190,7 @@ cdef class StridedMemory:
         )
 
     def __reduce__(self):
-        raise TypeError("a view cannot be pickled: its memory belongs to somebody else")
+        raise TypeError("a view cannot be pickled: its memory belongs to another object")
 
 
 cdef object _numpy_dtype(DLDataType dl_type):

@@ -209,7 +209,8 @@ cdef int _pack_other(
         if parameter.kind == INTEGER:
             if size == 8:
                 raise TypeError(
-                    f"{_where(kernel, i)} is a pointer or an integer of 8 bytes, {value!r} is a float: pass a Buffer, an "
+                    f"{_where(kernel, i)} is a pointer or an integer of 8 bytes, but {value!r} is a float: pass a "
+                    f"Buffer, an "
                     "array on the device or an address, or else int(...)"
                 )
             raise TypeError(f"{_where(kernel, i)} is an integer of {size} bytes, {value!r} is a float: pass int(...)")
@@ -263,8 +264,8 @@ cdef int _pack_int(
     number = int(value)
     if not smallest <= number <= greatest:
         raise OverflowError(
-            f"{_where(kernel, i)} is {8 * given} bits wide: {number} does not fit, which must be within "
-            f"[{smallest}, {greatest}]"
+            f"{_where(kernel, i)} is {8 * given} bits wide: {number} does not fit; it must be within [{smallest}, "
+            f"{greatest}]"
         )
     slot.u = <uint64_t>(number & 0xFFFFFFFFFFFFFFFF)
     return 0

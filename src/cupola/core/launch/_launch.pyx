@@ -102,7 +102,9 @@ cdef int _run_by_name(PyObject** arguments, Py_ssize_t count, tuple names) excep
         given[names[i]] = <object>arguments[count + i]
     missing = [name for name in ("stream", "config", "kernel") if name not in given]
     if missing:
-        raise TypeError(f"launch() misses {', '.join(missing)}: it takes stream, config, kernel and the kernel's arguments")
+        raise TypeError(
+            f"launch() is missing {', '.join(missing)}: it takes stream, config, kernel and the kernel's arguments"
+        )
     return _run(given["stream"], given["config"], given["kernel"], NULL, 0)
 
 

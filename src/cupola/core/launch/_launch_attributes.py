@@ -97,7 +97,7 @@ def _event(name: str, event: Any) -> int:
         raise TypeError(f"{name} must be an Event, not {type(event).__name__}")
     if event.is_timing_enabled or event.is_ipc_enabled:
         raise ValueError(
-            f"{name} takes no event that measures time or is for other processes: create_event() makes one"
+            f"{name} takes an event without timing and not for other processes, such as create_event() makes"
         )
     return int(event.handle)
 
@@ -122,7 +122,7 @@ _PROPERTIES = ("normal", "streaming", "persisting")
 def _window(name: str, value: Any) -> Converted:
     if not isinstance(value, Mapping) or not {"memory"} <= set(value) <= {"memory", "size", "hit_ratio", "hit", "miss"}:
         raise TypeError(
-            f"{name} must be a dict with memory, and if wanted size, hit_ratio, hit and miss; got {value!r}"
+            f"{name} must be a dict with memory, and optionally size, hit_ratio, hit and miss; got {value!r}"
         )
     memory = value["memory"]
     size = value.get("size", getattr(memory, "size", None))

@@ -433,7 +433,7 @@ cdef CUlaunchAttribute* _write_all(LaunchConfig config, CUlaunchAttribute* attri
 
 cdef int _check_preferred(LaunchConfig config, tuple preferred) except -1:
     if config.cluster_size[0] == 0:
-        raise ValueError("preferred_cluster needs a cluster, of which its extents are multiples")
+        raise ValueError("preferred_cluster needs a cluster; its extents must be multiples of the cluster's")
     for axis, extent in enumerate(preferred):
         blocks = config.grid_size[<int>axis] * config.cluster_size[<int>axis]
         if extent % config.cluster_size[<int>axis] or blocks % extent:
@@ -478,7 +478,7 @@ cdef unsigned int _read_extent(str field, object extent, object given) except 0:
         extent = extent.__index__()
     size = extent
     if size < 1:
-        advice = "; where there is nothing to do, do not launch" if size == 0 else ""
+        advice = "; if there is nothing to do, do not launch" if size == 0 else ""
         raise ValueError(f"every extent of {field} must be >= 1, got {given!r}{advice}")
     if size > 0xFFFFFFFF:
         raise OverflowError(f"every extent of {field} must fit in 32 bits, got {given!r}")

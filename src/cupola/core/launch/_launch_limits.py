@@ -73,7 +73,7 @@ def exceeded(config: LaunchConfig, kernel: Kernel, device_id: int) -> str | None
     if cluster != (1, 1, 1):
         blocks = cluster[0] * cluster[1] * cluster[2]
         if blocks > 8 and not attributes.non_portable_cluster_size_allowed:
-            return f"the cluster has {blocks} blocks; 8 is the most that the kernel permits"
+            return f"the cluster has {blocks} blocks; the kernel permits at most 8"
     if config.device_updatable_kernel_node:
         return "device_updatable_kernel_node is for kernel nodes of graphs: capture the launch, or make it a node"
     return None

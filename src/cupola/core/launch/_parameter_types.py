@@ -59,7 +59,8 @@ def describe(wanted: Any) -> Described | None:
             kind, signed, unsigned = _NUMPY[dtype.kind]
             return kind, int(dtype.itemsize), signed, unsigned
     raise TypeError(
-        f"{wanted!r} is no type of a parameter: give a NumPy or ctypes type, Buffer, int, float, bool, complex or None"
+        f"{wanted!r} is not the type of a parameter: give a NumPy or ctypes type, Buffer, int, float, bool, complex "
+        f"or None"
     )
 
 

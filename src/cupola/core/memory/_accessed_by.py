@@ -81,7 +81,7 @@ class AccessedBySetProxy(MutableSet[Device | Host]):
 
 def _checked(place: object) -> Device | Host:
     if not isinstance(place, Device | Host):
-        raise TypeError(f"memory is accessed by a Device or Host(), got {type(place).__name__}")
+        raise TypeError(f"accessed_by takes a Device or Host(), got {type(place).__name__}")
     if isinstance(place, Host) and place is not Host():
         raise ValueError(f"accessed_by knows the host as a whole only: pass Host(), not {place!r}")
     return place

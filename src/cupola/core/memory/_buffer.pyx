@@ -652,7 +652,7 @@ def wrap_handle(cls, ptr, size, mr, owner, stream):
             native = default_stream().native
         return new_buffer(pointer, count, resource, native, cls)
     if stream is not None:
-        raise ValueError("stream orders the deallocation by mr; without mr there is nothing to order")
+        raise ValueError("stream orders the deallocation by mr, so it needs mr")
     buffer = new_buffer(pointer, count, None, None, cls)
     buffer.allocation.owner = owner
     return buffer

@@ -203,7 +203,7 @@ cdef class GraphMemoryAttributes:
     cdef int reset(self, CUgraphMem_attribute attribute, object value) except -1:
         cdef uint64_t zero = 0
         if not isinstance(value, int):
-            raise TypeError(f"a high watermark is set to 0, not to a {type(value).__name__}")
+            raise TypeError(f"a high watermark can only be set to 0, not to a {type(value).__name__}")
         if value != 0:
             raise AttributeError(f"a high watermark can only be set to 0, not to {value}")
         initialise()

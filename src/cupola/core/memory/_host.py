@@ -72,7 +72,7 @@ class Host:
         return self._is_numa_current
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Host objects are shared, {name} cannot be set")
+        raise AttributeError(f"Host objects are shared: {name} cannot be set")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._numa_id, self._is_numa_current)

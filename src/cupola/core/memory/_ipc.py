@@ -123,7 +123,7 @@ def allocation_handle(file: int, uuid: UUID | None) -> IPCAllocationHandle:
         It is negative.
     """
     if file < 0:
-        raise ValueError(f"a file descriptor is not negative, got {file}")
+        raise ValueError(f"a file descriptor must not be negative, got {file}")
     made = IPCAllocationHandle.__new__(IPCAllocationHandle)
     made._file, made._uuid = file, uuid
     return made

@@ -151,7 +151,7 @@ class ShareablePoolResource(PoolMemoryResource):
         if not self._shared:
             raise RuntimeError(f"a {type(self).__name__} without ipc_enabled is not shared between processes")
         if self._uuid is not None and self._uuid != uuid:
-            raise ValueError(f"the resource has the name {self._uuid} already")
+            raise ValueError(f"the resource is registered as {self._uuid} already")
         self._uuid = uuid
         _ipc.registry[uuid] = self
         return self

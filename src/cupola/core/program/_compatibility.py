@@ -45,14 +45,15 @@ def compiler_and_driver(compiler: Version, driver: Version) -> Mismatch | None:
     """Check that the driver can load what NVRTC makes."""
     if compiler[0] > driver[0]:
         return Mismatch(
-            f"NVRTC is of CUDA {_dotted(compiler)}, and the driver serves CUDA {_dotted(driver)} at most: it can load "
+            f"NVRTC is from CUDA {_dotted(compiler)}, and the driver supports CUDA {_dotted(driver)} at most: it "
+            f"can load "
             "neither the machine code nor the PTX of a newer major version.",
             f"{_update_driver(compiler[0])}, or use the compiler of CUDA {driver[0]}: {_install(driver[0])}.",
             True,
         )
     if compiler > driver:
         return Mismatch(
-            f"NVRTC is of CUDA {_dotted(compiler)} and the driver is for CUDA {_dotted(driver)}: it loads cubins of "
+            f"NVRTC is from CUDA {_dotted(compiler)} and the driver is for CUDA {_dotted(driver)}: it loads cubins of "
             "this NVRTC, but not its PTX.",
             "Compile to 'cubin', or update the driver.",
             False,
@@ -65,7 +66,7 @@ def headers_and_compiler(headers: Version, compiler: Version) -> Mismatch | None
     if headers[0] == compiler[0]:
         return None
     return Mismatch(
-        f"CUDA's headers are of CUDA {_dotted(headers)}, and NVRTC is of CUDA {_dotted(compiler)}.",
+        f"CUDA's headers are of CUDA {_dotted(headers)}, and NVRTC is from CUDA {_dotted(compiler)}.",
         f"Use headers of the same major version: {_install(compiler[0])}.",
         False,
     )
@@ -119,7 +120,7 @@ def cubin_and_driver(major: int, driver: Version) -> Mismatch | None:
     if major <= driver[0]:
         return None
     return Mismatch(
-        f"The cubin was made by CUDA {major}, and the driver serves CUDA {_dotted(driver)} at most.",
+        f"The cubin was made by CUDA {major}, and the driver supports CUDA {_dotted(driver)} at most.",
         f"{_update_driver(major)}, or compile with CUDA {driver[0]}: {_install(driver[0])}.",
         True,
     )

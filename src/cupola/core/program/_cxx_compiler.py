@@ -127,7 +127,7 @@ class CxxCompiler:
     def _why_empty(self, target: str) -> str:
         arch = self._options.arch or ""
         if target == "cubin" and arch.startswith("compute_"):
-            return f"{arch} is a virtual architecture, for which there is no cubin: use arch={'sm_' + arch[8:]!r}"
+            return f"{arch} is a virtual architecture and has no cubin: use arch={'sm_' + arch[8:]!r}"
         if target == "cubin" and self._options.link_time_optimization:
             return "link_time_optimization makes LTO-IR instead of a cubin: compile to 'ltoir', or leave it out"
         return f"NVRTC made an empty {target} with the options {self._options.as_bytes('nvrtc', target)}"

@@ -67,7 +67,7 @@ class FileStreamProgramCache(ProgramCacheResource):
             path = user_cache_folder("program-cache")
             if not (make_private(os.path.dirname(path)) and make_private(path)):
                 raise PermissionError(
-                    f"{path!r} is not for this user alone (see the 'cupola' logger): name another path"
+                    f"{path!r} is not private to this user (see the 'cupola' logger): choose another path"
                 )
         self._path = os.path.abspath(os.fspath(path))
         self._entries = os.path.join(self._path, "entries")
@@ -254,7 +254,7 @@ def _move(temporary: str, path: str) -> None:
         except FileNotFoundError:
             if not os.path.exists(temporary):
                 raise
-    raise FileNotFoundError(f"{folder} is removed as often as it is made")
+    raise FileNotFoundError(f"{folder} is removed each time it is created")
 
 
 def _mark_used(descriptor: int) -> None:

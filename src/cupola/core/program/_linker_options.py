@@ -133,7 +133,7 @@ class LinkerOptions:
         if not isinstance(self.name, str):
             raise TypeError(f"name must be a str, got {type(self.name).__name__}")
         if self.numba_debug is not None:
-            warnings.warn("LinkerOptions(numba_debug=) means nothing any more", DeprecationWarning, stacklevel=3)
+            warnings.warn("LinkerOptions(numba_debug=) has no effect any more", DeprecationWarning, stacklevel=3)
 
     def as_bytes(self, backend: str = "nvjitlink") -> list[bytes]:
         """The flags that nvJitLink gets for these options.

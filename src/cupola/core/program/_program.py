@@ -217,7 +217,7 @@ def _make_compiler(
 
         return CxxCompiler(code, options)
     if options.numba_debug:
-        warnings.warn("numba_debug means nothing for a PTX program", UserWarning, stacklevel=3)
+        warnings.warn("numba_debug has no effect for a PTX program", UserWarning, stacklevel=3)
     from cupola.core.program._ptx_compiler import PtxCompiler
 
     return PtxCompiler(code, options)

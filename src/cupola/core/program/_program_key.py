@@ -165,18 +165,23 @@ def _describe_cxx(options: ProgramOptions, target: str, text: bytes, extra: byte
 
     for field in _SIDE_EFFECTS:
         if getattr(options, field) is not None:
-            raise ValueError(f"{field} writes a file, which would not happen on a hit: compile without a cache")
+            raise ValueError(f"{field} writes a file, but a cache hit would not: compile without a cache")
     headers: list[bytes] = []
     if extra is None:
         for field in _READING:
             if getattr(options, field) not in (None, False, (), []):
-                raise ValueError(f"{field} makes NVRTC read files that the key does not cover: give their extra_digest")
+                raise ValueError(
+                    f"{field} makes NVRTC read files that the key does not cover: give their digest as extra_digest"
+                )
         if os.path.basename(options.name or "") != (options.name or "") or "\\" in (options.name or ""):
-            raise ValueError("NVRTC looks for headers in the directory of the program's name: give their extra_digest")
+            raise ValueError(
+                "NVRTC looks for headers in the directory of the program's name: give their digest as extra_digest"
+            )
         for name in _INCLUDE.findall(text):
             if os.path.isabs(name) or (not options.no_source_include and os.path.isfile(name)):
                 raise ValueError(
-                    f"the source includes {os.fsdecode(name)!r}, which the key does not cover: give its extra_digest"
+                    f"the source includes {os.fsdecode(name)!r}, which the key does not cover: give its digest as "
+                    f"extra_digest"
                 )
         headers = [_header_versions(folder) for folder in _folders(options)]
     return [_version(_nvrtc.version), *headers, *options.as_bytes("nvrtc", target)]
@@ -197,7 +202,8 @@ def _header_versions(folder: str) -> bytes:
     located = (locate_nvidia_header_directory(name) for name in SUPPORTED_HEADERS_CTK)
     if not any(found and os.path.realpath(found.abs_path) == real for found in located):
         raise ValueError(
-            f"include_path {folder!r} holds files that the key does not cover: give their extra_digest. Only folders "
+            f"include_path {folder!r} holds files that the key does not cover: give their digest as extra_digest. "
+            f"Only folders "
             "that cupola.pathfinder finds for CUDA's own headers need none, since those have a version"
         )
     versions = {name: LocatedHeaderDir(real, "", name).version for name in SUPPORTED_HEADERS_CTK}
@@ -231,7 +237,7 @@ def _describe_nvvm(options: ProgramOptions, target: str, text: bytes, extra: byt
     from cupola.bindings import nvvm
 
     if options.use_libdevice and extra is None:
-        raise ValueError("use_libdevice adds a file that the key does not cover: give its extra_digest")
+        raise ValueError("use_libdevice adds a file that the key does not cover: give its digest as extra_digest")
     parts = [_version(nvvm.version), _version(nvvm.ir_version), str(bool(options.use_libdevice)).encode()]
     for name, source in options.extra_sources or ():
         parts += [name.encode(), source.encode() if isinstance(source, str) else bytes(source)]

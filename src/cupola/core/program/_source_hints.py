@@ -103,7 +103,7 @@ def hint(log: str) -> str:
             return f"For the namespace {name}, #include {_bracketed(header)} which is found with\n{_FIND}."
     absent = _NOT_IN_STD.search(log)
     if absent and absent[1] in _HOST_ONLY.split():
-        return f"std::{absent[1]} is of the host, and device code has nothing in its place."
+        return f"std::{absent[1]} is for the host only, and device code has no replacement."
     if absent:
         return (
             f"Device code has no std::{absent[1]}. What the compiler has built in, such as min(), max() and the "
@@ -125,7 +125,7 @@ def _about_header(path: str) -> str:
         name = path
     if name in _BUILT_IN:
         text = (
-            f"<{path}> is a header of the host. Device code has {_BUILT_IN[name]} without any header: "
+            f"<{path}> is a host header. Device code has {_BUILT_IN[name]} without any header: "
             "leave the #include out, or put it between #ifndef __CUDACC_RTC__ and #endif."
         )
         if name in _IN_LIBCUXX.split():
@@ -133,12 +133,12 @@ def _about_header(path: str) -> str:
         return text
     if name in _IN_LIBCUXX.split():
         return (
-            f"<{path}> is a header of the host. Device code has it from libcu++: #include <cuda/std/{name}>, which is "
+            f"<{path}> is a host header. Device code has it from libcu++: #include <cuda/std/{name}>, which is "
             f"found with\n{_FIND}."
         )
     if name in _HOST_ONLY.split():
         return (
-            f"<{path}> is a header of the host, and device code has nothing in its place: leave the #include out, or "
+            f"<{path}> is a host header, and device code has no replacement: leave the #include out, or "
             "put it between\n#ifndef __CUDACC_RTC__ and #endif. Data comes as pointers to the memory of Buffers."
         )
     if path.startswith("crt/"):

@@ -47,7 +47,7 @@ _SUMMARIES = {
     Kind.OBJECT: "the kernel used a texture or surface that it cannot use",
     Kind.SURFACE: "the kernel accessed a surface outside of its bounds",
     Kind.CALL: "the kernel called a function through a wrong pointer",
-    Kind.STOPPED: "the kernel was ended",
+    Kind.STOPPED: "the kernel was stopped",
     Kind.INTERNAL: "the CPU device could not go on",
 }
 
@@ -95,9 +95,9 @@ def describe(
             neighbour = f"a {size}-byte access needs an address that is a multiple of {size}"
         elif kind == Kind.NO_ACCESS:
             neighbour = (
-                f"{nearest(address, size, allocation)}, which this device has no such access to: a memory pool gives "
-                "it with cuMemPoolSetAccess (DeviceMemoryResource.peer_accessible_by), memory of another device's "
-                "cuMemAlloc needs cuCtxEnablePeerAccess"
+                f"{nearest(address, size, allocation)}, to which this device has no such access: a memory pool "
+                f"grants it with cuMemPoolSetAccess (DeviceMemoryResource.peer_accessible_by), memory from another "
+                f"device's cuMemAlloc needs cuCtxEnablePeerAccess"
             )
         elif message:
             neighbour = message
@@ -106,9 +106,7 @@ def describe(
         elif space == 2:
             neighbour = f"a thread of this kernel has {info.local_bytes} bytes of local memory"
         elif where is None:
-            neighbour = (
-                "no check covers this access: memory was freed while the kernel ran, or it is an error in cupola"
-            )
+            neighbour = "no check covers this access: memory was freed while the kernel ran, or this is a bug in cupola"
         else:
             neighbour = nearest(address, size, allocation)
         details = [neighbour]

@@ -9,7 +9,7 @@ CUresult function_of(const void *func, CUfunction *function) {
     if (status == CUDA_ERROR_INVALID_HANDLE)
         return fail_runtime(
             cudaErrorInvalidDeviceFunction,
-            "%p is no kernel: it must be a cudaKernel_t of a library or a cudaFunction_t that is loaded", func);
+            "%p is not a kernel: it must be a cudaKernel_t of a library or a cudaFunction_t that is loaded", func);
     return status;
 }
 

@@ -51,7 +51,7 @@ nvmlDevice_t nvml_handle(int ordinal);
         if (!(answer)) return NVML_ERROR_INVALID_ARGUMENT;      \
     } while (0)
 
-/* Begin one whose answer is a record with a version: refuse a version that is not known. */
+/* Begin one whose answer is a record with a version: refuse an unknown version. */
 #define NVML_VERSIONED(record, wanted) \
     if ((record)->version != (wanted)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH
 

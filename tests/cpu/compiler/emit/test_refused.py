@@ -43,7 +43,7 @@ REFUSED = {
     "tex.2d.v4.f32.f32 {%f0, %f1, %f2}, [%a, {%f4, %f5}]": "it gives 4 values, but names 3",
     "tex.2d.v4.f16x2.f32 {%s, %t, %n, %s}, [%a, {%f4, %f5}]": "come as '.v2'",
     "tex.2d.v4.s16.f32 {%h, %h, %h, %h}, [%a, {%f4, %f5}]": "no results of 16-bit integers",
-    "tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%a, {%s, %t, %n, %n}]": "several samples",
+    "tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%a, {%s, %t, %n, %n}]": "multisample arrays",
     "tex.cube.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%a, {%s, %t, %n, %n}]": "directions into a cubemap are floats",
     "tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%a, {%f4, %f5, %f6, %f6}], {1, 1}": "cubemaps take no offsets",
     "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%a, {%f4, %f5}], {1}": "takes 2 offsets, not 1",

@@ -164,4 +164,4 @@ def test_what_others_could_have_written_is_not_loaded(
         path.symlink_to(tmp_path / "other")
     with caplog.at_level("WARNING", "cupola"):
         assert ObjectCache(cache.folder, "machine").get(key) is None
-    assert ("others may write to it" in caplog.text) == (what != "link")
+    assert ("other users may write to it" in caplog.text) == (what != "link")

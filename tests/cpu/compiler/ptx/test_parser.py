@@ -439,5 +439,5 @@ def test_a_vector_with_a_predicate() -> None:
     assert destination == ast.Pair(ast.Vector((reg("f1"), reg("f2"), reg("f3"), reg("f4"))), reg("p1"))
     assert address == ast.AddressList((reg("rd1"), ast.Vector((reg("f5"),))))
     assert effects(instruction) == Effects(("%f1", "%f2", "%f3", "%f4", "%p1"), ("%rd1", "%f5"))
-    with pytest.raises(PtxError, match="is no vector"):
+    with pytest.raises(PtxError, match="is not a vector"):
         body_of("shfl.sync.up.b32 {%r1, %r2}|%p1, %r3, 1, 0, -1;")

@@ -97,10 +97,10 @@ def test_the_cluster_of_the_kernel(kernel, make_stream, memory):
     [
         ("sizes", (32,), (16,), "NON_PORTABLE_CLUSTER_SIZE_ALLOWED"),
         ("sizes", (64,), (32,), "at most"),
-        ("sizes", (6,), (4,), "no multiple of the cluster"),
-        ("sizes", (4, 3), (2, 2), "no multiple of the cluster"),
+        ("sizes", (6,), (4,), "not a multiple of the cluster"),
+        ("sizes", (4, 3), (2, 2), "not a multiple of the cluster"),
         ("pairs", (8,), (4,), "requires clusters of (2, 1, 1)"),
-        ("pairs", (3,), None, "no multiple of the cluster"),
+        ("pairs", (3,), None, "not a multiple of the cluster"),
         ("sizes", (4,), (2, 0), "no dimension may be 0"),
     ],
 )

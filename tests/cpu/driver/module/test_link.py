@@ -228,7 +228,7 @@ def test_cubins_in_fat_binaries(context, make_stream, memory):
     assert status(result) == "CUDA_ERROR_NO_BINARY_FOR_GPU"
     assert "has a cubin for sm_90 without its PTX" in explanation(result)
     result = driver.cuModuleLoadData(fat_binary(("ptx", "120", compiled(KERNEL, "ptx", "compute_120"))))
-    assert "has PTX for sm_120; the CPU device, here an sm_90, runs" in explanation(result)
+    assert "has PTX for sm_120; the CPU device, here modeling sm_90, runs" in explanation(result)
 
 
 @pytest.mark.cpu_only

@@ -136,7 +136,7 @@ def check(source: str, expected: list[int] | None) -> None:
         if not on_cpu_device():
             pytest.skip("threads wait forever, which a GPU does not notice")
         text = explanations(source, {"table": {}}, buffers=(512,), numbers=(3,))["table"]
-        assert "the block cannot go on" in text and "members that do not come" in text
+        assert "the block cannot go on" in text and "members that never arrive" in text
         return
     out = np.full(128, EXITED, np.int32)
     out[32:] = 0

@@ -50,9 +50,9 @@ extern "C" __global__ void memory_as_array(unsigned long long t, unsigned long l
 """
 
 EXPECTED = {
-    "destroyed": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "no texture object that lives: was it destroyed before"),
+    "destroyed": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "not a live texture object: was it destroyed before"),
     "freed": ("CUDA_ERROR_ILLEGAL_ADDRESS", "allocation at"),
-    "no_object": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "0x10 is the value of no texture object"),
+    "no_object": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "0x10 is not a live texture object"),
     "surface_for_texture": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "is a surface object"),
     "other_shape": (
         "CUDA_ERROR_ILLEGAL_INSTRUCTION",
@@ -64,9 +64,9 @@ EXPECTED = {
         "at byte 80, y 3, z 0, layer 0 of a surface of 20 x 4 x 1 texels of 4 bytes",
     ),
     "misaligned": ("CUDA_ERROR_MISALIGNED_ADDRESS", "a multiple of 4"),
-    "query": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "no texture object"),
-    "array_as_memory": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "the instruction is for linear memory"),
-    "memory_as_array": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "the instruction is for arrays"),
+    "query": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "not a live texture object"),
+    "array_as_memory": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "which is for linear memory"),
+    "memory_as_array": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "which is for arrays"),
 }
 
 PROGRAM = """

@@ -6,7 +6,7 @@
 static const AttributeType *find(const AttributeTable *table, long long attribute) {
     for (int i = 0; i < table->count; i++)
         if (table->types[i].attribute == attribute) return &table->types[i];
-    PyErr_Format(PyExc_TypeError, "%s has no attribute %lld whose type is known", table->name, attribute);
+    PyErr_Format(PyExc_TypeError, "%s has no attribute %lld of a known type", table->name, attribute);
     return NULL;
 }
 

@@ -33,7 +33,7 @@ int bind_arguments(const char *function, const char *keywords, int count, int re
     }
     for (int i = 0; i < required; i++) {
         if (!bound[i]) {
-            PyErr_Format(PyExc_TypeError, "%s() misses argument '%s'", function, keyword_at(keywords, i));
+            PyErr_Format(PyExc_TypeError, "%s() is missing argument '%s'", function, keyword_at(keywords, i));
             return -1;
         }
     }

@@ -150,10 +150,9 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     uint64_t where = 0;
     if (address && to_u64(address, &where) < 0) return NULL;
     if (where && where < FIRST_ADDRESS) {
-        PyErr_Format(
-            PyExc_ValueError,
-            "%s(%llu) would be the record at the address %llu, where nothing can be: fields are given by keyword",
-            short_name(type), (unsigned long long)where, (unsigned long long)where);
+        PyErr_Format(PyExc_ValueError,
+                     "%s(%llu) is the record at the address %llu, where nothing can be: give fields by keyword",
+                     short_name(type), (unsigned long long)where, (unsigned long long)where);
         return NULL;
     }
     RecordObject *self = allocate(type, info);

@@ -97,8 +97,8 @@ def unpack(image: bytes, architecture: int) -> bytes:
     if best is None:
         raise ImageError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU",
-            f"this fat binary has {', '.join(described) or 'nothing'}; the CPU device, here an sm_{architecture}, runs "
-            "PTX: build it with -gencode arch=compute_XX,code=compute_XX as well",
+            f"this fat binary has {', '.join(described) or 'nothing'}; the CPU device, here modeling "
+            f"sm_{architecture}, runs PTX: build it with -gencode arch=compute_XX,code=compute_XX as well",
         )
     return best[2]
 
@@ -157,7 +157,7 @@ def _open_cubin(image: bytes) -> Image:
     start = len(image) - 16 - length
     try:
         if start < 0:
-            raise ValueError(f"it is to have {length} bytes of PTX")
+            raise ValueError(f"it should have {length} bytes of PTX")
         return Image(image[start : len(image) - 16].decode(), *_read_elf(image))
     except (struct.error, ValueError, OverflowError) as error:
         raise ImageError("CUDA_ERROR_INVALID_IMAGE", f"the cubin is damaged: {error}") from error

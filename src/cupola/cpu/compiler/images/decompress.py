@@ -264,7 +264,7 @@ class _Frame:
     def read(self) -> bytearray:
         data = self.data
         if int.from_bytes(data[:4], "little") != _ZSTD_MAGIC:
-            raise ValueError("this is no Zstandard frame")
+            raise ValueError("this is not a Zstandard frame")
         descriptor = data[4]
         single = descriptor >> 5 & 1
         if descriptor & 3:

@@ -150,7 +150,7 @@ class BodyParser:
         if not is_name(word):
             cursor.unexpected("a label")
         if word in self.scopes.current.labels:
-            cursor.fail(f"the label {word!r} is there twice")
+            cursor.fail(f"the label {word!r} is defined twice")
         unique = self.scopes.current.labels[word] = self.scopes.current.unique(word)
         cursor.index += 2
         directive = cursor.words[cursor.index]
@@ -279,7 +279,7 @@ class BodyParser:
             vector = operand.first if isinstance(operand, ast.Pair) else operand
             if vector is not operand and isinstance(vector, ast.Vector) and not {"v2", "v4"} & set(modifiers):
                 self._refuse(
-                    f"operand {kind.name!r} of {'.'.join((opcode, *modifiers))!r} is no vector", at, "a register"
+                    f"operand {kind.name!r} of {'.'.join((opcode, *modifiers))!r} is not a vector", at, "a register"
                 )
             if kind.written and isinstance(vector, ast.Vector):
                 for item in vector.items:

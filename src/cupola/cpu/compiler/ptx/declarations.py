@@ -33,7 +33,7 @@ def _alignment(cursor: Cursor) -> int:
     at = cursor.index
     value = cursor.integer("an alignment")
     if value not in _ALIGNMENTS:
-        cursor.fail(f"{value} is no alignment", "a power of two", at)
+        cursor.fail(f"{value} is not an alignment", "a power of two", at)
     return value
 
 
@@ -85,7 +85,7 @@ def _shape(cursor: Cursor, space: str) -> _Shape:
     if not kind:
         cursor.unexpected("a type such as '.b32'")
     if kind == "pred" and space != "reg":
-        cursor.fail("a predicate lives in a register only", at=cursor.index - 1)
+        cursor.fail("a predicate can only be in a register", at=cursor.index - 1)
     size = TYPE_BITS[kind] // 8
     return _Shape(space, kind, size, align or max(1, size * vector), vector, pointer, managed)
 
@@ -100,7 +100,7 @@ def _dimensions(cursor: Cursor) -> list[int] | None:
         at = cursor.index
         count = constant_integer(cursor)
         if not 0 <= count < _LARGEST:
-            cursor.fail(f"{count} is no size of an array", at=at)
+            cursor.fail(f"{count} is not the size of an array", at=at)
         dimensions.append(count)
         cursor.expect("]")
     return dimensions or None

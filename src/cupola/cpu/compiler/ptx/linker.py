@@ -416,7 +416,9 @@ class _Linker:
                 if variable and variable.space == "const" and item.defines and self._is_kept(source, item):
                     total = -(-total // variable.align) * variable.align + variable.size
         if total > _CONSTANT_BYTES:
-            self.problems.append(f"the inputs have {total} bytes of constants together, of at most {_CONSTANT_BYTES}")
+            self.problems.append(
+                f"the inputs have {total} bytes of constants together; at most {_CONSTANT_BYTES} are allowed"
+            )
 
     # -- text --
 

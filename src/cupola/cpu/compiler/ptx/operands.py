@@ -163,7 +163,7 @@ class OperandParser:
                 cursor.expect("]")
                 size = self.elements.get(symbol.name) or self.module_names.get(word)
                 if not size:
-                    cursor.fail(f"{word!r} is no array", at=at)
+                    cursor.fail(f"{word!r} is not an array", at=at)
                 value *= size
             offset += -value if sign == "-" else value
         return ast.Symbol(symbol.name, offset)

@@ -119,7 +119,7 @@ class _ModuleParser:
                 if known is None or known.linkage in ("extern", "weak", "common"):
                     self.module.variables[variable.name] = variable
                 elif linkage not in ("extern", "weak", "common"):
-                    cursor.fail(f"the variable {variable.name!r} is there twice", at=cursor.index - 1)
+                    cursor.fail(f"the variable {variable.name!r} is defined twice", at=cursor.index - 1)
         else:
             cursor.unexpected("a variable, a function or a directive")
 
@@ -143,7 +143,7 @@ class _ModuleParser:
             cursor.unexpected("the function's body or ';'")
         known = self.module.functions.get(name)
         if known is not None and known.body is not None:
-            cursor.fail(f"the function {name!r} is there twice", at=at)
+            cursor.fail(f"the function {name!r} is defined twice", at=at)
         function.body = []
         self.module.functions[name] = function
         first = cursor.index + 1
@@ -211,5 +211,5 @@ class _ModuleParser:
         for name, target, at in self.aliases:
             aliased = module.functions.get(target)
             if aliased is None:
-                self.cursor.fail(f"{target!r}, for which {name!r} shall stand, is not declared", at=at)
+                self.cursor.fail(f"{target!r}, which {name!r} stands for, is not declared", at=at)
             module.functions[name] = aliased

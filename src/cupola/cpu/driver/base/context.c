@@ -81,7 +81,7 @@ CUresult context_check(CUcontext context) {
     if (unlikely(!atomic_load_explicit(&context->active, memory_order_acquire)))
         return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED,
                     context->is_primary
-                        ? "nobody retains the primary context of device %d: call cuDevicePrimaryCtxRetain, or "
+                        ? "the primary context of device %d is not retained: call cuDevicePrimaryCtxRetain, or "
                           "Device(...).set_current(), first"
                         : "the context on device %d has been destroyed",
                     context->device->ordinal);
@@ -267,7 +267,7 @@ CUresult cuCtxDestroy(CUcontext context) {
     if (!context || !handle_was_live(context, HANDLE_CONTEXT))
         return fail(CUDA_ERROR_INVALID_CONTEXT, "%p is not a context of the CPU device", (void *)context);
     if (context->is_primary)
-        return fail(CUDA_ERROR_INVALID_CONTEXT, "a primary context is given back with cuDevicePrimaryCtxRelease");
+        return fail(CUDA_ERROR_INVALID_CONTEXT, "a primary context is released with cuDevicePrimaryCtxRelease");
     if (!handle_kill(context)) return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context has been destroyed already");
     if (current_context() == context) thread_state.depth--;
     context_deactivate(context);

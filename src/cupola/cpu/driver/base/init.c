@@ -62,7 +62,7 @@ CUresult enter_refused(void) {
 }
 
 CUresult enter_in_callback(void) {
-    return fail(CUDA_ERROR_NOT_PERMITTED, "a function that runs in a stream may not call the driver");
+    return fail(CUDA_ERROR_NOT_PERMITTED, "a host function in a stream may not call the driver");
 }
 
 CUresult cuInit(unsigned flags) {

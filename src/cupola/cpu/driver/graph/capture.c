@@ -156,8 +156,9 @@ static CUresult enter_capture(CUstream stream, struct participant **participant)
     struct capture *capture = (*participant)->capture;
     if (!capture->invalid && !handle_is_live(capture->graph, HANDLE_GRAPH)) capture->invalid = true;
     if (capture->invalid)
-        return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-                    "an earlier call that is not allowed during capture spoiled this one: end it and begin again");
+        return fail(
+            CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+            "an earlier call that is not allowed during capture invalidated this capture: end it and begin again");
     return CUDA_SUCCESS;
 }
 
@@ -228,7 +229,7 @@ CUresult capture_add_updatable(CUstream stream, struct op *op, CUgraphDeviceNode
     if (!stream_is_capturing(stream)) {
         op_free(op);
         return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "nodes that kernels can change exist in graphs only, and the stream is not capturing");
+                    "device-updatable nodes exist in graphs only, and the stream is not capturing");
     }
     inherit(stream, op);
     return add(stream, &(struct wanted){.type = CU_GRAPH_NODE_TYPE_KERNEL, .op = op, .device = node});
@@ -317,7 +318,7 @@ static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
             return invalidate(capture, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
                                             "the legacy default stream cannot take part in a capture"));
         if (capture->invalid)
-            return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "the capture that recorded the event was spoiled");
+            return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "the capture that recorded the event was invalidated");
         p = join(capture, stream);
         if (p == NULL) return invalidate(capture, no_memory("the captured graph"));
     }
@@ -524,9 +525,8 @@ static CUresult check_joined(struct capture *capture, const struct participant *
         for (size_t i = 0; i < p->set.count; i++)
             if (!p->set.nodes[i]->seen)
                 return fail(CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
-                            "another stream took part in the capture, and the stream that began it did not "
-                            "wait for its "
-                            "last work: record an event there and wait for it before ending");
+                            "another stream took part in the capture, and the stream that began the capture did not "
+                            "wait for the other one's last work: record an event there and wait for it before ending");
     return CUDA_SUCCESS;
 }
 

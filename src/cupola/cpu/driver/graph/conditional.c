@@ -91,7 +91,7 @@ CUresult graph_add_conditional(CUgraph graph, const CUgraphNode *dependencies, c
     CUgraphNode made;
     CUcontext context;
     if (params->ctx == NULL)
-        return fail(CUDA_ERROR_INVALID_CONTEXT, "a conditional node needs ctx, the context it is to run in");
+        return fail(CUDA_ERROR_INVALID_CONTEXT, "a conditional node needs ctx, the context in which it runs");
     RETURN_IF(context_find(params->ctx, &context));
     RETURN_IF(check_size(params));
     struct condition *c = find(graph->root, params->handle);

@@ -148,7 +148,7 @@ CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *depen
         dependencies[i]->seen = false;
     }
     for (size_t i = 0; i < count; i++) {
-        if (dependencies[i]->seen) return fail(CUDA_ERROR_INVALID_VALUE, "dependency %zu stands in the list twice", i);
+        if (dependencies[i]->seen) return fail(CUDA_ERROR_INVALID_VALUE, "dependency %zu is in the list twice", i);
         dependencies[i]->seen = true;
     }
     CUgraphNode made = handle_new(HANDLE_GRAPH_NODE, sizeof *made);
@@ -298,7 +298,7 @@ CUresult cuGraphDestroy(CUgraph hGraph) {
     RETURN_IF(graph_check(hGraph));
     if (hGraph->parent)
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "the graph belongs to a child graph node or conditional node: it goes with it");
+                    "the graph belongs to a child graph node or conditional node, and is destroyed with it");
     if (!handle_kill(hGraph)) return graph_check(hGraph);
     for (CUgraphNode node = hGraph->first; node; node = node->next) handle_kill(node);
     graph_release(hGraph);

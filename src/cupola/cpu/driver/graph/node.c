@@ -203,7 +203,7 @@ static CUresult check_child(CUgraph graph, CUgraph child, bool moved) {
         return fail(CUDA_ERROR_NOT_SUPPORTED, "a part of another graph cannot be added to a graph: add a clone of it");
     if (moved && (child->parent || child == graph->root))
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "only a graph that is no part of another, and not this one, can be moved");
+                    "only a graph that is not part of another graph, and is not this graph, can be moved");
     if (moved && child->conditions)
         return fail(CUDA_ERROR_NOT_SUPPORTED, "a graph with conditional handles cannot be moved into another");
     if (!moved && (has_type(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || has_type(child, CU_GRAPH_NODE_TYPE_MEM_FREE) ||

@@ -184,8 +184,7 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
         [CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED] = "nodes or edges were added or removed",
         [CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED] = "a node has another type",
         [CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED] =
-            "parameters of a node changed that must stay (the context, the "
-            "kinds of memory, the number of bodies)",
+            "parameters of a node changed that cannot change (the context, the kinds of memory, the number of bodies)",
         [CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED] = "allocation, free and device-updatable nodes cannot be updated",
         [CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE] = "a kernel of another context was given to a node",
     };

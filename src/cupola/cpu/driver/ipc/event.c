@@ -152,7 +152,7 @@ CUresult shared_event_new(struct shared_event **made) {
         free(event);
         return fail(CUDA_ERROR_OUT_OF_MEMORY,
                     file ? "the process has %d events that it shares with others, and cannot have more"
-                         : "the system made no memory that processes can share",
+                         : "the system could not create memory that processes can share",
                     SLOTS - 1);
     }
     *event = (struct shared_event){.file = file, .slot = found};
@@ -193,7 +193,7 @@ static CUresult look(const struct event_slot *slot, uint64_t record) {
     if (process_is_alive(recorder, atomic_load(&slot->recorder_began))) return CUDA_ERROR_NOT_READY;
     if (atomic_load(&slot->completed) >= record) return CUDA_SUCCESS; /* just before it ended */
     return fail(CUDA_ERROR_EXTERNAL_DEVICE,
-                "process %lld, which recorded the event, has ended before the work in front of it was done",
+                "process %lld, which recorded the event, ended before the work in front of the event was complete",
                 (long long)recorder);
 }
 
@@ -226,7 +226,8 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "the event was made for this process alone: create it with CU_EVENT_INTERPROCESS");
     if (event->shared->file != own)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the event comes from another process, which is the one to export it");
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the event was imported from another process, and only that process can export it");
     struct event_handle handle = {.maker = *this_process(),
                                   .serial = event->shared->slot->serial,
                                   .file = own->file,
@@ -252,7 +253,7 @@ static CUresult open_shared(const struct event_handle *handle, struct shared_eve
     if (memcmp(handle->magic, magic, sizeof magic) || handle->slot < 1 || handle->slot >= SLOTS)
         return fail(CUDA_ERROR_INVALID_VALUE, "the bytes are not a handle from cuIpcGetEventHandle");
     if (is_this_process(&handle->maker))
-        return fail(CUDA_ERROR_INVALID_CONTEXT, "the event is one of this process: use it as it is");
+        return fail(CUDA_ERROR_INVALID_CONTEXT, "the event belongs to this process: use it directly");
     struct shared_event *event = malloc(sizeof *event);
     if (!event) return no_memory("another event");
     pthread_mutex_lock(&lock);

@@ -117,7 +117,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
         pthread_mutex_unlock(&lock);
     }
     if (file < 0 || fstat(file, &about))
-        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the system made no memory that processes can share");
+        return fail(CUDA_ERROR_OUT_OF_MEMORY, "the system could not create memory that processes can share");
     struct memory_handle handle = {.file = file,
                                    .maker = *this_process(),
                                    .size = found.size,
@@ -175,7 +175,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle opaque, unsigned 
     if (memcmp(handle.magic, magic, sizeof handle.magic))
         return fail(CUDA_ERROR_INVALID_VALUE, "the bytes are not a handle from cuIpcGetMemHandle");
     if (is_this_process(&handle.maker))
-        return fail(CUDA_ERROR_INVALID_CONTEXT, "the memory is of this process: use it as it is");
+        return fail(CUDA_ERROR_INVALID_CONTEXT, "the memory belongs to this process: use it directly");
     pthread_mutex_lock(&lock);
     struct imported *i = imports;
     while (i && (memcmp(&i->handle, &handle, sizeof handle) || i->device != context->device->ordinal ||
@@ -202,7 +202,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     cpu_allocation found;
     RETURN_IF(enter());
     if (!cpu_memory_find(dptr, &found) || found.base != dptr || !(found.flags & MEMORY_IMPORTED))
-        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not what cuIpcOpenMemHandle gave", (unsigned long long)dptr);
+        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx was not returned by cuIpcOpenMemHandle",
+                    (unsigned long long)dptr);
     if (context_synchronize(found.owner) == CUDA_ERROR_NOT_READY) return CUDA_ERROR_NOT_READY;
     pthread_mutex_lock(&lock);
     struct imported **link = &imports;

@@ -60,7 +60,7 @@ CUresult pool_share_create(CUmemoryPool pool) {
         pwrite(share->file, &share->header, sizeof share->header, 0) != sizeof share->header) {
         if (share->file >= 0) close(share->file);
         free(share);
-        return fail(CUDA_ERROR_OPERATING_SYSTEM, "the system made no memory that processes can share: %s.",
+        return fail(CUDA_ERROR_OPERATING_SYSTEM, "the system could not create memory that processes can share: %s.",
                     strerror(errno));
     }
     pool->share = share;
@@ -108,8 +108,9 @@ CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, C
     RETURN_IF(check_type(handleType, flags));
     if (!pool->share || pool->is_imported)
         return fail(CUDA_ERROR_INVALID_VALUE, "%s",
-                    pool->is_imported ? "the pool was imported from another process, which is the one to export it."
-                                      : "the pool was made for this process alone: create it with handleTypes set.");
+                    pool->is_imported
+                        ? "the pool was imported from another process, and only that process can export it."
+                        : "the pool was made for this process alone: create it with handleTypes set.");
     int file = fcntl(pool->share->file, F_DUPFD_CLOEXEC, 0);
     if (file < 0) return fail(CUDA_ERROR_OPERATING_SYSTEM, "no file descriptor is left: %s.", strerror(errno));
     *(int *)handle_out = file;
@@ -155,7 +156,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevicep
     RETURN_IF(enter());
     if (shareData_out == NULL) return fail_null("shareData_out");
     if (!cpu_memory_find(ptr, &found) || found.freeing)
-        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx lies in no allocation.", (unsigned long long)ptr);
+        return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not in any allocation.", (unsigned long long)ptr);
     CUmemoryPool pool = handle_was_live(found.owner, HANDLE_POOL) ? found.owner : NULL;
     if (!pool || !pool->share || pool->is_imported)
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx is not from a pool that this process can export.",
@@ -184,7 +185,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPo
     if (!pool->is_imported)
         return fail(CUDA_ERROR_INVALID_VALUE, "allocations are imported from a pool that was imported itself.");
     if (is_this_process(&pool->share->header.maker))
-        return fail(CUDA_ERROR_INVALID_VALUE, "the pool is one of this process: its memory is not imported again.");
+        return fail(CUDA_ERROR_INVALID_VALUE, "the pool belongs to this process: its memory is not imported again.");
     memcpy(&data, shareData, sizeof data);
     if (memcmp(data.magic, pointer_magic, sizeof pointer_magic) ||
         memcmp(data.pool, pool->share->header.id, sizeof data.pool))

@@ -60,7 +60,7 @@ static CUresult resolve(const struct side *side, const CUDA_MEMCPY3D *form, bool
     bool is_host = side->type == CU_MEMORYTYPE_HOST;
     if (!is_host && side->type != CU_MEMORYTYPE_ARRAY && side->type != CU_MEMORYTYPE_DEVICE &&
         side->type != CU_MEMORYTYPE_UNIFIED)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the memory type of %s is %d, which is none.", side->role,
+        return fail(CUDA_ERROR_INVALID_VALUE, "the memory type of %s is %d, which does not exist.", side->role,
                     (int)side->type);
     if (side->lod) return fail(CUDA_ERROR_INVALID_VALUE, "the LOD of %s must be 0.", side->role);
     if (side->type == CU_MEMORYTYPE_ARRAY)

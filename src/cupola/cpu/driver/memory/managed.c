@@ -76,11 +76,11 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUme
     RETURN_IF(enter());
     RETURN_IF(check_range(devPtr, count, &found));
     if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
-        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not an advice", (int)advice);
+        return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUmem_advise", (int)advice);
     /* The reference names cuMemAllocManaged and __managed__, and an H200 refuses the memory of a pool. */
     if (handle_was_live(found.owner, HANDLE_POOL))
         return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "0x%llx is memory of a pool, which takes no advice; that of cuMemAllocManaged does",
+                    "0x%llx is memory of a pool, which takes no advice; memory of cuMemAllocManaged does",
                     (unsigned long long)devPtr);
     bool uses_location = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice >= CU_MEM_ADVISE_SET_ACCESSED_BY;
     if (uses_location) RETURN_IF(check_location(&location));

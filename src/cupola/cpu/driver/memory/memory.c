@@ -226,7 +226,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dpt
     RETURN_IF(enter());
     cpu_allocation found;
     if (!cpu_memory_find(dptr, &found))
-        return fail(CUDA_ERROR_NOT_FOUND, "0x%llx lies in no allocation.", (unsigned long long)dptr);
+        return fail(CUDA_ERROR_NOT_FOUND, "0x%llx is not in any allocation.", (unsigned long long)dptr);
     if (pbase) *pbase = found.base;
     if (psize) *psize = found.size;
     return CUDA_SUCCESS;

@@ -193,7 +193,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     if (properties.handleTypes && (properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED ||
                                    properties.location.type == CU_MEM_LOCATION_TYPE_HOST))
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "pools of managed memory, and of host memory that is on no certain NUMA node, are not shared "
+                    "pools of managed memory, and of host memory without a NUMA node, are not shared "
                     "between processes: set handleTypes to NONE.");
     if (properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED && properties.maxSize)
         return fail(CUDA_ERROR_INVALID_VALUE, "maxSize must be 0 for a pool of managed memory.");
@@ -312,7 +312,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
             flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return fail(CUDA_ERROR_INVALID_VALUE, "descriptor %zu has unknown flags %d.", i, flags);
         if (device->ordinal == pool->device && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-            return fail(CUDA_ERROR_INVALID_VALUE, "the access of device %d to its own pool cannot be taken away.",
+            return fail(CUDA_ERROR_INVALID_VALUE, "the access of device %d to its own pool cannot be revoked.",
                         device->ordinal);
     }
     pthread_mutex_lock(&pool->lock);

@@ -408,11 +408,11 @@ CUresult memory_begin(const struct op *op, bool again) {
     }
     pthread_mutex_unlock(&pool->lock);
     if (status == CUDA_SUCCESS) return status;
-    return fail(status,
-                "the graph allocates the memory at 0x%llx, which its last launch allocated and nobody has "
-                "freed: free it, "
-                "or instantiate the graph with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.",
-                (unsigned long long)address);
+    return fail(
+        status,
+        "the graph allocates the memory at 0x%llx, which its last launch allocated and nothing has freed: free it, "
+        "or instantiate the graph with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.",
+        (unsigned long long)address);
 }
 
 static CUresult memory_end(uint64_t address) {

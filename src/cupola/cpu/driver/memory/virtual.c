@@ -84,7 +84,7 @@ static CUresult check_properties(const CUmemAllocationProp *prop) {
         case CU_MEM_LOCATION_TYPE_HOST:
             if (prop->requestedHandleTypes == 0) return CUDA_SUCCESS;
             return fail(CUDA_ERROR_INVALID_VALUE,
-                        "host memory that is on no certain NUMA node is not shared: request no handle types");
+                        "host memory without a NUMA node is not shared: request no handle types");
         case CU_MEM_LOCATION_TYPE_HOST_NUMA:
             if (prop->location.id == 0) return CUDA_SUCCESS;
             return fail(CUDA_ERROR_INVALID_VALUE, "there is no NUMA node %d: the CPU device has one, node 0",
@@ -166,7 +166,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
     CUresult status = CUDA_SUCCESS;
     if (file < 0 || ftruncate(file, (off_t)size)) {
         if (file >= 0) close(file);
-        status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the system made no memory of %zu bytes for cuMemCreate", size);
+        status =
+            fail(CUDA_ERROR_OUT_OF_MEMORY, "the system could not create %zu bytes of memory for cuMemCreate", size);
     } else {
         status = new_physical(file, size, prop, false, handle);
     }
@@ -220,7 +221,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
         *handle = (uint64_t)m->physical;
     }
     pthread_mutex_unlock(&lock);
-    return m ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "nothing that cuMemMap mapped is at %p", addr);
+    return m ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "cuMemMap has mapped nothing at %p", addr);
 }
 
 CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
@@ -401,7 +402,7 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
     if (flags == NULL) return fail_null("flags");
     if (location == NULL) return fail_null("location");
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return fail(CUDA_ERROR_INVALID_VALUE, "access is known of devices; the location has type %d",
+        return fail(CUDA_ERROR_INVALID_VALUE, "access is defined for devices only; the location has type %d",
                     (int)location->type);
     RETURN_IF(device_get(location->id, &device));
     pthread_mutex_lock(&lock);

@@ -81,8 +81,8 @@ CUresult cluster_of_launch(CUfunction function, const struct launch_attributes *
     for (int i = 0; i < 3; i++)
         if (grid[i] % chosen[i])
             return fail(CUDA_ERROR_INVALID_CLUSTER_SIZE,
-                        "the grid is (%u, %u, %u) blocks, which is no multiple of the cluster, (%u, %u, %u)", grid[0],
-                        grid[1], grid[2], chosen[0], chosen[1], chosen[2]);
+                        "the grid is (%u, %u, %u) blocks, which is not a multiple of the cluster, (%u, %u, %u)",
+                        grid[0], grid[1], grid[2], chosen[0], chosen[1], chosen[2]);
     memcpy(cluster, chosen, 3 * sizeof *cluster);
     return check_preferred(attributes->preferred_cluster, cluster, grid);
 }

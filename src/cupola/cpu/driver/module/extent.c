@@ -122,7 +122,7 @@ bool is_fat(const void *image, size_t size) {
 }
 
 static CUresult cut_off(const char *what) {
-    return fail(CUDA_ERROR_INVALID_IMAGE, "%s is damaged or cut off: it says that it is larger than what there is",
+    return fail(CUDA_ERROR_INVALID_IMAGE, "%s is damaged or truncated: its headers claim more bytes than there are",
                 what);
 }
 
@@ -146,7 +146,7 @@ CUresult find_extent(const void *data, size_t limit, const char **start, size_t 
         memcpy(&wrapper, data, sizeof wrapper);
         limit = UNKNOWN_SIZE;
         if (!is_readable(wrapper.data, sizeof(struct fat_header)))
-            return fail(CUDA_ERROR_INVALID_IMAGE, "the wrapper of the fat binary points to %p, where nothing is",
+            return fail(CUDA_ERROR_INVALID_IMAGE, "the wrapper of the fat binary points to %p, where no memory is",
                         wrapper.data);
         *start = data = wrapper.data;
         memcpy(&magic, data, sizeof magic);

@@ -228,8 +228,9 @@ static bool wait_until(CUstream stream, uint64_t sequence, bool may_end) {
 void stream_wait_until(CUstream stream, uint64_t sequence) { (void)wait_until(stream, sequence, false); }
 
 CUresult stream_wait_interruptibly(CUstream stream, uint64_t sequence) {
-    return wait_until(stream, sequence, true) ? CUDA_SUCCESS
-                                              : fail(CUDA_ERROR_NOT_READY, "a signal ended the wait; the work goes on");
+    return wait_until(stream, sequence, true)
+               ? CUDA_SUCCESS
+               : fail(CUDA_ERROR_NOT_READY, "a signal ended the wait; the work continues");
 }
 
 /* ---- submitting ------------------------------------------------------------------------------------------------ */

@@ -101,8 +101,7 @@ static CUresult check_flags(unsigned flags, enum shape shape) {
         return fail(CUDA_ERROR_INVALID_VALUE, "Flags has unknown bits: %#x.", flags & ~(known | graphics | missing));
     if (flags & graphics)
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "Flags has %#x: depth textures and color attachments are made by the "
-                    "libraries of graphics.",
+                    "Flags has %#x: depth textures and color attachments are made by graphics libraries.",
                     flags & graphics);
     if (flags & missing)
         return fail(CUDA_ERROR_NOT_SUPPORTED,

@@ -107,8 +107,8 @@ static CUresult of_module(CUmodule module, const char *name, enum handle_kind ki
             variable = module->variables[i];
     if (!variable)
         return fail(CUDA_ERROR_NOT_FOUND,
-                    "the module has no variable '%.200s' of type .%s: CUDA C++ since 12 makes objects "
-                    "of textures and surfaces, and has no references",
+                    "the module has no variable '%.200s' of type .%s: CUDA C++ 12 and newer has texture "
+                    "and surface objects instead of references",
                     name, textures ? "texref" : "surfref");
     struct search search = {kind, module, NULL, variable, NULL};
     pthread_mutex_lock(&lock);
@@ -181,7 +181,7 @@ CUresult cuTexRefCreate(CUtexref *pTexRef) {
 CUresult cuTexRefDestroy(CUtexref hTexRef) {
     RETURN_IF(check_texture(hTexRef));
     if (hTexRef->reference.module)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the texture reference is a module's, and goes with that");
+        return fail(CUDA_ERROR_INVALID_VALUE, "the texture reference belongs to a module, and is destroyed with it");
     RETURN_IF(bind(hTexRef, NULL));
     if (handle_kill(hTexRef)) handle_free(HANDLE_TEXTURE_REFERENCE, hTexRef);
     return CUDA_SUCCESS;
@@ -218,7 +218,7 @@ CUresult cuTexRefSetAddress(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dp
     size_t alignment = (size_t)device_attribute(reference->context->device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
     size_t offset = dptr % alignment;
     if (offset && !ByteOffset)
-        return fail(CUDA_ERROR_INVALID_VALUE, "dptr, 0x%llx, is no multiple of %zu, so ByteOffset may not be null",
+        return fail(CUDA_ERROR_INVALID_VALUE, "dptr, 0x%llx, is not a multiple of %zu, so ByteOffset may not be null",
                     (unsigned long long)dptr, alignment);
     CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR};
     resource.res.linear.devPtr = dptr - offset;

@@ -34,7 +34,7 @@ CPU_HELPER uint32_t cupola_cluster_arrive(cpu_context *context, cpu_warp *warp, 
     uint32_t again = warp->arrived & mask;
     if (again) {
         cpu_fault_raise(context, warp, __builtin_ctz(again), CPU_FAULT_INSTRUCTION, site,
-                        "the thread arrives at the cluster's barrier a second time, without having waited for it");
+                        "the thread arrives at the cluster's barrier a second time, without waiting for it in between");
         return 1;
     }
     warp->arrived |= mask;

@@ -98,12 +98,10 @@ static void append_place(struct text *text, const cpu_context *context, const cp
             append(text, " at the cluster's barrier for all %u threads of the cluster that have not exited", threads);
             break;
         case AT_MBARRIER: append_mbarrier(text, context, block, offset); break;
-        case AT_WARP_SYNC: append(text, " at __syncwarp() for members that do not come"); break;
+        case AT_WARP_SYNC: append(text, " at __syncwarp() for members that never arrive"); break;
         case AT_OPERATION:
-            append(
-                text,
-                " in a warp operation (shuffle, vote, match, reduce, matrix product) for members that do not come to "
-                "it");
+            append(text,
+                   " in a warp operation (shuffle, vote, match, reduce, matrix product) for members that never arrive");
             break;
         default:
             if (barrier->expected)

@@ -271,7 +271,7 @@ void cpu_take_exception(cpu_refusal *refusal) {
         form = "the CPU device needs llvmlite to compile kernels (%s): pip install 'cupola[cpu]'";
     } else if (!name && value && PyErr_GivenExceptionMatches(value, PyExc_MemoryError)) {
         name = "CUDA_ERROR_OUT_OF_MEMORY";
-        form = "the host has no memory for what the compiler does";
+        form = "the compiler ran out of host memory";
     }
     snprintf(refusal->status, sizeof refusal->status, "%s", name ? name : "CUDA_ERROR_UNKNOWN");
     if (name) snprintf(refusal->message, sizeof refusal->message, form, message);

@@ -33,9 +33,9 @@ void cpu_wrong_object(cpu_context *context, const cpu_warp *warp, int lane, uint
                       bool is_surface) {
     const char *wanted = is_surface ? "surface" : "texture", *other = is_surface ? "texture" : "surface";
     const bool exists = is_surface ? cpu_texture_find(object) : cpu_surface_find(object);
-    cpu_fault_raise(context, warp, lane, CPU_FAULT_OBJECT, site, "%#llx is %s%s%s", (unsigned long long)object,
-                    exists ? "a " : "the value of no ", exists ? other : wanted,
-                    exists ? " object" : " object that lives: was it destroyed before the kernel was done?");
+    cpu_fault_raise(context, warp, lane, CPU_FAULT_OBJECT, site, "%#llx is %s %s object%s", (unsigned long long)object,
+                    exists ? "a" : "not a live", exists ? other : wanted,
+                    exists ? "" : ": was it destroyed before the kernel was done?");
 }
 
 void cpu_wrong_geometry(cpu_context *context, const cpu_warp *warp, int lane, uint32_t site,
@@ -53,11 +53,10 @@ static bool fits_coordinates(cpu_context *context, const cpu_warp *warp, int lan
     const bool whole = !(lookup.flags & LOOKUP_FLOAT);
     if (lookup.geometry != GEOMETRY_1D || texels->linear == whole) return true;
     cpu_fault_raise(context, warp, lane, CPU_FAULT_OBJECT, site, "%s",
-                    whole
-                        ? "the texture is of an array, which is read at positions (tex1D, a coordinate of type .f32); "
-                          "the instruction is for linear memory, for its coordinate is a whole number"
-                        : "the texture is of linear memory, which is read at whole numbers (tex1Dfetch, a coordinate "
-                          "of type .s32); the instruction is for arrays, for its coordinate is a position");
+                    whole ? "the texture is of an array, which is read at float coordinates (tex1D, .f32); "
+                            "the instruction has an integer coordinate, which is for linear memory"
+                          : "the texture is of linear memory, which is read at integer coordinates (tex1Dfetch, .s32); "
+                            "the instruction has a float coordinate, which is for arrays");
     return false;
 }
 

@@ -256,7 +256,7 @@ class Body:
             case ast.Symbol(name):
                 place = self.layout.places[name]
                 return self._fit(self.opaque(operand) if place.opaque else self.symbol(operand), type)
-        raise TypeError(f"{operand!r} is no source operand")
+        raise TypeError(f"{operand!r} is not a source operand")
 
     def guard(self, guard: ast.Guard) -> Value:
         """The predicate in front of an instruction."""

@@ -61,11 +61,11 @@ def objection(op: Operation, sources: int) -> str | None:
     if op.has("satfinite") and (p.type("d") != "s32" or p.type("a") == "b1"):
         return "'.satfinite' is for sums of integers"
     if (p.type("a") == "b1") != (op.has("popc") and (op.has("xor") or op.has("and"))):
-        return "products of bits, and no others, are '.xor.popc' or '.and.popc'"
+        return "'.xor.popc' and '.and.popc' are required for products of bits, and for no others"
     wanted = sum(p.registers(role) for role in "abc") + (2 if p.sparse else 0)
     if op.destinations != p.registers("d") or sources != wanted:
         counts = ", ".join(f"{role} {p.registers(role)}" for role in "dabc")
-        return f"the fragments have other numbers of registers: {counts}"
+        return f"the fragments must have these numbers of registers: {counts}"
     return None
 
 

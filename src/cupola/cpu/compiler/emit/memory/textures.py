@@ -142,11 +142,11 @@ def problem_with(instruction: ast.Instruction) -> str | None:
 def _problem_with_names(instruction: ast.Instruction, operand: ast.Operand, geometry: str) -> str | None:
     """What is wrong with a list of an object and coordinates."""
     if geometry.endswith("2dms"):
-        return "CUDA has no arrays with several samples"
+        return "CUDA has no multisample arrays"
     if not isinstance(operand, ast.AddressList) or len(operand.items) < 2:
         return "it takes an object and coordinates"
     if len(operand.items) > 2:
-        return "samplers of their own are not supported (independent texture mode): the driver makes none"
+        return "separate samplers are not supported (independent texture mode): the driver makes none"
     if not isinstance(operand.items[0], ast.Register | ast.Symbol):
         return "a texture or surface is named by a register or a variable, without an offset"
     wanted = _DIMENSIONS[geometry] + (geometry in _LAYERED)
