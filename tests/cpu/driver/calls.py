@@ -80,11 +80,15 @@ class HostWork:
     def call(self, stream: Any, call: Any) -> None:
         ok(driver.cuLaunchHostFunc(stream, self.function(call), 0))
 
-    def block(self, stream: Any) -> None:
+    def prepare(self) -> None:
+        """Make what streams are blocked with, in the current context."""
         if self._gate is None:  # before anything waits: to allocate may wait for the device
             self._gate = ctypes.c_uint32.from_address(int(ok(driver.cuMemHostAlloc(4, 0))))
             self._gate.value = 0
             self._timer.start()
+
+    def block(self, stream: Any) -> None:
+        self.prepare()
         ok(driver.cuStreamWaitValue32(stream, ctypes.addressof(self._gate), 1, 0))
 
     def release(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import threading
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -108,6 +110,32 @@ def beyond(data: bytes) -> tuple[str, int]:
     address = ok(driver.cuIpcOpenMemHandle(opaque(driver.CUipcMemHandle, data), 1))
     found = driver.cuMemcpyDtoH(bytearray(8), int(address) + 1024, 8)[0].name
     return found, int(ok(driver.cuMemGetAddressRange(address))[1])
+
+
+def closing(data: bytes) -> dict[tuple[str, str, str], bool]:
+    """Whether closing memory waits: of which context it is, which one is busy, and which one is current."""
+    from tests.cpu.driver.calls import HostWork
+
+    contexts = {"primary": ok(driver.cuCtxGetCurrent()), "other": ok(driver.cuCtxCreate(None, 0, 0))}
+    found = {}
+    for owner, busy, current in itertools.product(contexts, contexts, contexts):
+        ok(driver.cuCtxSetCurrent(contexts[owner]))
+        address = ok(driver.cuIpcOpenMemHandle(opaque(driver.CUipcMemHandle, data), 1))
+        ok(driver.cuCtxSetCurrent(contexts[busy]))
+        stream, host = ok(driver.cuStreamCreate(1)), HostWork()
+        host.block(stream)
+        waits = busy in (owner, current)
+        if waits:
+            threading.Timer(0.02, host.release).start()
+        ok(driver.cuCtxSetCurrent(contexts[current]))
+        ok(driver.cuIpcCloseMemHandle(address))
+        ok(driver.cuCtxSetCurrent(contexts[busy]))
+        found[owner, busy, current] = driver.cuStreamQuery(stream)[0] == 0
+        host.close()
+        ok(driver.cuStreamDestroy(stream))
+    ok(driver.cuCtxDestroy(contexts["other"]))
+    ok(driver.cuCtxSetCurrent(contexts["primary"]))
+    return found
 
 
 def damaged(data: bytes) -> str:

@@ -196,6 +196,15 @@ def test_event(context, make_stream, host):
 
 
 @pytest.mark.cpu_only
+def test_closing_memory_waits_for_its_context_and_the_current_one(context):
+    """As an H200 with CUDA 13 does, unlike other frees (memory/test_who_waits.py)."""
+    address = ok(driver.cuMemAlloc(1 << 20))
+    found = OtherProcess("closing", raw(ok(driver.cuIpcGetMemHandle(address)))).answer()
+    assert found == {case: case[1] in (case[0], case[2]) for case in found} and len(found) == 8
+    ok(driver.cuMemFree(address))
+
+
+@pytest.mark.cpu_only
 def test_memory_of_cu_mem_alloc(context):
     size = 1 << 20
     address = ok(driver.cuMemAlloc(size))

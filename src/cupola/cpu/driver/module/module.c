@@ -204,7 +204,9 @@ CUresult cuModuleUnload(CUmodule module) {
     if (!handle_is_live(module, HANDLE_MODULE)) return fail_handle("module", module, HANDLE_MODULE);
     if (module->library)
         return fail(CUDA_ERROR_NOT_PERMITTED, "the module belongs to a library: it goes with cuLibraryUnload");
-    if (handle_kill(module)) module_destroy(module);
+    memory_wait_for_users(module->context); /* its variables go with it */
+    if (!handle_kill(module)) return fail_handle("module", module, HANDLE_MODULE);
+    module_destroy(module);
     images_sweep();
     return CUDA_SUCCESS;
 }
