@@ -1,15 +1,10 @@
-"""Rotate a picture with a texture: it is read between its pixels, and is a color of its own beyond its edges.
-
-Arrays and textures are made with the driver's own functions (`cupola.bindings.driver`).
-"""
-
-from typing import Any
+"""Rotate a picture with a texture: it is read between its pixels, and is a color of its own beyond its edges."""
 
 import numpy as np
 from arrays import build, to_host
 
-from cupola import Device, LaunchConfig, launch
-from cupola.bindings import driver
+from cupola import Device, LaunchConfig, Stream, launch
+from cupola.texture import OpaqueArrayOptions, ResourceDescriptor, TextureObject, TextureObjectOptions
 
 SOURCE = r"""
 extern "C" __global__ void rotate(cudaTextureObject_t picture, uchar4* out, int width, int height, float c, float s) {
@@ -24,41 +19,18 @@ extern "C" __global__ void rotate(cudaTextureObject_t picture, uchar4* out, int 
 BORDER = np.array([0.0, 0.0, 0.25, 1.0], np.float32)
 
 
-def ok(result: tuple[Any, ...]) -> Any:
-    """What a function of the driver gives beside its status."""
-    status, *values = result
-    if status:
-        raise RuntimeError(driver.cuGetErrorName(status)[1].decode())
-    return values[0] if values else None
-
-
-def make_array(picture: np.ndarray) -> driver.CUarray:
-    """A CUDA array with the pixels of a picture."""
-    height, width, channels = picture.shape
-    description = driver.CUDA_ARRAY_DESCRIPTOR()
-    description.Width, description.Height, description.NumChannels = width, height, channels
-    description.Format = driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8
-    array: driver.CUarray = ok(driver.cuArrayCreate(description))
-    copy = driver.CUDA_MEMCPY2D()
-    copy.srcMemoryType, copy.dstMemoryType = (
-        driver.CUmemorytype.CU_MEMORYTYPE_HOST,
-        driver.CUmemorytype.CU_MEMORYTYPE_ARRAY,
-    )
-    copy.srcHost, copy.srcPitch, copy.dstArray = picture.ctypes.data, picture.strides[0], array
-    copy.WidthInBytes, copy.Height = width * channels, height
-    ok(driver.cuMemcpy2D(copy))
-    return array
-
-
-def make_texture(array: driver.CUarray) -> int:
+def make_texture(dev: Device, picture: np.ndarray, stream: Stream) -> TextureObject:
     """A texture that mixes neighboring pixels, reads 0 to 255 as 0 to 1, and has a border."""
-    resource, texture = driver.CUDA_RESOURCE_DESC(), driver.CUDA_TEXTURE_DESC()
-    resource.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
-    resource.res.array.hArray = array
-    texture.addressMode = [driver.CUaddress_mode.CU_TR_ADDRESS_MODE_BORDER] * 3
-    texture.filterMode = driver.CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
-    texture.borderColor = BORDER.tolist()
-    return int(ok(driver.cuTexObjectCreate(resource, texture, None)))
+    height, width, channels = picture.shape
+    array = dev.create_opaque_array(OpaqueArrayOptions((width, height), picture.dtype, channels))
+    array.copy_from(picture, stream=stream)
+    options = TextureObjectOptions(
+        address_mode="border",
+        filter_mode="linear",
+        read_mode="normalized_float",
+        border_color=tuple(BORDER.tolist()),
+    )
+    return dev.create_texture_object(resource=ResourceDescriptor.from_opaque_array(array), options=options)
 
 
 def rotated(picture: np.ndarray, c: float, s: float) -> np.ndarray:
@@ -89,18 +61,16 @@ def main(width: int = 320, height: int = 200, degrees: float = 25) -> None:
         [x * 255 // width, y * 255 // height, 128 + 127 * ((x // 16 + y // 16) % 2), 0 * x + 255], axis=-1
     )
     picture = np.ascontiguousarray(picture.astype(np.uint8))
-    array = make_array(picture)
-    texture = make_texture(array)
+    texture = make_texture(dev, picture, stream)
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     out = dev.allocate(picture.nbytes, stream=stream)
     config = LaunchConfig(grid=((width + 31) // 32, (height + 7) // 8), block=(32, 8))
     arguments = (np.int32(width), np.int32(height), np.float32(c), np.float32(s))
-    launch(stream, config, kernel, np.uint64(texture), out, *arguments)
+    launch(stream, config, kernel, texture, out, *arguments)
     result = to_host(out, np.uint8, stream).reshape(picture.shape)
     away = np.abs(result / 255 - rotated(picture, c, s)).max()
     assert away < 0.02, away  # a texture mixes with weights of 8 bits
-    ok(driver.cuTexObjectDestroy(texture))
-    ok(driver.cuArrayDestroy(array))
+    texture.close()
     out.close(stream=stream)
     stream.close()
     print(f"a picture of {width} x {height} turned by {degrees} degrees, within {away:.3f} of NumPy's, on {dev.name}")

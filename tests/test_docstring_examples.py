@@ -63,11 +63,11 @@ IN_A_PROCESS = {"cupola.cpu.use"}  # they choose the device, which a process doe
 @pytest.fixture
 def things(device, stream, tmp_path, monkeypatch):
     """Names that the examples use."""
-    from cupola import graph, pathfinder, utils
+    from cupola import graph, pathfinder, texture, utils
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     names: dict[str, Any] = {"np": np}
-    for module in (cupola, graph, utils, pathfinder):
+    for module in (cupola, graph, texture, utils, pathfinder):
         names.update({name: getattr(module, name) for name in module.__all__})
     lto = {"link_time_optimization": True}
     program = cupola.Program(SOURCE, "c++")

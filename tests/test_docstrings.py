@@ -16,7 +16,15 @@ from docs.stub_signatures import _process_signature, find_stub, parameters_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
-MODULES = ("cupola", "cupola.graph", "cupola.utils", "cupola.typing", "cupola.pathfinder", "cupola.cpu")
+MODULES = (
+    "cupola",
+    "cupola.graph",
+    "cupola.utils",
+    "cupola.texture",
+    "cupola.typing",
+    "cupola.pathfinder",
+    "cupola.cpu",
+)
 
 # Classes without a public name of their own, whose objects a public attribute or method gives.
 REACHED = (

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cupola import graph as graph
     from cupola import pathfinder as pathfinder
     from cupola import system as system
+    from cupola import texture as texture
     from cupola import typing as typing
     from cupola import utils as utils
     from cupola.core.base._errors import CompilerWarning as CompilerWarning
@@ -103,6 +104,10 @@ _ABOVE = {
     "StridedMemoryView": "core.exchange._view",
     "SynchronousMemoryResource": "core.memory._unpooled",
     "copy_arrays": "core.exchange._copies",
+    "create_mipmapped_array": "core.texture._array",
+    "create_opaque_array": "core.texture._array",
+    "create_surface_object": "core.texture._objects",
+    "create_texture_object": "core.texture._objects",
     "export_buffer": "core.memory._ipc_memory",
     "import_buffer": "core.memory._ipc_memory",
     "occupancy_of": "core.launch._occupancy",
@@ -113,7 +118,7 @@ _ABOVE = {
     "system_device": "system._device",
 }
 
-_SUBMODULES = frozenset({"bindings", "cpu", "graph", "pathfinder", "system", "typing", "utils"})
+_SUBMODULES = frozenset({"bindings", "cpu", "graph", "pathfinder", "system", "texture", "typing", "utils"})
 
 # Older places of names that have moved.
 _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "utils"}
@@ -121,7 +126,7 @@ _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "util
 # Chapters of cuda.core that are not there yet.
 _LATER = frozenset({
     "ContextOptions", "DeviceResources", "GraphicsResource", "SMResource", "SMResourceOptions", "TensorMapDescriptor",
-    "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions", "checkpoint", "texture",
+    "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions", "checkpoint",
 })  # fmt: skip
 
 __all__ = sorted([*_HOMES, *_SUBMODULES])

@@ -260,12 +260,12 @@ def called() -> None:
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
     """What the Python in api.toml may use."""
-    from cupola import graph, typing, utils
+    from cupola import graph, texture, typing, utils
 
     device = cupola.Device(0)
     device.set_current()
     names: dict[str, Any] = {"np": np, "PTX": PTX, "device": device, "offer": offer, "called": called}
-    for module in (cupola, graph, utils, typing):
+    for module in (cupola, graph, texture, utils, typing):
         names.update({name: getattr(module, name) for name in module.__all__})
     stream = device.create_stream()
     arch = {"arch": f"sm_{device.arch}"}
@@ -325,6 +325,9 @@ def names(tmp_path_factory):
         destroyed=destroyed,
         executed=executed,
         executable=running.instantiate(),
+        resource=texture.ResourceDescriptor.from_opaque_array(
+            device.create_opaque_array(texture.OpaqueArrayOptions((8, 4), "float32", 1, is_surface_load_store=True))
+        ),
         layout=utils.StridedMemoryView.from_buffer(buffer, (4, 4), itemsize=4)._layout,
         folder=str(tmp_path_factory.mktemp("cache")),
         __file__=__file__,

@@ -426,6 +426,104 @@ cdef class Device:
         self.require_context()
         return above("GraphBuilder")._from_stream(self.create_stream())
 
+    def create_opaque_array(self, options):
+        """Make an array on this device (``cuArray3DCreate``).
+
+        Parameters
+        ----------
+        options : texture.OpaqueArrayOptions or dict
+            Its extents and elements.
+
+        Returns
+        -------
+        texture.OpaqueArray
+            Of undefined content.
+
+        Raises
+        ------
+        CUDAError
+            It is larger than the device permits, there is not so much memory, or :meth:`set_current` was not called on this
+            thread.
+        """
+        return above("create_opaque_array")(self.device_id, <uintptr_t>self.require_context().pointer, options)
+
+    def create_mipmapped_array(self, options):
+        """Make a mipmapped array on this device (``cuMipmappedArrayCreate``).
+
+        Parameters
+        ----------
+        options : texture.MipmappedArrayOptions or dict
+            Its extents, elements and levels.
+
+        Returns
+        -------
+        texture.MipmappedArray
+            Of undefined content.
+
+        Raises
+        ------
+        ValueError
+            There are more levels than the extents can be halved.
+        CUDAError
+            As from :meth:`create_opaque_array`.
+        """
+        return above("create_mipmapped_array")(self.device_id, <uintptr_t>self.require_context().pointer, options)
+
+    def create_texture_object(self, *, resource, options=None):
+        """Make a texture on this device, through which kernels read an array or memory (``cuTexObjectCreate``).
+
+        Parameters
+        ----------
+        resource : texture.ResourceDescriptor
+            What it reads.
+        options : texture.TextureObjectOptions or dict, optional
+            How it filters, and what there is outside.
+
+        Returns
+        -------
+        texture.TextureObject
+
+        Raises
+        ------
+        TypeError
+            `resource` is no descriptor, or an option is unknown or of a wrong type.
+        ValueError
+            An option has no such value.
+        RuntimeError
+            What `resource` describes is closed.
+        CUDAError
+            The options do not suit the resource, memory is not aligned, or :meth:`set_current` was not called on this
+            thread.
+        """
+        return above("create_texture_object")(
+            self.device_id, <uintptr_t>self.require_context().pointer, resource, options
+        )
+
+    def create_surface_object(self, *, resource):
+        """Make a surface on this device, through which kernels read and write an array (``cuSurfObjectCreate``).
+
+        Parameters
+        ----------
+        resource : texture.ResourceDescriptor
+            Of an array made with ``is_surface_load_store=True``, or of a level of such a mipmapped array.
+
+        Returns
+        -------
+        texture.SurfaceObject
+
+        Raises
+        ------
+        TypeError
+            `resource` is no descriptor.
+        ValueError
+            It is of another kind, or the array was not made for surfaces.
+        RuntimeError
+            The array is closed.
+        CUDAError
+            :meth:`set_current` was not called on this thread.
+        """
+        return above("create_surface_object")(self.device_id, <uintptr_t>self.require_context().pointer, resource)
+
     cdef Context require_context(self):
         if self.current is None:
             raise CUDAError(

@@ -40,19 +40,6 @@ from cupola.core.exchange._view import StridedMemoryView
 
 
 cdef class Side:
-    """One side of a copy."""
-    cdef uintptr_t pointer
-    cdef size_t size
-    cdef object owner           # keeps the memory alive: an Allocation, a view, or None for a Py_buffer
-    cdef bint is_buffer         # a Buffer, which sees to its life itself
-    cdef Py_buffer view         # while `is_held`
-    cdef bint is_held
-    # Of an array whose elements do not lie one behind the other in row-major order: how they lie, and a piece of memory
-    # where they do.
-    cdef Py_ssize_t* extents    # and behind them the strides in bytes; NULL for all other sides
-    cdef int ndim
-    cdef Py_ssize_t itemsize
-    cdef char* gathered
 
     cdef object keeper(self):
         return graph_operand(<Allocation>self.owner) if self.is_buffer else self
@@ -76,7 +63,6 @@ cdef class Side:
         return 0
 
     cdef CUdeviceptr place(self) noexcept:
-        """What the driver copies."""
         return <CUdeviceptr>(self.pointer if self.extents == NULL else <uintptr_t>self.gathered)
 
     cdef void gather(self) noexcept:
@@ -88,6 +74,9 @@ cdef class Side:
         cdef char* packed = self.gathered
         if self.extents != NULL and self.size:
             _walk(&packed, <char*>self.pointer, self.ndim, self.extents, self.extents + self.ndim, self.itemsize, False)
+
+    cdef bint is_pageable(self) noexcept:
+        return _is_pageable(<uintptr_t>self.place())
 
     def __dealloc__(self):
         if self.is_held:
@@ -113,7 +102,7 @@ cdef void _walk(
         _walk(packed, place + i * strides[0], ndim - 1, shape + 1, strides + 1, itemsize, gather)
 
 
-cdef Side _side(object memory, str name, bint writable, Stream queue, bint captured):
+cdef Side side_of(object memory, str name, bint writable, Stream queue, bint captured):
     cdef Side side = Side.__new__(Side)
     if isinstance(memory, Buffer):
         side.owner = (<Buffer>memory).open_allocation()
@@ -165,8 +154,7 @@ cdef bint _is_pageable(uintptr_t pointer) noexcept:
     ) != CUDA_SUCCESS or kind == 0
 
 
-cdef int _keep_until_done(Side side, CUstream stream) except -1:
-    """Keep an array alive until the work in the stream so far is over."""
+cdef int keep_until_done(Side side, CUstream stream) except -1:
     cdef void* kept
     cdef CUresult status
     if side.is_buffer or side.size == 0 or _is_pageable(side.pointer):
@@ -200,8 +188,8 @@ def copy_arrays(dst, src, stream, options):
         if type(stream) is not Stream or capture != CU_STREAM_CAPTURE_STATUS_NONE:
             raise TypeError("copies with options cannot be captured into a graph: pass no options, or another stream")
         _refuse_legacy_stream(queue, "a copy with options")
-    target = _side(dst, "dst", True, queue, capture != CU_STREAM_CAPTURE_STATUS_NONE)
-    source = _side(src, "src", False, queue, capture != CU_STREAM_CAPTURE_STATUS_NONE)
+    target = side_of(dst, "dst", True, queue, capture != CU_STREAM_CAPTURE_STATUS_NONE)
+    source = side_of(src, "src", False, queue, capture != CU_STREAM_CAPTURE_STATUS_NONE)
     if target.size != source.size:
         raise ValueError(f"the sizes differ: the source has {source.size} bytes, the destination {target.size}")
     if type(stream) is not Stream:
@@ -231,8 +219,8 @@ def copy_arrays(dst, src, stream, options):
         check(status, b"cuStreamSynchronize")
         target.scatter()
     if capture == CU_STREAM_CAPTURE_STATUS_NONE:
-        _keep_until_done(target, native)
-        _keep_until_done(source, native)
+        keep_until_done(target, native)
+        keep_until_done(source, native)
 
 
 cdef int _copy_plainly(CUdeviceptr to, CUdeviceptr frm, size_t size, Stream queue) except -1:

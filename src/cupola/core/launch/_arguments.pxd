@@ -33,3 +33,6 @@ cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count)
 
 # Let objects of `cls` be arguments: read(object) gives (address, size in bytes) of memory that the object keeps.
 cpdef register_argument_type(cls, read)
+
+# Let objects of `cls` stand for a handle of 8 bytes: read(object) gives it, keep(object) what a graph has to keep.
+cpdef register_handle_type(cls, read, keep)

@@ -77,6 +77,10 @@ cdef PyTypeObject* BUFFER = <PyTypeObject*>Buffer
 # How other classes of this package give their bytes: class -> function that returns (address, size).
 cdef dict _readers = {}
 
+# Classes whose objects stand for a handle of 8 bytes -> (function that returns it, function that returns what a graph
+# has to keep).
+cdef dict _handles = {}
+
 # ctypes codes of numbers and pointers; characters are not numbers, and nothing on the device is a long double.
 cdef str CTYPES_CODES = "?bBhHiIlLqQfdP"
 
@@ -170,12 +174,16 @@ cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count):
         if isinstance(value, Buffer):
             kept.append(graph_operand((<Buffer>value).allocation))
         elif not isinstance(value, (int, float, complex)) and cupola_scalar_find(Py_TYPE(arguments[i])) == NULL:
-            kept.append(value)
+            kept.append(_handles[type(value)][1](value) if type(value) in _handles else value)
     return tuple(kept)
 
 
 cpdef register_argument_type(cls, read):
     _readers[cls] = read
+
+
+cpdef register_handle_type(cls, read, keep):
+    _handles[cls] = read, keep
 
 
 cdef int _pack_other(
@@ -226,6 +234,9 @@ cdef int _pack_other(
             slot.z[1] = number.imag
     elif type(value).__name__ in HANDLES and type(value).__module__.startswith("cupola.bindings"):
         slot.u = <uint64_t>int(value)
+        given = 8
+    elif type(value) in _handles:
+        slot.u = _handles[type(value)][0](value)
         given = 8
     elif _pack_array(value, slot):
         given = _pack_pointer(kernel, i, parameter, value)

@@ -1,0 +1,15 @@
+from cupola.core.texture._native cimport NativeObject
+from cupola.core.texture._resource cimport ResourceDescriptor
+
+
+cdef class TextureObject:
+    cdef NativeObject native        # None once closed
+    cdef ResourceDescriptor described
+    cdef readonly object options
+    cdef int device_id
+
+
+cdef class SurfaceObject:
+    cdef NativeObject native
+    cdef ResourceDescriptor described
+    cdef int device_id
