@@ -159,7 +159,7 @@ class Device(Unpicklable):
 
     @property
     def pci_bus_id(self) -> str:
-        """str: place on PCI as ``domain:bus:device.function`` in hexadecimal (``nvmlDeviceGetPciInfo_v3``)."""
+        """str: PCI address as ``domain:bus:device.function`` in hexadecimal (``nvmlDeviceGetPciInfo_v3``)."""
         return nvml.device_get_pci_info_v3(self._handle).bus_id
 
     @property

@@ -1,5 +1,5 @@
-"""What every room of the object layer needs, and what knows of none of them.
+"""The base of the object layer: what every folder above needs. It depends on none of them.
 
-Calls into the driver and the errors that they become, objects that live until the driver lets go, options that callers
-may give as dicts, the structs of DLPack.
+Calls into the driver and their errors, objects that live until the driver releases them, options that callers may give
+as dicts, and the structs of DLPack.
 """

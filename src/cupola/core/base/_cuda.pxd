@@ -1,4 +1,4 @@
-"""The CUDA driver as every compiled module of core sees it: the function table and what to do with a status.
+"""The CUDA driver for all compiled modules of core: the function table, and functions that check a status.
 
     from cupola.core.base._cuda cimport check, cu
     check(cu.cuStreamSynchronize(stream), "cuStreamSynchronize")
@@ -9,12 +9,12 @@ from cupola.bindings.cdriver cimport *
 cdef const cupola_driver_table* cu
 cdef object driver_module       # cupola.bindings.driver, for the classes of handles
 
-# What `check` and `report` do when there is something to say; the names are the public, unsuffixed ones.
+# What `check` and `report` do for a failure. Names of functions are the public ones, without a version suffix.
 cdef int fail(CUresult status, const char* call) except -1
 cdef int fail_because(CUresult status, const char* call, str detail) except -1     # with a sentence of our own
 cdef int fail_with(CUresult status, const char* call, str reason) except -1        # which says all that there is to say
 cdef void report_failure(CUresult status, const char* call) noexcept
-# Whether it says that nothing runs in the context any more: it has been spoiled by a fault, or is gone.
+# Whether the status means that nothing runs in the context any more: a fault made it unusable, or it was destroyed.
 cdef bint context_is_broken(CUresult status) noexcept
 cdef int not_raised(object error) except -1     # a CUDAError that was caught instead of reaching the user
 cdef void forget_faults() noexcept      # a context was reset: the next fault is a new one
@@ -26,17 +26,17 @@ cdef inline int check(CUresult status, const char* call) except -1:
     return 0
 
 cdef inline void report(CUresult status, const char* call) noexcept:
-    """As `check`, where nobody could catch the error (destructors): a CUDAWarning."""
+    """Like `check`, but issue a CUDAWarning, for destructors, where no exception can be raised."""
     if status != 0:
         report_failure(status, call)
 
-# Call this after a function that older drivers lack was tried in vain: else the next error would be taken for that.
+# Call this after trying a function that older drivers lack: otherwise the next error would be mistaken for that one.
 cdef void forget_missing() noexcept
 
 # cuInit, once per process; CUDAError in a child that was forked after it.
 cdef int initialise() except -1
 
-# False once the interpreter is going down or in a forked child: destructors must leave the driver alone then.
+# False when the interpreter is finalizing, and in a forked child: destructors must then not call the driver.
 cdef bint driver_usable() noexcept nogil
 
 cdef object closed_error(object instance)               # RuntimeError("<Class> has been closed")

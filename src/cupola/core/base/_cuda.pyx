@@ -24,8 +24,8 @@ cdef object driver_module = cupola.bindings.driver
 cdef bint initialised = False
 cdef bint forked = False
 
-# The errors said so far of the kind that leaves its context unusable. Every later call in the context returns them
-# again, destructors included: once is enough.
+# The errors reported so far that leave their context unusable. Every later call in the context returns the same error,
+# also in destructors: one report is enough.
 cdef set known_faults = set()
 cdef set raised_faults = set()      # those of them that were raised, and not only warned of
 cdef object unraised = None         # the first of those that were only warned of
@@ -49,7 +49,8 @@ cdef bint context_is_broken(CUresult status) noexcept:
 
 
 cdef object make_error(CUresult status, const char* call, str detail, bint complete=False):
-    """The CUDAError for `status`. It must be made right after the call: the explanation is that of the last one."""
+    """The CUDAError for `status`. Call this right after the failed call: the driver only keeps the explanation of its
+    last call."""
     cdef const char* text = NULL
     cdef char explanation[2048]
     cdef size_t length = 0 if complete else cu.head.explain(status, explanation, sizeof(explanation))
@@ -90,7 +91,7 @@ cdef int _raise(CUresult status, const char* call, str detail, bint complete) ex
 
 
 cdef bint _note_fault(CUresult status):
-    """Whether it has been said before that a context is unusable for this reason."""
+    """Whether it was already reported that a context is unusable for this reason."""
     cdef bint repeated
     if not _poisons_context(status):
         return False
@@ -109,7 +110,8 @@ cdef int not_raised(object error) except -1:
 
 
 def take_unraised():
-    """The error of a fault that nobody has had as an exception, since only destructors met it, or None. It has been had then."""
+    """The error of a fault that only destructors saw, so that it was never raised as an exception, or None. Marks it
+    as raised."""
     global unraised
     error, unraised = unraised, None
     if error is not None:

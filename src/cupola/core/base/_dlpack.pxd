@@ -102,8 +102,8 @@ cdef enum:
 cdef enum:
     DLPACK_READ_ONLY = 1        # flag of a versioned tensor
 
-# What `__dlpack__` got from its caller: whether a versioned capsule is wanted. BufferError or TypeError for a
-# request that memory which is never copied cannot serve.
+# Check the arguments of `__dlpack__`: whether the caller asks for a versioned capsule. BufferError or TypeError for
+# requests that would need a copy, because memory is never copied.
 cdef bint parse_request(object stream, object max_version, object dl_device, object copy) except -1
 
 # A capsule over `tensor`, whose shape and strides are copied; `keeper` lives as long as the capsule or its consumer.

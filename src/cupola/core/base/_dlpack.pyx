@@ -1,7 +1,7 @@
 """DLPack export, shared by buffers and views.
 
-A capsule holds a *managed tensor*: a DLTensor with a deleter. Until somebody consumes it (and renames it), the capsule's
-own destructor runs that deleter; afterwards the consumer does, on any thread, with or without the GIL.
+A capsule holds a *managed tensor*: a DLTensor with a deleter. Until a consumer takes it (and renames it), the
+capsule's own destructor runs that deleter; afterwards the consumer does, on any thread, with or without the GIL.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
@@ -90,7 +90,7 @@ cdef void _fill(DLTensor* target, const DLTensor* source, int64_t* extents) noex
     memcpy(target.strides, source.strides, length)
 
 
-# The consumer may call these from anywhere, even while Python is going down: then the memory is past caring for.
+# The consumer may call these from anywhere, even while Python finalizes; the memory then no longer matters.
 cdef void _delete(DLManagedTensor* managed) noexcept nogil:
     if Py_IsInitialized():
         _let_go(managed.manager_ctx)

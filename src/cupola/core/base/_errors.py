@@ -6,7 +6,7 @@ import warnings
 
 
 class CUDAError(Exception):
-    """A CUDA call failed, or would have.
+    """A CUDA call failed, or was refused because it would have failed.
 
     The text starts with CUDA's name of the status and its description, then says which function returned it,
     what the driver adds, and what can be done about it when that is known.
@@ -22,8 +22,8 @@ class CUDAError(Exception):
         The CUDA function that returned it, empty likewise.
     """
 
-    # Whether the same fault of a context was told before, so that a destructor need not warn of it again; and whether
-    # it was raised before, so that somebody could catch it.
+    # Whether the same fault of a context was reported before, so a destructor need not warn of it again; and whether
+    # it was raised before, so a program could catch it.
     _repeated = False
     _raised_before = False
 
@@ -53,7 +53,7 @@ class CUDAWarning(UserWarning):
 
 
 class CompilerWarning(UserWarning):
-    """The compiler had something to say of a program that compiled, and its log was not asked for."""
+    """The compiler's log for a program that compiled, when no `logs` were passed."""
 
 
 for _public in (CUDAError, NVRTCError, CUDAWarning, CompilerWarning):

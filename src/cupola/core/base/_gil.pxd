@@ -1,4 +1,5 @@
-"""Giving up the GIL for calls that wait for another thread at most: where there is none, it is kept (cupola/gil.h).
+"""Releasing the GIL for calls that may only wait for another thread. If there is no other thread, the GIL is kept
+(cupola/gil.h).
 
     others = let_others_run()
     status = cu.cuStreamWaitEvent(stream, event, 0)

@@ -8,5 +8,6 @@ cdef void release_kept(void* kept) noexcept nogil       # on any thread, with or
 cdef void release_kept_behind(CUstream stream, CUresult status, void* kept) noexcept nogil
 cdef void forget_kept(void* kept) noexcept              # at once, where the driver has not seen it
 
-# Drop the objects that were released meanwhile. Done by itself soon after, unless the interpreter is very busy.
+# Drop the objects that were released meanwhile. This also happens automatically soon after, unless the interpreter is
+# very busy.
 cdef void drop_released() noexcept

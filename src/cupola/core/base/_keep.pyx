@@ -1,4 +1,4 @@
-"""Keeping Python objects alive until the driver says that it needs them no more.
+"""Keeping Python objects alive until the driver no longer needs them.
 
 The driver says so by calling a function, on a thread of its choice, where neither CUDA nor Python may be used (CUDA
 Driver API, cuLaunchHostFunc and cuUserObjectCreate). Ours puts the object on a list without taking any lock; a Python

@@ -1,4 +1,4 @@
-"""Options: dataclasses that users may also give as dicts, with names that are checked."""
+"""Options: dataclasses that users may also pass as dicts, with checked names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def as_options(cls: type[T], options: Any, keywords: dict[str, Any] | None = Non
 
 
 def naming_options(cls: type[T]) -> type[T]:
-    """Let the constructor of a dataclass refuse unknown names with the one that may be meant."""
+    """Let the constructor of a dataclass refuse an unknown name and suggest the one that may be meant."""
     from dataclasses import fields  # slow to import, and known to who has a dataclass
 
     make = cls.__init__
@@ -53,7 +53,7 @@ def naming_options(cls: type[T]) -> type[T]:
 
 
 def no_such_name(whose: str, what: str, name: object, known: Iterable[str]) -> TypeError:
-    """The error for a name that is not among those which there are, with those that may be meant."""
+    """The error for an unknown name, with suggestions."""
     near = " or ".join(map(repr, _similar(str(name), list(known))))
     return TypeError(f"{whose} has no {what} {name!r}" + (f"; did you mean {near}?" if near else ""))
 

@@ -14,8 +14,8 @@ cdef Context wrap_context(CUcontext pointer)
 cdef CUcontext current_context() except? NULL           # NULL: none is current on this thread
 cdef CUcontext primary_context(int device_id) except NULL   # retained for the life of the process, anew after a reset
 
-# A reset leaves the primary context under its old address, but what was made in it is gone, and the addresses of that
-# may be given to new objects. So whatever calls the driver with a handle notes `resets` when it is made, and asks:
+# After a reset the primary context has its old address, but its objects are gone, and new objects may get their
+# addresses. So an object that calls the driver with a handle notes `resets` when it is made, and asks:
 cdef unsigned long resets                                   # how many resets were noticed
 cdef bint was_reset(CUcontext context, unsigned long since) noexcept
 cdef inline bint is_gone(CUcontext context, unsigned long since) noexcept:

@@ -13,7 +13,7 @@ from cupola._above import above
 
 
 cdef class Context:
-    """What a device keeps for a process: its allocations, modules, streams and events (``CUcontext``).
+    """The state of a device for a process: allocations, modules, streams and events (``CUcontext``).
 
     Get it from :attr:`Device.context`, :meth:`Device.set_current`, :attr:`Stream.context` or
     :attr:`Event.context`. The primary context of a device, which is the one that ``set_current()`` takes, is
@@ -62,7 +62,7 @@ cdef class Context:
     def __eq__(self, other):
         if not isinstance(other, Context):
             return NotImplemented
-        # A closed one equals nothing but itself.
+        # A closed object equals only itself.
         return self is other or (self.pointer != NULL and self.pointer == (<Context>other).pointer)
 
     def __hash__(self):
@@ -120,7 +120,7 @@ cdef CUcontext primary_context(int device_id) except NULL:
         if known is not None:
             if not _is_inactive(device_id):     # another thread was faster
                 return <CUcontext><uintptr_t>known
-            # Before the context comes back, so that nothing is made in it under the old count.
+            # This must happen before the context exists again, so that no object notes the old count.
             _note_reset(known)
             # "Resetting the primary context does not release it": that is up to those who retained it.
             del _primary[device_id]

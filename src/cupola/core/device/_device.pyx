@@ -105,7 +105,7 @@ cdef class Device:
 
     @classmethod
     def get_all_devices(cls):
-        """Return all devices that CUDA shows, in the order of their ordinals.
+        """Return all visible devices, in the order of their ordinals.
 
         Returns
         -------
@@ -115,7 +115,7 @@ cdef class Device:
 
     @property
     def pci_bus_id(self):
-        """str: place on PCI as ``domain:bus:device.function`` in hexadecimal (``cuDeviceGetPCIBusId``)."""
+        """str: PCI address as ``domain:bus:device.function`` in hexadecimal (``cuDeviceGetPCIBusId``)."""
         cdef char text[32]
         check(cu.cuDeviceGetPCIBusId(text, sizeof(text), self.device_id), b"cuDeviceGetPCIBusId")
         return (<bytes>text).decode()[:12]
@@ -131,7 +131,7 @@ cdef class Device:
         return self.known_uuid
 
     def to_system_device(self):
-        """Find NVML's device that is the same, to ask for its state.
+        """Find the same device in NVML, to query its state.
 
         Returns
         -------
@@ -253,7 +253,8 @@ cdef class Device:
         """Make the device current on this thread; every thread that uses the device calls it.
 
         When the primary context has been reset meanwhile (``cuDevicePrimaryCtxReset``, ``cudaDeviceReset``), it is
-        retained anew. What was made in it before is gone: using it raises a CUDAError, freeing it does nothing.
+        retained again. Objects that were made in it before are gone: using them raises a CUDAError, freeing them does
+        nothing.
 
         Parameters
         ----------
@@ -377,7 +378,7 @@ cdef class Device:
         Raises
         ------
         CUDAError
-            There is not so much memory, or :meth:`set_current` has not been called on this thread.
+            Not enough memory, or :meth:`set_current` has not been called on this thread.
 
         Examples
         --------
@@ -411,7 +412,7 @@ cdef class Device:
         check(status, b"cuCtxSynchronize")
 
     def create_graph_builder(self):
-        """Make a graph builder that captures a new stream of its own.
+        """Make a graph builder that captures its own new stream.
 
         Returns
         -------

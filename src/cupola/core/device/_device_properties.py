@@ -29,7 +29,7 @@ class Attribute:
 
 
 class Flag:
-    """As Attribute, for those that say yes or no."""
+    """Like Attribute, for yes-or-no attributes."""
 
     def __init__(self, number: int, summary: str, *, cached: bool = True) -> None:
         self.number = number

@@ -3,7 +3,7 @@ from cupola.core.base._cuda cimport CUcontext, CUevent, CUstream
 
 
 cdef class SharedEvent:
-    """The native event of an Event that graphs use: destroyed when the last of its holders lets go."""
+    """The native event of an Event that graphs use, destroyed with the last object that holds it."""
     cdef CUevent pointer
     cdef CUcontext context
     cdef unsigned long born
@@ -32,7 +32,7 @@ cdef class Event:
     cdef int refuse(self) except -1
 
 
-# Record an open event in a stream, giving up the GIL as far as that may wait.
+# Record an open event in a stream, releasing the GIL if that may wait.
 cdef int record_event(Event event, CUstream stream) except -1
 
 # An event in `context`; NULL is the current context.
@@ -41,9 +41,10 @@ cdef Event new_event(CUcontext context, bint timing, bint blocking)
 # The same from what the user gave: EventOptions, a dict, or None; and keywords. in_stream: to be recorded at once.
 cdef Event event_from_options(CUcontext context, object options, dict keywords, bint in_stream=*)
 
-# What keeps the native event of an open Event when that is closed; and an Event that is kept so.
+# The object that keeps the native event of an open Event alive after the Event is closed; and the Event for such an
+# object.
 cdef object share_event(Event event)
 cdef Event shared_event(SharedEvent shared)
 
-# An Event for a native one that `owner` keeps, of which nothing else is known.
+# An Event for a native event that `owner` keeps alive; nothing else is known about it.
 cdef Event foreign_event(CUevent pointer, object owner)

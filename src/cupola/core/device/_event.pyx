@@ -23,7 +23,7 @@ from cupola.core.base._errors import CUDAError
 cimport cython
 
 
-# Not for the collector: what an event holds never holds the event.
+# Not tracked by the garbage collector: an event is never part of a reference cycle.
 @cython.no_gc
 @cython.freelist(16)
 cdef class Event:
@@ -67,7 +67,7 @@ cdef class Event:
 
     @property
     def is_timing_enabled(self):
-        """bool: whether the event notes the time."""
+        """bool: whether the event records the time."""
         self.open_pointer()
         return self.timing
 
@@ -85,7 +85,7 @@ cdef class Event:
 
     @property
     def ipc_descriptor(self):
-        """IPCEventDescriptor: what another process opens the event with (``cuIpcGetEventHandle``).
+        """IPCEventDescriptor: with it another process opens the event (``cuIpcGetEventHandle``).
 
         Raises
         ------
@@ -143,7 +143,7 @@ cdef class Event:
         ValueError
             It has too few bytes.
         RuntimeError
-            The driver cannot open the event, for example since it is one of this process, or no context is current.
+            The driver cannot open the event, for example because it belongs to this process, or no context is current.
         """
         from cupola.core.device._event_ipc import IPCEventDescriptor, check_payload
 
@@ -165,7 +165,8 @@ cdef class Event:
 
     @property
     def is_done(self):
-        """bool: whether the work before the event is complete; True if it was never recorded (``cuEventQuery``)."""
+        """bool: whether the work before the event is complete; True if the event was never recorded
+        (``cuEventQuery``)."""
         cdef CUresult status = cu.cuEventQuery(self.open_pointer())
         if status == CUDA_ERROR_NOT_READY:
             return False
@@ -201,7 +202,7 @@ cdef class Event:
     def __eq__(self, other):
         if not isinstance(other, Event):
             return NotImplemented
-        # A closed one equals nothing but itself: its address may be given to another one.
+        # A closed object equals only itself: a new object may get its address.
         return self is other or (self.pointer != NULL and self.pointer == (<Event>other).pointer)
 
     def __hash__(self):
@@ -219,7 +220,8 @@ cdef class Event:
 
 
 def import_event(descriptor, int device_id):
-    """Open an event that multiprocessing brought, in the primary context of its device when none is current."""
+    """Open an event that arrived through multiprocessing, in the primary context of its device if no context is
+    current."""
     cdef CUcontext context
     cdef int pushed
     initialise()
@@ -337,7 +339,8 @@ cdef int record_event(Event event, CUstream stream) except -1:
     cdef CUresult status
     cdef PyThreadState* others
     if event.timing or event.ipc or event.shared is not None:
-        # To note the time takes a place in the stream's queue, which may be full; a foreign event may have timing.
+        # Recording the time takes a place in the stream's queue, which may be full. An event from elsewhere may have
+        # timing.
         with nogil:
             status = cu.cuEventRecord(pointer, stream)
     else:

@@ -1,7 +1,7 @@
-"""What processes pass to each other to share an event, and how `multiprocessing` sends it.
+"""The descriptors with which processes share an event, and how `multiprocessing` sends them.
 
 Imported when something is first shared: `multiprocessing.reduction` is slow to import. An event is described by 64
-bytes that any pickle carries. Importing runs on what a peer sent: share with processes that you trust.
+bytes that any pickle carries. Importing uses data that a peer sent: share only with processes that you trust.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ PAYLOAD = 64  # bytes of CUmemPoolPtrExportData and CUipcEventHandle
 
 
 class Descriptor(Protocol):
-    """Says to another process what it may open."""
+    """Tells another process what to open."""
 
     _payload: bytes
 
 
 class IPCEventDescriptor:
-    """Says to another process which event to wait for (``CUipcEventHandle``).
+    """Tells another process which event to wait for (``CUipcEventHandle``).
 
     From :attr:`Event.ipc_descriptor`; :meth:`Event.from_ipc_descriptor` takes it. Any pickle carries it.
     """
@@ -75,11 +75,11 @@ _warned = False
 
 
 def warn_of_fork() -> None:
-    """Warn, once, when children of this process would be forked."""
+    """Warn once if child processes of this process would be forked."""
     global _warned
     if _warned or get_start_method(allow_none=True) not in (None, "fork") or _context.get_spawning_popen() is not None:
         return
-    # "fork" is also what is said where no method was chosen; children tell of a get_context("spawn").
+    # This is also "fork" if no start method was chosen. Children of get_context("spawn") say so themselves.
     if any(getattr(child, "_start_method", "fork") not in (None, "fork") for child in active_children()):
         return
     _warned = True

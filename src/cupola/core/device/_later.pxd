@@ -2,14 +2,15 @@ from cupola.core.base._cuda cimport CUcontext, CUresult
 
 ctypedef CUresult (*Destroy)(void* handle) noexcept nogil
 
-# Host functions written in Python that run now, on any thread; each stands between these two.
+# The number of host functions written in Python that are running, on any thread; each of them calls these two around
+# its body.
 cdef int host_functions
 cdef void begin_host_function() noexcept
 cdef void end_host_function() noexcept
 cdef bint runs_host_function() noexcept
 
 cdef inline bint in_host_function() noexcept:
-    """Whether this thread runs one, so that the driver may not be called."""
+    """Whether this thread runs one, so the driver must not be called."""
     return host_functions != 0 and runs_host_function()
 
 # Whether this thread runs a host function, also one that some other library made. It asks the driver.
@@ -22,9 +23,10 @@ cdef void after_destroy(
     CUresult status, Destroy call, void* handle, const char* name, CUcontext context, unsigned long born
 ) noexcept
 
-# Let go of an object, whose destructor then does what cannot be done here, when the driver may be called again.
+# Release an object later, when the driver may be called again: its destructor does what cannot be done now.
 cdef void let_go_later(object remains) noexcept
 
-# Whether something waits for that; and let go of it now. Done by itself soon after, unless Python is very busy.
+# Whether objects wait for that; and release them now. This also happens automatically soon after, unless Python is
+# very busy.
 cdef bint waiting
 cdef void let_go_now() noexcept

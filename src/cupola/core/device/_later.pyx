@@ -1,9 +1,9 @@
-"""Destructors in host functions, where the driver may not be called.
+"""Destructors in host functions, where the driver must not be called.
 
-A host function, such as the callback of a graph, may let go of anything, and the collector may run in it. CUDA forbids
-calls of the driver there, and refuses them with CUDA_ERROR_NOT_PERMITTED (CUDA Driver API, cuLaunchHostFunc). So what a
-destructor has to do is left to an object of its own, the *remains*, whose destructor tries again: on the main thread,
-where Python runs what is pending, or in the next allocation on any thread, whichever comes first.
+A host function, such as the callback of a graph, may release any object, and the garbage collector may run in it. CUDA
+forbids calls of the driver there, and refuses them with CUDA_ERROR_NOT_PERMITTED (CUDA Driver API, cuLaunchHostFunc).
+So the work of a destructor is left to a separate object, the *remains*. The destructor of the remains tries again: on
+the main thread, where Python runs pending calls, or in the next allocation on any thread, whichever comes first.
 """
 
 from cpython.exc cimport PyErr_WriteUnraisable

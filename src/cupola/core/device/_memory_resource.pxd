@@ -9,8 +9,8 @@ cdef class MemoryResource:
     cdef bint shared        # with other processes: it is made for that, or came from one
     cdef bint direct        # `allocate` is cupola's own, and no more than `obtain`, which needs no way through Python
     cdef object obtain(self, object size, object stream)
-    # Give `size` bytes at `pointer` back, ordered behind the work in `stream` (None: the default stream). Resources
-    # written in Python are reached through their `deallocate`; those of cupola override this.
+    # Free `size` bytes at `pointer`, ordered behind the work in `stream` (None: the default stream). For resources
+    # written in Python this calls their `deallocate`; cupola's own override it.
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1
 
 

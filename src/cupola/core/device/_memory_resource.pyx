@@ -1,4 +1,4 @@
-"""The base class of everything that hands out memory."""
+"""The base class of all memory resources."""
 
 from cpython.exc cimport PyErr_Clear, PyErr_Occurred
 from libc.stdint cimport uintptr_t
@@ -72,7 +72,7 @@ cdef class MemoryResource:
         """Free the memory at address `ptr`, ordered behind the work already in `stream`.
 
         Called once for each buffer, when it is closed or collected: possibly on another thread than the one
-        that allocated. What it raises becomes a warning, because nobody is there to catch it.
+        that allocated. An exception becomes a warning, because no caller could catch it.
 
         Parameters
         ----------

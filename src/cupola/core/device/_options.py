@@ -1,6 +1,6 @@
-"""What streams and events can be asked for.
+"""Options of streams and events.
 
-Imported when somebody names an option: dataclasses are slow to import.
+Imported when options are first used: dataclasses are slow to import.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class StreamOptions:
     Raises
     ------
     TypeError
-        `priority` is no number.
+        `priority` is not a number.
     """
 
     nonblocking: bool = True
@@ -64,7 +64,7 @@ class EventOptions:
     Parameters
     ----------
     timing_enabled : bool, optional
-        The event notes the time, for ``end - start``; events that do not are cheaper.
+        The event records the time, for ``end - start``; events without timing are cheaper.
     blocking_sync : bool, optional
         :meth:`Event.sync` puts the thread to sleep instead of spinning.
     ipc_enabled : bool, optional
@@ -98,7 +98,8 @@ class EventOptions:
         self._check()
 
     def _check(self) -> None:
-        """Refuse what is no bool; again where the options are used, since they can be changed."""
+        """Refuse values that are not bools. This is checked again where the options are used, because they can be
+        changed."""
         for name in ("timing_enabled", "blocking_sync", "ipc_enabled"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, bool):

@@ -3,7 +3,7 @@ from cupola.core.base._cuda cimport CUcontext, CUstream
 
 
 cdef class StreamHandle:
-    """The native stream: destroyed, if owned, when the last of its holders lets go.
+    """The native stream. If owned, it is destroyed with the last object that holds it.
 
     Held by Stream objects and by whatever must still submit work after Stream.close(), such as the release of
     a Buffer.
@@ -24,8 +24,8 @@ cdef class Stream:
     cdef Py_hash_t known_hash       # 0 until asked
     cdef object __weakref__
     cdef StreamHandle open_handle(self)     # RuntimeError once closed, CUDAError once gone
-    # What a call works with: it stays until the call lets go of it, whatever closes the stream meanwhile. So it is to be
-    # taken behind the last Python code that may close the stream, and `pointer` is then its pointer.
+    # The native stream for the duration of a call: it stays alive even if the stream is closed meanwhile. So take it
+    # after the last Python code that may close the stream; `pointer` is then its pointer.
     cdef inline StreamHandle hold(self):
         if self.native is None or is_gone(self.native.context, self.native.born):
             self.open_handle()
@@ -39,7 +39,7 @@ cdef class Stream:
 
 
 cdef class Recorder:
-    """What APIs take for a stream and what records the work instead: the base class of GraphBuilder."""
+    """The base class of GraphBuilder, which APIs accept in place of a stream: it records the work."""
     cdef Stream recorded_stream(self)       # None once closed
     cdef int keep_operands(self, object operands) except -1     # of what is about to be recorded
 
@@ -60,7 +60,7 @@ cdef Stream other_stream_argument(object stream)
 # The stream of a call that got it by position, as releases before 1.0 took it; with a DeprecationWarning.
 cdef object older_stream(object older, object stream, str call)     # call: "allocate(size"
 
-# Where `stream` is a Recorder, have its graph keep the operands of what is about to be recorded.
+# If `stream` is a Recorder, have its graph keep the operands of the next recorded work alive.
 cdef int keep_for_graph(object stream, tuple operands) except -1
 
 cdef Stream default_stream()        # legacy or per-thread, as the environment variable says now

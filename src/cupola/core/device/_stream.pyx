@@ -1,4 +1,4 @@
-"""Streams: queues of work of a device, our own ones and those of other libraries."""
+"""Streams: queues of work of a device, made by cupola or by other libraries."""
 
 import warnings
 
@@ -40,10 +40,11 @@ cdef class StreamHandle:
 
 @cython.freelist(8)
 cdef class Stream:
-    """A queue of work on a device (``CUstream``): its entries run in order, those of other streams beside them.
+    """A queue of work on a device (``CUstream``): its entries run in order, and concurrently with those of other
+    streams.
 
-    Make it with :meth:`Device.create_stream`, which also wraps the streams of other libraries. Anything that has
-    ``__cuda_stream__()`` works where a stream is waited for, and a Stream has it too.
+    Make it with :meth:`Device.create_stream`, which also wraps the streams of other libraries. :meth:`wait` accepts
+    any object with ``__cuda_stream__()``, and a Stream has that method, too.
 
     Examples
     --------
@@ -96,7 +97,7 @@ cdef class Stream:
     @staticmethod
     @cython.binding(True)
     def from_handle(handle):
-        """Wrap the address of a ``CUstream`` that somebody else owns and keeps alive.
+        """Wrap the address of a ``CUstream`` that another library owns and keeps alive.
 
         Parameters
         ----------
@@ -112,7 +113,7 @@ cdef class Stream:
         Raises
         ------
         TypeError
-            It is no number.
+            It is not a number.
         OverflowError
             It is negative.
         """
@@ -121,10 +122,10 @@ cdef class Stream:
         return new_stream(native)
 
     def close(self):
-        """Let go of the stream; idempotent.
+        """Close the stream; idempotent.
 
-        A stream of our own is destroyed (``cuStreamDestroy``) when nothing else needs it, such as buffers to be
-        freed in its order. Work that is already queued still completes.
+        A stream that cupola made is destroyed (``cuStreamDestroy``) when nothing else needs it; a buffer that is freed
+        in its order does. Queued work still completes.
         """
         self.native = None
         self.pointer = NULL
@@ -140,12 +141,13 @@ cdef class Stream:
         return driver_module.CUstream(<uintptr_t>self.pointer)
 
     def __cuda_stream__(self):
-        """tuple of (int, int): 0, the version of this protocol, and the address; how other libraries take the stream."""
+        """tuple of (int, int): 0, the version of this protocol, and the address; other libraries use it to accept the
+        stream."""
         return 0, <uintptr_t>self.open_handle().pointer
 
     @property
     def is_nonblocking(self):
-        """bool: whether the stream runs without regard to the legacy default stream (``cuStreamGetFlags``)."""
+        """bool: whether the stream does not synchronize with the legacy default stream (``cuStreamGetFlags``)."""
         cdef CUstream pointer = self.open_handle().pointer
         cdef unsigned int flags = 0
         if self.nonblocking < 0:
@@ -195,7 +197,7 @@ cdef class Stream:
         Parameters
         ----------
         event : Event, optional
-            Recorded anew; None makes an event.
+            Recorded again; None makes a new event.
         options : EventOptions or dict, optional
             For the new event; ignored when there is an `event`.
         timing_enabled, blocking_sync, ipc_enabled : bool, optional
@@ -204,12 +206,12 @@ cdef class Stream:
         Returns
         -------
         Event
-            The event, `event` itself when given.
+            The event; `event` itself if given.
 
         Raises
         ------
         TypeError
-            `event` is no Event or is one that processes share, or an option is unknown.
+            `event` is not an Event or is shared between processes, or an option is unknown.
         RuntimeError
             The stream or the event is closed.
         """
@@ -235,21 +237,22 @@ cdef class Stream:
         return recorded
 
     def wait(self, event_or_stream):
-        """Let the work queued from here on wait for an event, or for the work in another stream.
+        """Make later work in this stream wait for an event, or for the work in another stream.
 
         The host does not wait (``cuStreamWaitEvent``).
 
         Parameters
         ----------
         event_or_stream : Event, Stream or object with ``__cuda_stream__()``
-            A stream is waited for as far as its work is queued now. An event that was never recorded is no wait.
+            For a stream, the wait is for the work that is queued in it now. An event that was never recorded causes no
+            wait.
 
         Raises
         ------
         ValueError
-            It is none of these, or its ``__cuda_stream__()`` is not what that should be.
+            It is none of these, or its ``__cuda_stream__()`` does not follow the protocol.
         RuntimeError
-            The stream, or what it shall wait for, is closed.
+            The stream, or the object that it should wait for, is closed.
         """
         cdef StreamHandle native, awaited
         cdef Event event
@@ -300,7 +303,7 @@ cdef class Stream:
     def __eq__(self, other):
         if not isinstance(other, Stream):
             return NotImplemented
-        # A closed one equals nothing but itself: its address may be given to another one.
+        # A closed object equals only itself: a new object may get its address.
         return self is other or (
             self.native is not None and (<Stream>other).native is not None and self.pointer == (<Stream>other).pointer
         )
@@ -423,7 +426,7 @@ cdef class Recorder:
 
 
 cdef Stream _waited(object owner):
-    """Wrap what :meth:`Stream.wait` is given; what is wrong with its ``__cuda_stream__`` is a ValueError there."""
+    """Wrap the argument of :meth:`Stream.wait`; any error in its ``__cuda_stream__`` is a ValueError there."""
     try:
         return foreign_stream(owner)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""One stream waiting for another, with events that are kept for the next time."""
+"""Ordering one stream after another, with events that are kept for reuse."""
 
 from cpython.pystate cimport PyThreadState
 from libc.stdint cimport uintptr_t

@@ -1,4 +1,4 @@
 """Launches: their configuration, the arguments of a kernel checked and packed, limits and occupancy.
 
-A launch runs from Python objects to the driver without making any; that path is in ``_launch`` and ``_arguments``.
+The path of a launch from Python objects to the driver creates no objects; it is in ``_launch`` and ``_arguments``.
 """

@@ -1,4 +1,4 @@
-"""Kernel arguments: from Python values to the array of pointers that cuLaunchKernelEx wants."""
+"""Kernel arguments: from Python values to the array of pointers that cuLaunchKernelEx takes."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
@@ -16,7 +16,7 @@ cdef union Slot:
 
 
 # Fill pointers[k] for every argument; values that have no memory of their own go to slots[k]. Both arrays have
-# room for `count`. The pointers are good as long as the arguments are. TypeError when a value does not suit.
+# room for `count`. The pointers are valid as long as the arguments are. TypeError if a value does not fit.
 cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers, Slot* slots) except -1
 
 # The same with other parameters than the kernel's own: as many as there are arguments, or one for all if `step` is 0.
@@ -25,10 +25,11 @@ cdef int pack_as(
     Slot* slots
 ) except -1
 
-# Read the addresses of Buffers again, behind code written in Python that may have closed them. RuntimeError.
+# Read the addresses of Buffers again, after Python code that may have closed them. RuntimeError if it has.
 cdef int read_buffers(PyObject** arguments, Py_ssize_t count, Slot* slots) except -1
 
-# What a graph must keep that such a launch is part of: the kernel, the memory of Buffers, and objects with memory.
+# The objects that a graph with such a launch must keep alive: the kernel, the memory of Buffers, and objects with
+# memory.
 cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count)
 
 # Let objects of `cls` be arguments: read(object) gives (address, size in bytes) of memory that the object keeps.

@@ -1,12 +1,12 @@
-"""Kernel arguments: from Python values to the array of pointers that ``cuLaunchKernelEx`` wants.
+"""Kernel arguments: from Python values to the array of pointers that ``cuLaunchKernelEx`` takes.
 
-The driver copies the arguments during the call, from the addresses in an array of pointers; it is told neither how
-many there are nor how large they are. The kernel knows: the size of each of its parameters is read once
-(``cuKernelGetParamInfo``) and every argument is compared with it, because a wrong one would silently become garbage on
-the device. The common types are tested by exact type in the loop of `pack`; everything else, and every error, goes
-through `_pack_other`. Plain Python numbers have no type of their own: they are passed as the parameter's, which the PTX
-of the kernel tells (_signatures.py). Where it is not known, the width decides: to a parameter of 4 bytes an int is
-passed as 32 bits and a float as float32.
+The driver copies the arguments during the call, from the addresses in an array of pointers. It does not get their
+number or sizes. So the size of each parameter of the kernel is read once (``cuKernelGetParamInfo``), and every
+argument is compared with it, because a wrong one would silently become garbage on the device. The common types are
+tested by exact type in the loop of `pack`; everything else, and every error, goes through `_pack_other`. Plain Python
+numbers have no C type: they are passed with the type of the parameter, which the PTX of the kernel declares
+(_signatures.py). Where that is not known, the width decides: to a parameter of 4 bytes an int is passed as 32 bits and
+a float as float32.
 """
 
 import sys
@@ -74,7 +74,7 @@ cdef extern from "_scalar_types.h":
 
 cdef PyTypeObject* BUFFER = <PyTypeObject*>Buffer
 
-# How other classes of this package give their bytes: class -> function that returns (address, size).
+# How to read the bytes of other classes of this package: class -> function that returns (address, size).
 cdef dict _readers = {}
 
 # Classes whose objects stand for a handle of 8 bytes -> (function that returns it, function that returns what a graph
@@ -88,7 +88,7 @@ cdef str CTYPES_CODES = "?bBhHiIlLqQfdP"
 cdef tuple HANDLES = ("CUdeviceptr", "CUtexObject", "CUsurfObject", "CUgraphConditionalHandle")
 
 
-# Of drivers that do not tell, before 12.4: anything goes, and a Python number has 8 bytes.
+# For drivers before 12.4, which do not report parameters: everything is accepted, and a Python number has 8 bytes.
 cdef Parameter ANYTHING = [
     0, 0, TAKES_POINTER | TAKES_INT | TAKES_DOUBLE, UNKNOWN, False, 63, 63
 ]
@@ -189,7 +189,7 @@ cpdef register_handle_type(cls, read, keep):
 cdef int _pack_other(
     Kernel kernel, Py_ssize_t i, const Parameter* parameter, object value, void** pointer, Slot* slot
 ) except -1:
-    """Convert any argument, or raise what is wrong with it."""
+    """Convert any argument, or raise an error that says what is wrong with it."""
     cdef const cupola_scalar_type* scalar
     cdef uint32_t size = parameter.size     # 0: not known
     cdef uint32_t given                     # bytes that the value has
@@ -322,7 +322,8 @@ cdef bint _is_foreign_scalar(object value, const Parameter* parameter):
         return False
     if isinstance(value, ctypes._SimpleCData):
         return type(value)._type_ in CTYPES_CODES
-    # An array goes to a structure; where the kernel has a pointer, somebody means its address, which is the host's.
+    # An array is passed to a structure. If the parameter is a pointer, the caller means the array's address, which is
+    # a host address.
     return isinstance(value, (ctypes.Structure, ctypes.Union)) or (
         isinstance(value, ctypes.Array) and parameter.kind == UNKNOWN)
 
@@ -343,7 +344,7 @@ cdef uint32_t _pack_foreign(object value, void** pointer, Slot* slot) except? 0:
     if 0 < offset and offset + view.len <= cupola_basic_size(<PyObject*>value) and hasattr(value, "dtype"):
         cupola_scalar_add(Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_INSIDE, <uint32_t>offset, size)
     elif (<void**>(start + sizeof(PyObject)))[0] == view.buf and not hasattr(value, "_length_"):
-        # Not arrays: whether they are good depends on the parameter.
+        # Not arrays: whether those fit depends on the parameter.
         cupola_scalar_add(Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_POINTER, sizeof(PyObject), size)
     PyBuffer_Release(&view)
     return size

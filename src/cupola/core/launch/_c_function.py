@@ -1,4 +1,4 @@
-"""Whether an address that a program gives as that of a C function can be one (proc(5), /proc/pid/maps)."""
+"""Checks whether an address can be that of a C function (proc(5), /proc/pid/maps)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def address_of(callback: CUoccupancyB2DSize) -> int:
     Raises
     ------
     ValueError
-        There is no memory that can be read where the handle says that the address lies, or no code at the address.
+        The memory in which the address is stored cannot be read, or there is no code at the address.
     """
     regions, kind = _regions(), type(callback).__name__
     place = callback.getPtr()
@@ -37,7 +37,7 @@ def address_of(callback: CUoccupancyB2DSize) -> int:
 
 
 def _regions() -> list[tuple[int, int, str]] | None:
-    """Start, end and rights of all memory of the process; None where the system does not tell."""
+    """Start, end and permissions of all memory of the process; None if the system does not report them."""
     try:
         lines = _MAPS.read_text().splitlines()
     except OSError:

@@ -11,13 +11,13 @@ from cupola.core.device._stream cimport Stream, StreamHandle
 cdef enum:
     FEW = 24        # arguments up to here are packed on the C stack
 
-# To anything but a plain Stream: a subclass, a graph builder, or a stream of another library.
+# For anything but a plain Stream: a subclass, a graph builder, or a stream of another library.
 cdef int submit_elsewhere(
     object stream, LaunchConfig config, Kernel kernel, const Parameter* parameters, PyObject** arguments,
     Py_ssize_t count, void** pointers, Slot* slots
 ) except -1
 
-# What a refused launch is told, or a second try; and what a cooperative one is checked for.
+# The error of a refused launch, or a second try; and the check of a cooperative launch.
 cdef int retry(
     CUresult status, StreamHandle stream, LaunchConfig config, Kernel kernel, CUlaunchConfig* native, void** pointers
 ) except -1

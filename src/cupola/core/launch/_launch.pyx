@@ -1,8 +1,7 @@
 """Launching kernels.
 
-`launch` is called so often, and with so many arguments, that it is made by hand as a method of the kind
-METH_FASTCALL: that takes its arguments where the interpreter has them, while a ``def`` with ``*kernel_args`` would
-copy them into a tuple first.
+`launch` is called so often, and with so many arguments, that it is written by hand as a METH_FASTCALL method: it reads
+its arguments where the interpreter has them, while a ``def`` with ``*kernel_args`` would copy them into a tuple first.
 """
 
 import warnings
@@ -54,19 +53,19 @@ kernel : Kernel
 *kernel_args
     One for each parameter of the kernel. For a pointer: a Buffer, an array of another library on the device, or an
     address as int. For others: int, float, bool, complex; NumPy and ctypes scalars and structures. A Python int or
-    float is passed with the width of the parameter. Values are copied during the call; the memory that pointers name
-    must stay until the kernel is done. A graph keeps the kernel and the memory of Buffers that were captured, also when
-    the Buffers are closed.
+    float is passed with the width of the parameter. Values are copied during the call; memory that is passed by
+    address must stay valid until the kernel is done. A graph keeps the kernel and the memory of Buffers that were
+    captured, also when the Buffers are closed.
 
 Raises
 ------
 TypeError
-    The number of arguments, or the size of one, is not what the kernel has.
+    The number of arguments, or the size of one, does not match the kernel.
 ValueError
     A cooperative grid is larger than what runs at the same time.
 CUDAError
-    The driver refused the launch; the text names the limit that was exceeded. What goes wrong inside the kernel is
-    raised by a later ``sync()``.
+    The driver refused the launch; the text names the limit that was exceeded. A fault inside the kernel is raised by a
+    later ``sync()``.
 
 Examples
 --------

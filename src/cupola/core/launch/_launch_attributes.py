@@ -1,4 +1,5 @@
-"""The launch attributes that few launches need: from what users write to the bytes of ``CUlaunchAttributeValue``.
+"""The launch attributes that few launches need: from the values that users write to the bytes of
+``CUlaunchAttributeValue``.
 
 A table with one row for each attribute (CUDA Driver API, ``CUlaunchAttributeID``): its number, and a function that
 checks a value against what the attribute and the current device permit and gives the value to remember and its bytes.
@@ -194,8 +195,8 @@ def _read_window(data: bytes) -> dict[str, Any] | None:
     return {"memory": pointer, "size": size, "hit_ratio": ratio, "hit": _PROPERTIES[hit], "miss": _PROPERTIES[miss]}
 
 
-# What nodes of graphs can have, by number: the argument of LaunchConfig, and a function that gives its value, or None
-# when that is no other than without the attribute.
+# The attributes that graph nodes can have, by number: the argument of LaunchConfig, and a function that returns its
+# value, or None if the value is the default.
 _READERS: dict[int, tuple[str, Callable[[bytes], Any]]] = {
     1: ("access_policy_window", _read_window),
     2: ("is_cooperative", _read_flag),

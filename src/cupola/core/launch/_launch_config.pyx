@@ -165,7 +165,7 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     @property
     def priority(self):
-        """int or None: which launches are to run first; lower numbers do. The device's range is that of streams."""
+        """int or None: the priority of the launch; lower numbers run first. The device's range is that of streams."""
         return _value_of(self, "priority")
 
     @priority.setter
@@ -445,7 +445,7 @@ cdef int _check_preferred(LaunchConfig config, tuple preferred) except -1:
 
 
 cdef int _read_extents(str field, object value, unsigned int* extents) except -1:
-    """Read an int or a tuple of up to three; nothing is written unless all is well."""
+    """Read an int or a tuple of up to three; nothing is written if one of them is invalid."""
     cdef unsigned int[3] read
     cdef Py_ssize_t axis
     read[:] = [1, 1, 1]
@@ -486,7 +486,7 @@ cdef unsigned int _read_extent(str field, object extent, object given) except 0:
 
 
 cdef int _check_abilities(LaunchConfig config) except -1:
-    """What the current device must be able to do; asked only when the fields need it."""
+    """Check that the current device has what the fields need."""
     cdef Device device
     if config.cluster_size[0] == 0 and not config.cooperative:
         return 0

@@ -1,6 +1,7 @@
-"""Why a launch was refused: its shape against the limits of the device and of the kernel (CUDA Driver API, launch).
+"""Why a launch was refused: compares its shape with the limits of the device and of the kernel (CUDA Driver API,
+launch).
 
-Imported when a launch was refused, or is cooperative.
+Imported when a launch was refused or is cooperative.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MAX_DYNAMIC_SHARED_SIZE_BYTES = 8  # CUfunction_attribute
 
 
 def may_explain(status: int) -> bool:
-    """Whether `status` is one that a launch out of bounds gets."""
+    """Whether the driver returns `status` for a launch that exceeds a limit."""
     return status in _REFUSALS
 
 
@@ -30,7 +31,7 @@ def raise_shared_memory(config: LaunchConfig, kernel: Kernel, device_id: int) ->
     Returns
     -------
     bool
-        Whether the limit was the obstacle and the device has so much.
+        Whether that limit was the reason and the device has enough shared memory.
     """
     attributes = kernel.attributes[device_id]
     wanted = config.shmem_size

@@ -109,7 +109,7 @@ cdef class KernelOccupancy:
         Parameters
         ----------
         num_blocks_per_multiprocessor : int
-            Blocks that shall be resident on a multiprocessor.
+            Blocks that should be resident on a multiprocessor.
         block_size : int
             Threads of a block.
 

@@ -1,4 +1,4 @@
-"""What the types mean that :meth:`Kernel.prepare` takes: the kind, size and sign of a parameter.
+"""The types that :meth:`Kernel.prepare` takes: kind, size and signedness of a parameter.
 
 Imported when types are first given.
 """
@@ -36,7 +36,7 @@ def describe(wanted: Any) -> Described | None:
     Raises
     ------
     TypeError
-        It is no type of a kernel's parameter.
+        It is not the type of a kernel's parameter.
     """
     if wanted is None:
         return None

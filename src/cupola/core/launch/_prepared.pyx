@@ -1,6 +1,6 @@
-"""Launches of which everything but the stream and the arguments is fixed.
+"""Launches with a fixed kernel, configuration and argument types.
 
-A prepared launch is called by the vectorcall protocol (PEP 590), which takes its arguments where the interpreter has
+A prepared launch is called by the vectorcall protocol (PEP 590), which reads its arguments where the interpreter has
 them. Cython has no syntax for that, so the slots of the type are filled in by hand.
 """
 

@@ -603,7 +603,7 @@ cdef class Buffer:
     def __eq__(self, other):
         if not isinstance(other, Buffer):
             return NotImplemented
-        # A closed one equals nothing but itself: its address may be given to another one.
+        # A closed object equals only itself: a new object may get its address.
         return self is other or (
             self.allocation is not None and (<Buffer>other).allocation is not None
             and self.pointer == (<Buffer>other).pointer and self.nbytes == (<Buffer>other).nbytes

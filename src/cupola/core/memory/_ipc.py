@@ -2,7 +2,7 @@
 
 Imported when something is first shared: `multiprocessing.reduction` is slow to import. A pool travels as a file
 descriptor, which only multiprocessing can send; a buffer is described by 64 bytes that any pickle carries. Importing
-runs on what a peer sent: share with processes that you trust.
+uses data that a peer sent: share only with processes that you trust.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ registry: WeakValueDictionary[UUID, ShareablePoolResource] = WeakValueDictionary
 
 
 class IPCBufferDescriptor:
-    """Says to another process where in a shared pool a buffer is (``CUmemPoolPtrExportData``).
+    """Tells another process where in a shared pool a buffer is (``CUmemPoolPtrExportData``).
 
     From :attr:`Buffer.ipc_descriptor`; :meth:`Buffer.from_ipc_descriptor` takes it. Any pickle carries it.
     """

@@ -1,6 +1,6 @@
-"""What memory pools and mapped memory can be asked for.
+"""Options of memory pools and mapped memory.
 
-Imported when somebody names an option: dataclasses are slow to import.
+Imported when options are first used: dataclasses are slow to import.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Attribute:
 
 
 class Flag(Attribute):
-    """As Attribute, for those that say yes or no."""
+    """Like Attribute, for yes-or-no attributes."""
 
     def __get__(self, instance: KernelAttributes | None, owner: type) -> bool:
         if instance is None:
