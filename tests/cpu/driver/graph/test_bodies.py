@@ -11,7 +11,6 @@ import ctypes
 import pytest
 
 from cupola.bindings import driver
-from tests.conftest import on_cpu_device
 from tests.cpu.driver.calls import compiled, ok, status
 
 TYPE = driver.CUgraphNodeType
@@ -260,8 +259,6 @@ def check(root, refusal, stream, *, launch: bool) -> None:
 
 @pytest.mark.parametrize("kind", IN_BODIES)
 def test_kinds_of_nodes(maker, make_stream, calls, kind):
-    if "batch" in kind and on_cpu_device():
-        pytest.skip("the CPU device makes nodes for batches of memory operations by capture only")
     stream = make_stream()
     for place, around in PLACES.items():
         root = maker.graph()

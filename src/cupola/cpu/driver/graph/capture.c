@@ -237,13 +237,9 @@ CUresult capture_add_updatable(CUstream stream, struct op *op, CUgraphDeviceNode
 
 CUresult capture_add(CUstream stream, struct op *op) {
     static const CUgraphNodeType types[] = {
-        [OP_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY,
-        [OP_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,
-        [OP_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,
-        [OP_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
-        [OP_HOST] = CU_GRAPH_NODE_TYPE_HOST,
-        [OP_WRITE_VALUE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-        [OP_WAIT_VALUE] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+        [OP_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY, [OP_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,
+        [OP_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY, [OP_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
+        [OP_HOST] = CU_GRAPH_NODE_TYPE_HOST,   [OP_VALUES] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
     };
     CUgraphNodeType type = types[op->kind];
     inherit(stream, op);

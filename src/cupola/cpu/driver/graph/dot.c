@@ -50,6 +50,7 @@ static void print_params(FILE *file, CUgraphNode node) {
             break;
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT: fprintf(file, "\\n%p", (void *)op->wait.event); break;
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD: fprintf(file, "\\n%p", (void *)op->record.event); break;
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: fprintf(file, "\\n%u operations", op->values.count); break;
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
             fprintf(file, "\\n%#llx, %llu bytes", (unsigned long long)op->memory.address,
                     (unsigned long long)op->memory.size);

@@ -38,6 +38,7 @@ struct plan {
     struct steps steps;
     struct steps allocations; /* of memory that outlives the launch; done when the launch is queued */
     struct steps records;     /* events that it records */
+    struct steps values;      /* operations on memory, whose addresses a launch checks */
     struct held_objects held;
     struct condition_list *conditions;
     bool has_updatable;
@@ -73,6 +74,7 @@ static void plan_release(struct plan *plan) {
     steps_free(&plan->steps);
     steps_free(&plan->allocations);
     steps_free(&plan->records);
+    steps_free(&plan->values);
     held_objects_release(&plan->held);
     conditions_release(plan->conditions);
     free(plan);
@@ -154,6 +156,9 @@ static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
                 break;
             case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
                 fine = append_op(steps, node->op) && append_op(&plan->records, node->op);
+                break;
+            case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+                fine = append_op(steps, node->op) && append_op(&plan->values, node->op);
                 break;
             default:
                 fine = append_op(steps, node->op);
@@ -595,6 +600,8 @@ static CUresult take_plan(CUgraphExec exec, struct op *op) {
     CUresult status = CUDA_SUCCESS;
     struct plan *plan = current_plan(exec);
     if (plan == NULL) status = no_memory("the executable graph");
+    for (size_t i = 0; !status && i < plan->values.count; i++)
+        status = values_check_addresses(plan->values.items[i].op->op);
     for (size_t i = 0; !status && i < plan->allocations.count; i++)
         status = memory_begin(plan->allocations.items[i].op->op, again);
     if (status == CUDA_SUCCESS) {

@@ -69,6 +69,15 @@ static CUresult make_event(CUevent event, bool record, struct op **op) {
     return CUDA_SUCCESS;
 }
 
+static CUresult make_values(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *p, struct op **op) {
+    CUcontext context;
+    if (p->ctx == NULL) return fail_null("ctx");
+    RETURN_IF(context_find(p->ctx, &context));
+    if (p->flags)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the flags of a batch of memory operations must be 0, not %u", p->flags);
+    return values_new(context, p->count, p->paramArray, op);
+}
+
 CUresult graph_make_op(const CUgraphNodeParams *params, const struct launch_attributes *attributes, struct op **op) {
     switch ((int)params->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL: {
@@ -88,6 +97,7 @@ CUresult graph_make_op(const CUgraphNodeParams *params, const struct launch_attr
         }
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return make_event(params->eventRecord.event, true, op);
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return make_event(params->eventWait.event, false, op);
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return make_values(&params->memOp, op);
         default:
             return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device has no parameters to set for graph nodes of type %d",
                         (int)params->type);
@@ -361,6 +371,12 @@ CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
         case CU_GRAPH_NODE_TYPE_GRAPH: nodeParams->graph.graph = hNode->bodies[0]; break;
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD: nodeParams->eventRecord.event = op->record.event; break;
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT: nodeParams->eventWait.event = op->wait.event; break;
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+            nodeParams->memOp =
+                (CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){.ctx = op->context,
+                                                   .count = op->values.count,
+                                                   .paramArray = (CUstreamBatchMemOpParams *)values_list(op)};
+            break;
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
             nodeParams->alloc = (CUDA_MEM_ALLOC_NODE_PARAMS_v2){hNode->pool, hNode->access, hNode->access_count,
                                                                 op->memory.size, op->memory.address};
@@ -566,6 +582,27 @@ CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) {
     return cuGraphNodeSetParams(hNode, &params);
 }
 
+CUresult cuGraphAddBatchMemOpNode(ADD_PARAMETERS, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.memOp, nodeParams, sizeof *nodeParams);
+    return ADD(&params);
+}
+
+CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out) {
+    CUgraphNodeParams params;
+    RETURN_IF(get_params(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, nodeParams_out, &params));
+    memcpy(nodeParams_out, &params.memOp, sizeof *nodeParams_out);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.memOp, nodeParams, sizeof *nodeParams);
+    return cuGraphNodeSetParams(hNode, &params);
+}
+
 CUresult cuGraphAddMemAllocNode(ADD_PARAMETERS, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
     if (nodeParams == NULL) return fail_null("nodeParams");
@@ -629,6 +666,9 @@ const struct entry graph_node_entries[] = {
     ENTRY(cuGraphAddEventWaitNode),
     ENTRY(cuGraphEventWaitNodeGetEvent),
     ENTRY(cuGraphEventWaitNodeSetEvent),
+    ENTRY(cuGraphAddBatchMemOpNode),
+    ENTRY(cuGraphBatchMemOpNodeGetParams),
+    ENTRY(cuGraphBatchMemOpNodeSetParams),
     ENTRY(cuGraphAddMemAllocNode),
     ENTRY(cuGraphMemAllocNodeGetParams),
     ENTRY(cuGraphAddMemFreeNode),

@@ -65,6 +65,9 @@ static CUgraphExecUpdateResult compare_parameters(CUgraphNode own, CUgraphNode o
         case CU_GRAPH_NODE_TYPE_MEMSET:
             if (a->context != b->context) result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
             break;
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+            if (!values_are_alike(a, b)) result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+            break;
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
             if (a->memory.address != b->memory.address) result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
@@ -239,6 +242,12 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeP
     if (own->type == CU_GRAPH_NODE_TYPE_GRAPH) return set_child(exec, own, params->graph.graph, replaced);
     struct op *op;
     RETURN_IF(graph_make_op(params, node_attributes(own), &op));
+    if (own->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && !values_are_alike(own->op->op, op)) {
+        op_free(op);
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "an executable graph keeps the context, the number and the types of the memory operations of a "
+                    "node: addresses, values and what is waited for can change");
+    }
     RETURN_IF(graph_node_set_op(own, op));
     graph_exec_changed(exec);
     return CUDA_SUCCESS;
@@ -316,6 +325,14 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hN
     return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
 }
 
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+    if (nodeParams == NULL) return fail_null("nodeParams");
+    memcpy(&params.memOp, nodeParams, sizeof *nodeParams);
+    return cuGraphExecNodeSetParams(hGraphExec, hNode, &params);
+}
+
 /* ---- enabling ----------------------------------------------------------------------------------------- */
 
 static CUresult find_switchable(CUgraphExec exec, CUgraphNode node, CUgraphNode *own) {
@@ -363,6 +380,7 @@ const struct entry graph_update_entries[] = {
     ENTRY(cuGraphExecChildGraphNodeSetParams),
     ENTRY(cuGraphExecEventRecordNodeSetEvent),
     ENTRY(cuGraphExecEventWaitNodeSetEvent),
+    ENTRY(cuGraphExecBatchMemOpNodeSetParams),
     ENTRY(cuGraphNodeSetEnabled),
     ENTRY(cuGraphNodeGetEnabled),
     {NULL, NULL, NULL},

@@ -1,5 +1,6 @@
 /* Operations: what a stream or a graph carries out. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/memory/usage.h"
 #include "stream.h"
@@ -38,6 +39,14 @@ struct op *op_copy(const struct op *op) {
     struct op *copy = malloc(sizeof *copy);
     if (!copy) return NULL;
     *copy = *op;
+    if (op->kind == OP_VALUES && op->values.list) {
+        copy->values.list = malloc(op->values.count * sizeof *op->values.list);
+        if (!copy->values.list) {
+            free(copy);
+            return NULL;
+        }
+        memcpy(copy->values.list, op->values.list, op->values.count * sizeof *op->values.list);
+    }
     copy->next = NULL;
     retain(copy);
     return copy;
@@ -50,6 +59,7 @@ void op_free(struct op *op) {
             free(op->copy.form);
             free(op->copy.staging);
             break;
+        case OP_VALUES: free(op->values.list); break;
         case OP_RECORD: event_release(op->record.event); break;
         case OP_WAIT:
             if (op->wait.stream) stream_release(op->wait.stream);
@@ -94,8 +104,7 @@ CUresult op_execute(struct op *op) {
                 case OP_COPY:
                 case OP_FILL: status = transfer(op); break;
                 case OP_ALLOCATE: status = memory_execute(op); break;
-                case OP_WRITE_VALUE:
-                case OP_WAIT_VALUE: status = value_execute(op); break;
+                case OP_VALUES: status = values_execute(op); break;
                 case OP_WAIT:
                     if (op->wait.event && op->wait.sequence)
                         status = shared_event_wait(op->wait.event->shared, op->wait.sequence, op->context);

@@ -12,11 +12,10 @@ enum op_kind {
     OP_KERNEL,
     OP_COPY,
     OP_FILL,
-    OP_HOST,        /* cuLaunchHostFunc, cuStreamAddCallback */
-    OP_RECORD,      /* an event */
-    OP_WAIT,        /* for a place in another stream (streams), or for an event (graphs) */
-    OP_WRITE_VALUE, /* cuStreamWriteValue32/64 */
-    OP_WAIT_VALUE,  /* cuStreamWaitValue32/64 */
+    OP_HOST,   /* cuLaunchHostFunc, cuStreamAddCallback */
+    OP_RECORD, /* an event */
+    OP_WAIT,   /* for a place in another stream (streams), or for an event (graphs) */
+    OP_VALUES, /* cuStreamWriteValue32/64, cuStreamWaitValue32/64, cuStreamBatchMemOp */
     OP_ALLOCATE,
     OP_FREE,
     OP_GRAPH,
@@ -82,11 +81,11 @@ struct op {
             CUevent event; /* referenced: of several processes, wait for record number `sequence`; in graphs (0), for
                             * what it last recorded when the graph gets there */
         } wait;
-        struct {
-            uint64_t address, value;
-            uint32_t flags;
-            uint8_t size; /* 4 or 8 */
-        } value;
+        struct { /* carried out one after another */
+            unsigned count;
+            CUstreamBatchMemOpParams *list; /* freed with the op; NULL: there is `one` */
+            CUstreamBatchMemOpParams one;
+        } values;
         struct {
             void *pool; /* CUmemoryPool */
             uint64_t address, size;
@@ -107,6 +106,14 @@ void op_free(struct op *op);             /* any thread, without the GIL */
 /* Carry out an operation on this thread; may be done again and again. An error spoils op->context (context_fault)
  * and is returned. In a spoiled context only what has to be undone is done: frees, callbacks, records. */
 CUresult op_execute(struct op *op);
-CUresult value_execute(struct op *op); /* value.c: OP_WRITE_VALUE, OP_WAIT_VALUE */
+
+/* OP_VALUES (value.c) */
+CUresult values_execute(struct op *op);
+CUresult values_new(CUcontext context, unsigned count, const CUstreamBatchMemOpParams *list, struct op **op);
+CUresult values_check_addresses(const struct op *op);
+const CUstreamBatchMemOpParams *values_list(const struct op *op);
+bool values_wait(const struct op *op); /* for what others write */
+/* Whether an executable graph may get the one for the other: addresses, values and conditions may differ. */
+bool values_are_alike(const struct op *a, const struct op *b);
 
 #endif

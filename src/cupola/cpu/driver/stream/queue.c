@@ -110,7 +110,7 @@ static bool is_bounded(const struct op *op) {
     switch (op->kind) {
         case OP_KERNEL: return cpu_engine_is_quick(&op->kernel.launch);
         case OP_GRAPH: return graph_is_quick(op);
-        case OP_WAIT_VALUE: return false;
+        case OP_VALUES: return !values_wait(op);
         case OP_WAIT: return op->wait.stream; /* the stream is parked */
         default: return true;
     }
