@@ -360,7 +360,7 @@ def test_refusals_explain(make_stream, make_event):
     stream = make_stream()
     begin(stream, GLOBAL)
     assert "CU_STREAM_CAPTURE_MODE_RELAXED" in explanation(driver.cuMemAlloc(64))
-    assert "spoiled" in explanation(driver.cuStreamEndCapture(stream))
+    assert "invalidated this capture" in explanation(driver.cuStreamEndCapture(stream))
 
 
 def test_allocations_on_a_capturing_stream(make_stream, memory):
