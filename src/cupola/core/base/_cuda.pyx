@@ -49,8 +49,7 @@ cdef bint context_is_broken(CUresult status) noexcept:
 
 
 cdef object make_error(CUresult status, const char* call, str detail, bint complete=False):
-    """The CUDAError for `status`. Call this right after the failed call: the driver only keeps the explanation of its
-    last call."""
+    """The CUDAError for `status`. Call this right after the failed call, whose explanation it reads."""
     cdef const char* text = NULL
     cdef char explanation[2048]
     cdef size_t length = 0 if complete else cu.head.explain(status, explanation, sizeof(explanation))
@@ -110,8 +109,7 @@ cdef int not_raised(object error) except -1:
 
 
 def take_unraised():
-    """The error of a fault that only destructors saw, so that it was never raised as an exception, or None. Marks it
-    as raised."""
+    """The error of a fault that only destructors saw and that was never raised, or None. Marks it as raised."""
     global unraised
     error, unraised = unraised, None
     if error is not None:

@@ -165,8 +165,7 @@ cdef class Event:
 
     @property
     def is_done(self):
-        """bool: whether the work before the event is complete; True if the event was never recorded
-        (``cuEventQuery``)."""
+        """bool: whether the work before the event is complete; True if never recorded (``cuEventQuery``)."""
         cdef CUresult status = cu.cuEventQuery(self.open_pointer())
         if status == CUDA_ERROR_NOT_READY:
             return False
@@ -220,8 +219,7 @@ cdef class Event:
 
 
 def import_event(descriptor, int device_id):
-    """Open an event that arrived through multiprocessing, in the primary context of its device if no context is
-    current."""
+    """Open an event from multiprocessing, in the primary context of its device if no context is current."""
     cdef CUcontext context
     cdef int pushed
     initialise()

@@ -98,8 +98,7 @@ class EventOptions:
         self._check()
 
     def _check(self) -> None:
-        """Refuse values that are not bools. This is checked again where the options are used, because they can be
-        changed."""
+        """Refuse values that are not bools. The use of the options checks again, because they can be changed."""
         for name in ("timing_enabled", "blocking_sync", "ipc_enabled"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, bool):

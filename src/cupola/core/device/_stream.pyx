@@ -40,8 +40,7 @@ cdef class StreamHandle:
 
 @cython.freelist(8)
 cdef class Stream:
-    """A queue of work on a device (``CUstream``): its entries run in order, and concurrently with those of other
-    streams.
+    """A queue of work on a device (``CUstream``): its entries run in order, beside those of other streams.
 
     Make it with :meth:`Device.create_stream`, which also wraps the streams of other libraries. :meth:`wait` accepts
     any object with ``__cuda_stream__()``, and a Stream has that method, too.
@@ -141,8 +140,7 @@ cdef class Stream:
         return driver_module.CUstream(<uintptr_t>self.pointer)
 
     def __cuda_stream__(self):
-        """tuple of (int, int): 0, the version of this protocol, and the address; other libraries use it to accept the
-        stream."""
+        """tuple of (int, int): the version of this protocol, 0, and the address, for other libraries."""
         return 0, <uintptr_t>self.open_handle().pointer
 
     @property

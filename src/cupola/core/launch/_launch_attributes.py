@@ -1,5 +1,4 @@
-"""The launch attributes that few launches need: from the values that users write to the bytes of
-``CUlaunchAttributeValue``.
+"""The launch attributes that few launches need: from users' values to the bytes of ``CUlaunchAttributeValue``.
 
 A table with one row for each attribute (CUDA Driver API, ``CUlaunchAttributeID``): its number, and a function that
 checks a value against what the attribute and the current device permit and gives the value to remember and its bytes.

@@ -1,5 +1,4 @@
-"""Why a launch was refused: compares its shape with the limits of the device and of the kernel (CUDA Driver API,
-launch).
+"""Why a launch was refused: its shape compared with the limits of device and kernel (CUDA Driver API, launch).
 
 Imported when a launch was refused or is cooperative.
 """
