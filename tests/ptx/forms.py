@@ -13,6 +13,7 @@ A form is a short program, most often of one instruction, that every thread runs
   `inputs.SETS`: it tells the width of the register, the values of an input, and how a result is compared. Results of
   the types ``b8`` to ``b128`` and ``pred``, and of integer types, count to the bit; of those whose type is a floating
   one (``f32``), any NaN is as good as another.
+- ``%d[16]:b32`` is short for ``%d0:b32, %d1:b32, ... %d15:b32``.
 - ``%G``, ``%S``, ``%L`` and ``%C`` are addresses of 32 bytes in global, shared, local and constant memory that belong
   to the thread alone and are filled with random bytes; ``%G0`` and ``%S0`` are where those of the block's first thread
   are, and those of the next threads follow. What a form leaves in memory is recorded by loading it. The parameters
@@ -39,6 +40,7 @@ CELL = 32
 """Bytes of memory that belong to a thread in each space."""
 
 _REGISTER = re.compile(r"%([a-z]\w*):(\w+)")
+_ROW = re.compile(r"%([a-z]\w*)\[(\d+)\]:(\w+)")
 _OBJECT = re.compile(r"%([TS]_\w+)")
 _NUMBERS = ("error", "absolute", "ulp", "block", "grid", "cluster")
 _TEXTS = ("target", "version")
@@ -167,7 +169,8 @@ def _parse(family: str, text: str) -> Form:
     from tests.ptx.inputs import SETS
 
     text = " ".join(text.split())
-    code, _, comment = text.partition("//")
+    line, _, comment = text.partition("//")
+    code = _ROW.sub(lambda m: ", ".join(f"%{m[1]}{i}:{m[3]}" for i in range(int(m[2]))), line)
     registers: dict[str, str] = {}
     for name, type in _REGISTER.findall(code):
         if type not in SETS:
@@ -182,7 +185,7 @@ def _parse(family: str, text: str) -> Form:
         if not sign or key not in (*_NUMBERS, *_TEXTS):
             raise ValueError(f"there is no option {item!r}")
         options[key] = _number(value) if key in _NUMBERS else value
-    line = code.strip() + (f" // {' '.join(comment.split())}" if options else "")
+    line = line.strip() + (f" // {' '.join(comment.split())}" if options else "")
     return Form(family, line, _REGISTER.sub(r"%\1", code).strip().rstrip(";"), registers, options)
 
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 _PROGRAM = """
 import json, os, sys
 import cupola.cpu
-launches, buffers, numbers = json.loads(sys.argv[1])
+launches, buffers, numbers, arch = json.loads(sys.argv[1])
 cupola.cpu.use(devices=len(launches))
 import numpy as np
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
 from cupola.pathfinder import find_nvidia_header_directory
 include = [f for name in ("cudart", "cccl") if (f := find_nvidia_header_directory(name))]
-options = ProgramOptions(std="c++17", arch=f"sm_{Device(0).arch}", lineinfo=True, include_path=include)
+options = ProgramOptions(std="c++17", arch=arch or f"sm_{Device(0).arch}", lineinfo=True, include_path=include)
 Device(0).set_current()
 code = Program(sys.stdin.read(), code_type="c++", options=options).compile("cubin")
 texts = {}
@@ -47,6 +47,7 @@ def explanations(
     *,
     buffers: Sequence[int] = (256, 256),
     numbers: Sequence[int] = (252,),
+    arch: str = "",
 ) -> dict[str, str]:
     """The error of each kernel of a source, in a process of its own.
 
@@ -60,9 +61,11 @@ def explanations(
         Bytes of the memory that the kernels' first arguments point to, filled with zeros.
     numbers
         The arguments behind them, ``int``.
+    arch
+        What to compile for, if not for the device.
     """
     shapes = {name: {"grid": 1, "block": 32, **shape} for name, shape in launches.items()}
-    return printed(_PROGRAM, json.dumps([shapes, buffers, numbers]), given=source)
+    return printed(_PROGRAM, json.dumps([shapes, buffers, numbers, arch]), given=source)
 
 
 def printed(program: str, *arguments: str, given: str = "") -> dict[str, str]:

@@ -31,7 +31,17 @@ def constants() -> Iterator[Fact]:
     """The constants of `abi` with their names in C: all of them, so that a new one needs a counterpart."""
     for name, value in vars(abi).items():
         if name.isupper() and not name.startswith("_") and name not in COMPARED_APART:
-            is_state = name in ("DONE", "BARRIER", "YIELD", "INDEPENDENT", "WAITING", "FAULT", "SYNC", "CLUSTER")
+            is_state = name in (
+                "DONE",
+                "BARRIER",
+                "YIELD",
+                "INDEPENDENT",
+                "WAITING",
+                "FAULT",
+                "SYNC",
+                "CLUSTER",
+                "WARPGROUP",
+            )
             yield f"CPU_STATE_{name}" if is_state else f"CPU_{name}", value
 
 

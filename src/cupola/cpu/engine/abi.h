@@ -37,6 +37,7 @@ enum cpu_state {
     CPU_STATE_FAULT = 5,       /* cpu_launch.fault says why */
     CPU_STATE_SYNC = 6,        /* + where to resume: as BARRIER, at barrier 0 for all threads, without a vote */
     CPU_STATE_CLUSTER = 7,     /* + where to resume: all live threads of the unit are at barrier.cluster.wait */
+    CPU_STATE_WARPGROUP = 8,   /* + where to resume: ... or at wgmma.wait_group */
 };
 #define CPU_STATE(kind, index) ((uint32_t)(kind) << 24 | (uint32_t)(index))
 #define CPU_STATE_KIND(state) ((state) >> 24)
@@ -132,11 +133,12 @@ typedef struct cpu_warp {
     uint32_t seen;  /* ... and, for the independent body, when it last looked for a block to run */
     uint8_t status; /* enum cpu_warp_status */
     uint8_t independent;
-    uint16_t spins;   /* how often in a row it gave way */
-    uint32_t parked;  /* independent: lanes that wait at a barrier of the block ... */
-    uint32_t syncing; /* ... or at bar.warp.sync */
-    uint32_t arrived; /* lanes that have arrived at the cluster's barrier, whose phase is not complete */
-    uint32_t stuck;   /* lanes whose last mbarrier wait found the phase incomplete; see cpu_lane */
+    uint16_t spins;    /* how often in a row it gave way */
+    uint32_t parked;   /* independent: lanes that wait at a barrier of the block ... */
+    uint32_t syncing;  /* ... or at bar.warp.sync */
+    uint32_t arrived;  /* lanes that have arrived at the cluster's barrier, whose phase is not complete */
+    uint32_t stuck;    /* lanes whose last mbarrier wait found the phase incomplete; see cpu_lane */
+    uint32_t products; /* a digest of the products of its warpgroup that it took part in (wgmma.c) */
     struct cpu_lane *lanes;
 } cpu_warp;
 

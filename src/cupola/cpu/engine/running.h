@@ -32,13 +32,19 @@ enum cpu_warp_status { CPU_WARP_READY, CPU_WARP_BLOCKED, CPU_WARP_FINISHED };
 /* Where a lane of an independent unit waits, and where it goes on. Of a lane that is stuck at an mbarrier (any unit):
  * its address as `barrier`, and the site. */
 struct cpu_lane {
-    uint32_t barrier;     /* of the block, or CPU_CLUSTER_BARRIER; or the members of a bar.warp.sync */
+    uint32_t barrier;     /* of the block, or one of those below; or the members of a bar.warp.sync */
     uint32_t site;        /* of the instruction */
     uint32_t successor;   /* the basic block to go on with */
     uint32_t result_kind; /* enum cpu_result */
     uint32_t slot;        /* offset in the frame of the destination of bar.red */
 };
-enum { CPU_CLUSTER_BARRIER = CPU_BARRIERS }; /* stands for the cluster's barrier where a block's is named */
+/* What stands for the cluster's barrier where a block's is named; then where warpgroups meet, one for each. */
+enum {
+    CPU_CLUSTER_BARRIER = CPU_BARRIERS,
+    CPU_WARPGROUP_BARRIER,
+    CPU_WARPGROUP_THREADS = 128,
+    CPU_ALL_BARRIERS = CPU_WARPGROUP_BARRIER + CPU_BLOCK_THREADS / CPU_WARPGROUP_THREADS,
+};
 enum cpu_result { CPU_RESULT_NONE, CPU_RESULT_COUNT, CPU_RESULT_ALL, CPU_RESULT_ANY };
 
 /* A barrier of the block. With `expected` 0 it is for all threads that have not exited. */
@@ -46,6 +52,7 @@ typedef struct cpu_barrier {
     uint32_t arrived, expected;
     uint32_t agreed, voters;
     uint32_t lanes[CPU_BLOCK_THREADS / CPU_WARP_THREADS]; /* who arrived, by hardware warp; only with `expected` */
+    uint32_t products;                                    /* of a warpgroup: cpu_warp.products of who came first */
 } cpu_barrier;
 
 /* Blocks that are resident together, by their rank (cluster.c). A block without a cluster is one of its own. */
@@ -70,7 +77,7 @@ typedef struct cpu_block {
     struct cpu_lane *lanes;
     void *memory;
     size_t memory_bytes;
-    cpu_barrier barriers[CPU_BARRIERS + 1];
+    cpu_barrier barriers[CPU_ALL_BARRIERS];
     cpu_cluster *cluster, own; /* its cluster: the one of the block of rank 0 */
     struct cpu_block *next;
 } cpu_block;

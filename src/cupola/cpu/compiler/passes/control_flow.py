@@ -91,7 +91,7 @@ _GUARDED = frozenset(["bra", "ret", "exit", ".call", ".return"])
 
 def waits_for_warps(instruction: ast.Instruction) -> bool:
     """Whether an instruction is a barrier at which a warp may have to wait for others (PTX ISA 9.7.13.1 to .4)."""
-    return instruction.description.waits in ("block", "cluster")
+    return instruction.description.waits in ("group", "block", "cluster")
 
 
 def meets_warp(instruction: ast.Instruction) -> bool:

@@ -76,6 +76,29 @@ static void arrive(cpu_block *block, const cpu_warp *warp, uint32_t lanes, uint3
     block->busy_barriers |= 1u << id;
 }
 
+/* Threads arrive at wgmma.wait_group, behind which all four warps have executed the same products. False after a fault. */
+static bool arrive_in_warpgroup(cpu_context *context, cpu_warp *warp, uint32_t lanes, uint32_t id, uint32_t site) {
+    cpu_barrier *barrier = &context->block->barriers[id];
+    if (!barrier->arrived) barrier->products = warp->products;
+    if (barrier->products != warp->products) {
+        cpu_fault_raise(
+            context, warp, __builtin_ctz(lanes), CPU_FAULT_INSTRUCTION, site,
+            "the four warps of a warpgroup must execute the same wgmma.mma_async instructions with the same "
+            "descriptors, but this warp did not execute the same as another one that waits here");
+        return false;
+    }
+    arrive(context->block, warp, lanes, id, CPU_WARPGROUP_THREADS, 0);
+    return true;
+}
+
+bool cpu_warpgroup_arrive(cpu_context *context, cpu_warp *warp) {
+    warp->barrier = CPU_WARPGROUP_BARRIER + warp->first / CPU_WARPGROUP_THREADS;
+    warp->status = CPU_WARP_BLOCKED;
+    if (!arrive_in_warpgroup(context, warp, warp->mask, warp->barrier, cpu_barrier_site(context, warp))) return false;
+    release_if_complete(context->block, warp->barrier);
+    return true;
+}
+
 bool cpu_barrier_arrive(cpu_block *block, cpu_warp *warp) {
     warp->status = CPU_WARP_BLOCKED;
     arrive(block, warp, warp->mask, warp->barrier, warp->expected, warp->votes);
@@ -170,6 +193,17 @@ CPU_HELPER uint32_t cupola_barrier_park(cpu_context *context, cpu_warp *warp, ui
         warp->parked |= 1u << lane;
         arrive(context->block, warp, 1u << lane, ids[lane], counts[lane], votes);
     }
+    return 0;
+}
+
+/* wgmma.wait_group in the independent body. Returns nonzero on a fault. */
+CPU_HELPER uint32_t cupola_warpgroup_park(cpu_context *context, cpu_warp *warp, uint32_t mask, uint32_t successor,
+                                          uint32_t site) {
+    const uint32_t id = CPU_WARPGROUP_BARRIER + warp->first / CPU_WARPGROUP_THREADS;
+    if (!arrive_in_warpgroup(context, warp, mask, id, site)) return 1;
+    for (uint32_t left = mask; left; left &= left - 1)
+        warp->lanes[__builtin_ctz(left)] = (struct cpu_lane){id, site, successor, CPU_RESULT_NONE, 0};
+    warp->parked |= mask;
     return 0;
 }
 

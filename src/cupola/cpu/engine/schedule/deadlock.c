@@ -28,10 +28,9 @@ __attribute__((format(printf, 2, 3))) static void append(struct text *text, cons
 /* What a thread may wait for. A number below CPU_BARRIERS is a barrier of the block. */
 enum {
     AT_CLUSTER = CPU_CLUSTER_BARRIER,
-    AT_MBARRIER, /* the number holds its address, too */
+    AT_MBARRIER = CPU_ALL_BARRIERS, /* the number holds its address, too */
     AT_WARP_SYNC,
     AT_OPERATION,
-    KINDS,
 };
 
 /* Where a lane of a unit waits, as a kind and the offset of an mbarrier; false when it has exited or does something
@@ -90,7 +89,7 @@ static void append_mbarrier(struct text *text, const cpu_context *context, const
 
 static void append_place(struct text *text, const cpu_context *context, const cpu_block *block, uint32_t kind,
                          uint32_t offset) {
-    const cpu_barrier *barrier = &block->barriers[kind < CPU_BARRIERS ? kind : 0];
+    const cpu_barrier *barrier = &block->barriers[kind < CPU_ALL_BARRIERS ? kind : 0];
     uint32_t threads = 0;
     switch (kind) {
         case AT_CLUSTER:
@@ -104,7 +103,10 @@ static void append_place(struct text *text, const cpu_context *context, const cp
                    " in a warp operation (shuffle, vote, match, reduce, matrix product) for members that never arrive");
             break;
         default:
-            if (barrier->expected)
+            if (kind >= CPU_WARPGROUP_BARRIER)
+                append(text, " in wgmma.wait_group for the %u threads of their warpgroup, of which %u have arrived",
+                       barrier->expected, cpu_barrier_counted(block, barrier));
+            else if (barrier->expected)
                 append(text, " at barrier %u for %u threads, of which %u have arrived", kind, barrier->expected,
                        cpu_barrier_counted(block, barrier));
             else append(text, " at barrier %u for all %u threads of the block that have not exited", kind, block->live);

@@ -26,10 +26,11 @@ cpu_job *cpu_stop_enter(cpu_job *job);
 void cpu_stop_leave(cpu_job *before);
 
 /* The barriers of a block (barrier.c). */
-bool cpu_barrier_arrive(cpu_block *block, cpu_warp *warp); /* CPU_STATE_BARRIER: true when that completed it */
-bool cpu_barrier_release_complete(cpu_block *block);       /* after threads have exited */
-bool cpu_warp_sync_release(cpu_warp *warp);                /* lanes at bar.warp.sync whose members all arrived */
-void cpu_barrier_release(cpu_block *block, uint32_t id);   /* everybody who waits there goes on */
+bool cpu_barrier_arrive(cpu_block *block, cpu_warp *warp);       /* CPU_STATE_BARRIER: true when that completed it */
+bool cpu_warpgroup_arrive(cpu_context *context, cpu_warp *warp); /* CPU_STATE_WARPGROUP: false after a fault */
+bool cpu_barrier_release_complete(cpu_block *block);             /* after threads have exited */
+bool cpu_warp_sync_release(cpu_warp *warp);                      /* lanes at bar.warp.sync whose members all arrived */
+void cpu_barrier_release(cpu_block *block, uint32_t id);         /* everybody who waits there goes on */
 uint32_t cpu_barrier_counted(const cpu_block *block, const cpu_barrier *barrier); /* who counts as arrived */
 uint32_t cpu_barrier_site(const cpu_context *context, const cpu_warp *warp); /* of the barrier where a unit waits */
 

@@ -183,6 +183,7 @@ static void block_begin(cpu_block *block, const cpu_launch *launch) {
         warp->spins = 0;
         warp->parked = warp->syncing = warp->arrived = warp->stuck = 0;
         warp->turn = 0;
+        warp->products = 0;
         if (launch->variant->has_stack) cpu_stack_begin(launch, warp);
     }
     if (block->busy_barriers) {
@@ -317,6 +318,10 @@ static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint3
             warp->barrier = CPU_CLUSTER_BARRIER;
             if (warp->arrived & warp->live) warp->status = CPU_WARP_BLOCKED;
             return true;
+        case CPU_STATE_WARPGROUP:
+            context->progress++;
+            warp->spins = 0;
+            return cpu_warpgroup_arrive(context, warp);
         case CPU_STATE_YIELD:
             if (warp->watches || !warp->stuck) block->cluster->watches = true;
             return !warp->diverged || ++warp->spins < SPINS_TO_DIVERGE || make_independent(context, warp);

@@ -1,7 +1,8 @@
 """Where threads meet: barriers of the block and the cluster, operations of the threads of a warp named in a mask.
 
-PTX ISA, "bar, barrier", "bar.warp.sync" and "barrier.cluster"; the ``.sync`` forms of shfl, vote, match, redux and
-elect wait in the same way "until all non-exited threads corresponding to membermask have executed" the instruction.
+PTX ISA, "bar, barrier", "bar.warp.sync", "barrier.cluster" and "wgmma.wait_group"; the ``.sync`` forms of shfl, vote,
+match, redux and elect wait in the same way "until all non-exited threads corresponding to membermask have executed" the
+instruction.
 Matrix instructions (PTX ISA 9.7.14) are for all threads of a warp. See control.py for what the two bodies do when
 threads are missing.
 """
@@ -32,6 +33,9 @@ def emit_meeting(body: Body, block: Block, instruction: ast.Instruction) -> None
     does = instruction.description
     if does.waits == "cluster":
         _emit_cluster_wait(body, block, instruction)
+        return
+    if does.waits == "group":
+        _emit_group_wait(body, block, instruction)
         return
     if does.waits == "block":
         _emit_barrier(body, block, instruction)
@@ -290,6 +294,26 @@ def arrive(body: Body, instruction: ast.Instruction) -> None:
         f"ptr {counts}, i32 {body.new_site(instruction)})"
     )
     control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+
+
+# The four warps of a warpgroup
+
+
+def _emit_group_wait(body: Body, block: Block, instruction: ast.Instruction) -> None:
+    """``wgmma.wait_group``: complete are products that all four warps have executed (engine/instructions/wgmma.c)."""
+    builder, control = body.builder, body.control
+    if not body.independent:
+        _give_up_if(body, block, [_somebody_is_missing(body)] if control.divided() else [])
+        _return_and_resume(body, block, instruction, abi.WARPGROUP)
+        control.resumed(block.successors[0])
+        return
+    builder.declarations["declare i32 @cupola_warpgroup_park(ptr, ptr, i32, i32, i32)"] = None
+    status = builder.emit(
+        f"call i32 @cupola_warpgroup_park(ptr %context, ptr %warp, i32 {control.mask.ir}, "
+        f"i32 {control.entry_index(block.successors[0])}, i32 {body.new_site(instruction)})"
+    )
+    control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    control.dispatch_from(0)
 
 
 # The barrier of the cluster

@@ -97,17 +97,17 @@ def _move_fragment(body: Body, instruction: ast.Instruction) -> None:
     unit = min(16, run, fragment.registers * fragment.word_bits // 8)
     site = body.new_site(instruction, space_of(instruction), unit, write=is_store)
     packed = abi.pack_site(site, unit, unit, space_of(instruction), write=is_store, contiguous=False)
-    where = [builder.typed(builder.cast("zext", _common(body, value, site), "i64")) for value in (address, pitch)]
+    where = [builder.typed(builder.cast("zext", common(body, value, site), "i64")) for value in (address, pitch)]
     items = vector.items if isinstance(vector, ast.Vector) else (vector,)
     word = f"i{fragment.word_bits}"
     buffer = body.scratch("matrix", fragment.registers * fragment.word_bits // 8)
     if is_store:
-        _spill(body, buffer, [body.operand(item, word) for item in items])
+        spill_registers(body, buffer, [body.operand(item, word) for item in items])
     name = "cupola_matrix_store" if is_store else "cupola_matrix_load"
     status = call_accessor(body, name, "i32", packed, *where, f"i64 {_describe(fragment, along)}", f"ptr {buffer}")
     body.control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
     if not is_store:
-        _read(body, buffer, items, word)
+        read_registers(body, buffer, items, word)
 
 
 def _describe(fragment: Fragment, along: bool) -> int:
@@ -122,8 +122,8 @@ def _describe(fragment: Fragment, along: bool) -> int:
     )
 
 
-def _common(body: Body, value: Value, site: int) -> Value:
-    """The value that all lanes have; where one has another, the ISA leaves open what happens, and we say so."""
+def common(body: Body, value: Value, site: int, complaint: str = "cupola_uneven_matrix") -> Value:
+    """The value that all lanes have; where one has another, the ISA leaves open what happens, and a helper says so."""
     if not value.vector:
         return value
     builder = body.builder
@@ -133,14 +133,14 @@ def _common(body: Body, value: Value, site: int) -> Value:
     test = builder.emit(f"icmp eq i32 {others.ir}, 0")
     builder.line(f"br i1 {test}, label %{go_on}, label %{apart}, !prof !1")
     builder.label(apart)
-    builder.declarations["declare void @cupola_uneven_matrix(ptr, ptr, i32, i32)"] = None
-    builder.line(f"call void @cupola_uneven_matrix(ptr %context, ptr %warp, i32 {others.ir}, i32 {site})")
+    builder.declarations[f"declare void @{complaint}(ptr, ptr, i32, i32)"] = None
+    builder.line(f"call void @{complaint}(ptr %context, ptr %warp, i32 {others.ir}, i32 {site})")
     builder.line("br label %fault")
     builder.label(go_on)
     return first
 
 
-def _spill(body: Body, buffer: str, values: list[Value]) -> None:
+def spill_registers(body: Body, buffer: str, values: list[Value]) -> None:
     """Registers to a buffer, one after the other."""
     builder = body.builder
     for index, value in enumerate(values):
@@ -149,7 +149,7 @@ def _spill(body: Body, buffer: str, values: list[Value]) -> None:
         builder.line(f"store {builder.typed(value)}, ptr {at}, align 64")
 
 
-def _read(body: Body, buffer: str, items: tuple[ast.Operand, ...], word: str) -> None:
+def read_registers(body: Body, buffer: str, items: tuple[ast.Operand, ...], word: str) -> None:
     builder = body.builder
     vector = builder.vector_type(word)
     for index, item in enumerate(items):
@@ -164,7 +164,7 @@ def ldmatrix(body: Body, instruction: ast.Instruction) -> None:
     items = vector.items if isinstance(vector, ast.Vector) else (vector,)
     buffer = body.scratch("matrix", 4 * len(items))
     _move_rows(body, instruction, place, buffer, len(items))
-    _read(body, buffer, items, "i32")
+    read_registers(body, buffer, items, "i32")
 
 
 @lowers("stmatrix", objection=problem_with)
@@ -173,7 +173,7 @@ def stmatrix(body: Body, instruction: ast.Instruction) -> None:
     place, vector = instruction.operands
     items = vector.items if isinstance(vector, ast.Vector) else (vector,)
     buffer = body.scratch("matrix", 4 * len(items))
-    _spill(body, buffer, [body.operand(item, "i32") for item in items])
+    spill_registers(body, buffer, [body.operand(item, "i32") for item in items])
     _move_rows(body, instruction, place, buffer, len(items))
 
 

@@ -14,8 +14,9 @@ of the row for the rest. All columns must be there, so that nobody can forget on
 ``loads``
     ``pass`` when loads behind it may as well be done before it, ``stay`` when not.
 ``waits``
-    Whether its threads may have to wait: ``warp`` for threads of the warp that it names, ``block`` for those of the
-    block, ``cluster`` for those of the cluster; ``counted``: they go on, but others may wait for them; ``no``.
+    Whether its threads may have to wait: ``warp`` for threads of the warp that it names, ``group`` for those of the
+    warpgroup, ``block`` for those of the block, ``cluster`` for those of the cluster; ``counted``: they go on, but
+    others may wait for them; ``no``.
 ``lanes``
     How its results depend on the lane, as `passes.uniformity` works out: ``plain`` when they are the same in all lanes
     whose sources are, ``differ`` when they are not even then, the name of a rule there; ``none`` without results.
@@ -233,8 +234,9 @@ mma                            values   none   stay  warp    differ   whole-warp
 ldmatrix                       own      reads  stay  warp    differ   whole-warp
 stmatrix                       own      writes stay  warp    none     whole-warp
 movmatrix                      values   none   stay  warp    differ   whole-warp
-wgmma.mma_async                refused  none   stay  warp    differ   : the opcode 'wgmma' is not supported
-wgmma                          refused  none   stay  warp    none     : the opcode 'wgmma' is not supported
+wgmma.mma_async                own      none   stay  warp    differ   whole-warp
+wgmma.wait_group               meeting  none   stay  group   none
+wgmma                          own      none   stay  warp    none     whole-warp
 tcgen05.ld                     refused  reads  stay  warp    differ   : the opcode 'tcgen05' is not supported
 tcgen05                        refused  both   stay  warp    none     : the opcode 'tcgen05' is not supported
 """  # noqa: E501
@@ -243,7 +245,7 @@ COLUMNS = {
     "lowered": ("values", "own", "meeting", "control", "refused"),
     "memory": ("none", "hint", "reads", "writes", "both"),
     "loads": ("pass", "stay"),
-    "waits": ("no", "counted", "warp", "block", "cluster"),
+    "waits": ("no", "counted", "warp", "group", "block", "cluster"),
     "lanes": (
         *("none", "plain", "differ", "sum", "product", "shift", "right", "mask", "negate", "choice", "copy"),
         *("convert", "load", "shuffle", "vote", "elect", "block"),
@@ -299,7 +301,7 @@ class Description:
     @property
     def suspends(self) -> bool:
         """Whether a thread may have to wait at the instruction, which then ends its block."""
-        return self.waits in ("warp", "block", "cluster")
+        return self.waits in ("warp", "group", "block", "cluster")
 
 
 def read(rows: str, opcodes: Iterable[str]) -> dict[str, tuple[Description, ...]]:
