@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cupola import CUDAError, EventOptions, LaunchConfig, PinnedMemoryResource, Program, launch
+from cupola.bindings import driver
 from cupola.graph import GraphDefinition
 from tests.graph.helpers import ONE, run
 
@@ -139,13 +140,22 @@ def test_captured_nodes_tell_their_attributes(device, stream, kernels, memory):
     assert memory[1][0] == 128
 
 
-@pytest.mark.parametrize("name", ["launch_completion_event", "programmatic_event"])
-def test_events_of_launches_are_for_streams(device, kernels, memory, name):
+@pytest.mark.parametrize(
+    ("name", "number", "port"),
+    [("programmatic_event", 7, "PROGRAMMATIC"), ("launch_completion_event", 12, "LAUNCH_ORDER")],
+)
+def test_the_driver_gives_kernel_nodes_no_events(device, kernels, memory, name, number, port):
     definition = GraphDefinition()
-    config = LaunchConfig(grid=1, block=1, **{name: device.create_event(EventOptions())})
-    with pytest.raises(NotImplementedError, match=r"node\.record"):
+    event = device.create_event(EventOptions())
+    config = LaunchConfig(grid=1, block=1, **{name: event})
+    with pytest.raises(ValueError, match=rf"{name}.*node\.record\(event\).*PORT_{port}"):
         definition.launch(config, kernels[0], memory[0], 1)
     assert definition.nodes() == set()
+    node = definition.launch(LaunchConfig(grid=1, block=1), kernels[0], memory[0], 1)
+    value = driver.CUlaunchAttributeValue()
+    value.launchCompletionEvent.event = event.handle
+    refused = driver.cuGraphKernelNodeSetAttribute(node.handle, driver.CUlaunchAttributeID(number), value)
+    assert refused[0] == driver.CUresult.CUDA_ERROR_INVALID_VALUE
 
 
 @pytest.mark.parametrize("has_memory", [False, True])

@@ -29,6 +29,24 @@ cdef int UPDATABLE = <int>CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 cdef bytes _ONE_BLOCK = b"\1\0\0\0\1\0\0\0\1\0\0\0"
 
 
+cdef str _no_event(int number):
+    """Kernel nodes have no events of their own: an H200's driver refuses both attributes, whatever the event and flags.
+
+    In a capture, such an event becomes an edge that leaves the kernel by one of its ports.
+    """
+    cdef str name, port
+    if number == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        name, port = "programmatic_event", "PROGRAMMATIC"
+    else:
+        name, port = "launch_completion_event", "LAUNCH_ORDER"
+    return (
+        f"{name}: the driver gives kernel nodes no events (cuGraphKernelNodeSetAttribute refuses attribute {number} with "
+        "CUDA_ERROR_INVALID_VALUE). For an event at the end of the kernel, let a node record it: node.record(event). For "
+        "another kernel that begins earlier, add an edge with driver.cuGraphAddDependencies, whose CUgraphEdgeData has "
+        f"from_port CU_GRAPH_KERNEL_NODE_PORT_{port}"
+    )
+
+
 cdef dict config_attributes(LaunchConfig config):
     cdef dict made = {}
     cdef unsigned int i
@@ -38,9 +56,7 @@ cdef dict config_attributes(LaunchConfig config):
         if number == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
             continue        # that a kernel may begin early has no meaning here: edges say what it waits for
         if number == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT or number == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-            raise NotImplementedError(
-                "events of launches are for streams: let a node record the event behind the kernel, node.record(event)"
-            )
+            raise ValueError(_no_event(number))
         made[number] = (<char*>&config.native.attrs[i].value)[:<Py_ssize_t>_SIZES[number]]
     if not any(made.get(UPDATABLE, b"")):
         made.pop(UPDATABLE, None)

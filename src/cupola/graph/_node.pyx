@@ -62,8 +62,8 @@ cdef class NodeMaker:
 
         Raises
         ------
-        NotImplementedError
-            For a launch with an event: make a node that records it.
+        ValueError
+            For a launch with an event, which no kernel node can have: make a node that records it.
         """
         self.place()
         return self.make(kernel_parameters(config, kernel, kernel_args))

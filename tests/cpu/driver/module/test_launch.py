@@ -173,6 +173,30 @@ def test_launch_attributes(kernel, make_stream, make_event, memory):
     ok(driver.cuStreamSynchronize(stream))
 
 
+@pytest.mark.parametrize("name", ["LAUNCH_COMPLETION_EVENT", "PROGRAMMATIC_EVENT"])
+@pytest.mark.parametrize(
+    ("event_flags", "flags", "expected", "captured"),
+    [
+        (2, 0, "CUDA_SUCCESS", "CUDA_SUCCESS"),
+        (2, 1, "CUDA_ERROR_ILLEGAL_STATE", "CUDA_ERROR_NOT_SUPPORTED"),
+        (0, 0, "CUDA_ERROR_NOT_SUPPORTED", "CUDA_ERROR_NOT_SUPPORTED"),
+        (0, 1, "CUDA_ERROR_ILLEGAL_STATE", "CUDA_ERROR_NOT_SUPPORTED"),
+    ],
+)
+def test_events_of_launches(kernel, make_stream, make_event, name, event_flags, flags, expected, captured):
+    stream, event = make_stream(), make_event(event_flags)
+
+    def record(value):
+        value.launchCompletionEvent.event, value.launchCompletionEvent.flags = event, flags
+
+    config = launch_config(stream, 1, 1, (name, record))
+    assert status(driver.cuLaunchKernelEx(config, kernel("nothing"), 0, 0)) == expected
+    ok(driver.cuStreamSynchronize(stream))
+    ok(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+    assert status(driver.cuLaunchKernelEx(config, kernel("nothing"), 0, 0)) == captured
+    ok(driver.cuGraphDestroy(ok(driver.cuStreamEndCapture(stream))))
+
+
 def test_a_cooperative_launch_must_fit_on_the_device(kernel, make_stream):
     stream = make_stream()
     function = kernel("nothing")

@@ -316,14 +316,23 @@ struct requests {
     CUlaunchAttribute *updatable; /* where the handle of a device-updatable node goes; NULL: none asked for */
 };
 
-static CUresult read_event(CUevent event, struct requests *requests) {
+static CUresult read_event(const CUlaunchAttribute *attribute, bool captures, struct requests *requests) {
+    /* Both kinds begin with the event and its flags. */
+    CUevent event = attribute->value.launchCompletionEvent.event;
+    int flags = attribute->value.launchCompletionEvent.flags;
     if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
+    if (flags)
+        return fail(captures ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_ILLEGAL_STATE,
+                    "the event of a launch takes no flags, not %#x", (unsigned)flags);
+    if (!(event->flags & CU_EVENT_DISABLE_TIMING) || event->shared)
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "the event of a launch must be made without timing (CU_EVENT_DISABLE_TIMING) and for this process");
     if (requests->event_count == 2) return fail(CUDA_ERROR_INVALID_VALUE, "a launch attribute is given twice");
     requests->events[requests->event_count++] = event;
     return CUDA_SUCCESS;
 }
 
-static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes,
+static CUresult read_attributes(const CUlaunchConfig *config, bool captures, struct launch_attributes *attributes,
                                 struct requests *requests) {
     if (config->numAttrs && !config->attrs) return fail_null("attrs");
     for (unsigned i = 0; i < config->numAttrs; i++) {
@@ -331,8 +340,8 @@ static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attr
         switch ((int)config->attrs[i].id) {
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: break;
             case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-            case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: /* both begin with the event */
-                RETURN_IF(read_event(value->launchCompletionEvent.event, requests));
+            case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+                RETURN_IF(read_event(&config->attrs[i], captures, requests));
                 break;
             case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
                 if ((unsigned)value->deviceUpdatableKernelNode.deviceUpdatable > 1)
@@ -348,7 +357,7 @@ static CUresult read_attributes(const CUlaunchConfig *config, struct launch_attr
 
 CUresult launch_read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes) {
     struct requests ignored = {0};
-    return read_attributes(config, attributes, &ignored);
+    return read_attributes(config, false, attributes, &ignored);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
@@ -357,7 +366,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     struct requests requests = {0};
     if (!config) return fail_null("config");
     RETURN_IF(enter_stream(config->hStream, &stream));
-    if (config->numAttrs) RETURN_IF(read_attributes(config, &attributes, &requests));
+    if (config->numAttrs) RETURN_IF(read_attributes(config, stream_is_capturing(stream), &attributes, &requests));
     const unsigned grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
     const unsigned block[] = {config->blockDimX, config->blockDimY, config->blockDimZ};
     struct op *op;
