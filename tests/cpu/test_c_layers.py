@@ -24,6 +24,7 @@ UPWARD = [
     "driver/texture",
     "driver/graph",
     "driver/ipc",
+    "driver/checkpoint",
     "driver",
     "cudart",
     "nvml",

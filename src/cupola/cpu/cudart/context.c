@@ -13,8 +13,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int first_device; /* of threads that chose none: the first one of cudaSetValidDevices */
 
 CUresult start_driver(void) {
-    if (likely(atomic_load_explicit(&driver_phase, memory_order_relaxed) == DRIVER_READY)) return CUDA_SUCCESS;
-    return cuInit(0);
+    int phase = atomic_load_explicit(&driver_phase, memory_order_relaxed);
+    return likely(phase == DRIVER_READY || phase == DRIVER_LOCKED) ? CUDA_SUCCESS : cuInit(0);
 }
 
 /* Retaining a second time is what activates a context that was reset; one reference is enough to keep. */

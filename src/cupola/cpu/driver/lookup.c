@@ -13,6 +13,7 @@
     X(capture) X(graph) X(graph_node) X(graph_attribute) X(graph_conditional) X(graph_object) X(graph_exec)            \
     X(graph_update) X(graph_dot)                                                                                       \
     X(ipc_event) X(ipc_memory) X(ipc_pool)                                                                             \
+    X(checkpoint)                                                                             \
     X(lookup)
 
 #define DECLARE(name) extern const struct entry name##_entries[];

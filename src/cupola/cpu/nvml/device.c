@@ -22,15 +22,13 @@ static const struct model *model_of(int ordinal) { return devices[ordinal].model
 
 static void uuid_text(int ordinal, char text[41]) {
     CUuuid uuid;
-    device_uuid(&devices[ordinal], &uuid);
+    device_uuid(ordinal, &uuid);
     const unsigned char *b = (const unsigned char *)uuid.bytes;
     snprintf(text, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
              b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
-static unsigned bus_of(int ordinal) {
-    return (unsigned)device_attribute(&devices[ordinal], CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
-}
+static unsigned bus_of(int ordinal) { return (unsigned)device_bus(ordinal); }
 
 /* ---- finding --------------------------------------------------------------------------------------------------- */
 

@@ -45,14 +45,14 @@ static CUresult context_activate(CUcontext context, unsigned flags) {
     context->heap.used = 0;
     context->heap.limit = context->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
     context->active = true;
-    usage_add(&cpu_usage->devices[context->device->ordinal].contexts, 1);
+    usage_add(&cpu_usage_of(context->device->ordinal)->contexts, 1);
     return CUDA_SUCCESS;
 }
 
 static void context_deactivate(CUcontext context) {
     if (!context->active) return; /* a primary context that was reset, but is still retained */
     context->active = false;
-    usage_add(&cpu_usage->devices[context->device->ordinal].contexts, -1);
+    usage_add(&cpu_usage_of(context->device->ordinal)->contexts, -1);
     streams_context_destroyed(context); /* waits for all their work */
     events_context_destroyed(context);
     modules_context_destroyed(context);
@@ -122,7 +122,7 @@ void context_fault(CUcontext context, CUresult status, CUmodule module, const cp
         atomic_store_explicit(&context->error, status, memory_order_release);
     }
     pthread_mutex_unlock(&context->lock);
-    if (first && launch) cpu_usage_fault(context->device->ordinal, (int)status);
+    if (first && launch) cpu_usage_fault(cpu_usage_place(context->device->ordinal), (int)status);
     if (first || !fault) return;
     if (fault->module) module_release(fault->module);
     free(fault->text);
@@ -160,6 +160,7 @@ size_t context_explain(CUcontext context, CUresult status, char *text, size_t si
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal) {
     struct device *device = NULL;
+    pass_gate();
     RETURN_IF(device_get(ordinal, &device));
     if (!context) return fail_null("pctx");
     pthread_mutex_lock(&device->lock);
@@ -174,6 +175,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal) {
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
     struct device *device = NULL;
+    pass_gate();
     RETURN_IF(device_get(ordinal, &device));
     CUresult status = CUDA_SUCCESS;
     pthread_mutex_lock(&device->lock);
@@ -187,6 +189,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
 
 CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
     struct device *device = NULL;
+    pass_gate();
     RETURN_IF(device_get(ordinal, &device));
     pthread_mutex_lock(&device->lock);
     context_deactivate(device->primary); /* which does not release it: that is up to those who retained it */
@@ -234,6 +237,7 @@ static CUresult push(CUcontext context) {
 
 CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice ordinal) {
     struct device *device = NULL;
+    pass_gate();
     RETURN_IF(device_get(ordinal, &device));
     if (!context) return fail_null("pctx");
     RETURN_IF(check_flags(flags));
@@ -263,7 +267,7 @@ static CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity
 }
 
 CUresult cuCtxDestroy(CUcontext context) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (!context || !handle_was_live(context, HANDLE_CONTEXT))
         return fail(CUDA_ERROR_INVALID_CONTEXT, "%p is not a context of the CPU device", (void *)context);
     if (context->is_primary)

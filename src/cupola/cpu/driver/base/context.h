@@ -31,16 +31,15 @@ extern __thread struct thread_state thread_state;
 
 /* ---- entering the driver (init.c) -------------------------------------------------------------------------------- */
 
-enum driver_phase { DRIVER_NEW, DRIVER_READY, DRIVER_FORKED };
+enum driver_phase { DRIVER_NEW, DRIVER_READY, DRIVER_LOCKED, DRIVER_FORKED };
 extern _Atomic int driver_phase;
-CUresult enter_refused(void) __attribute__((cold)); /* why no call can be served now: CUDA_ERROR_NOT_INITIALIZED */
+CUresult enter_otherwise(void) __attribute__((cold)); /* not DRIVER_READY: why no call can be served now, if so */
 
 /* Every entry point that needs cuInit begins with one of these, or with enter_stream() (stream/stream.h).
  * enter_anywhere() asks for nothing more: it is for the few that host functions may call on a GPU, too. */
 static inline CUresult enter_anywhere(void) {
     if (likely(atomic_load_explicit(&driver_phase, memory_order_relaxed) == DRIVER_READY)) return CUDA_SUCCESS;
-    enter_refused();
-    return CUDA_ERROR_NOT_INITIALIZED;
+    return enter_otherwise();
 }
 
 /* enter(): not in a host function. There a call that waits for the stream would wait for itself. */
@@ -50,8 +49,25 @@ static inline CUresult enter(void) {
     return enter_anywhere();
 }
 
-/* enter_context(): a usable current context, one that no asynchronous error has spoiled. Most calls need it. */
+/* pass_gate(): for what makes, changes or frees something, or gives a device work; such a call waits while this process is
+ * locked for a checkpoint (gate.c). Without locks held. */
+void gate_wait(void) __attribute__((cold));
+void gate_close(void);
+void gate_open(void);
+static inline void pass_gate(void) {
+    if (unlikely(atomic_load_explicit(&driver_phase, memory_order_relaxed) == DRIVER_LOCKED)) gate_wait();
+}
+
+/* enter() and pass_gate(). */
+static inline CUresult enter_to_work(void) {
+    pass_gate();
+    return enter();
+}
+
+/* enter_context(): a usable current context, one that no asynchronous error has spoiled. Most calls need it. It passes the
+ * gate, enter_context_to_ask() does not. */
 CUresult enter_context(CUcontext *context);
+CUresult enter_context_to_ask(CUcontext *context);
 
 /* ---- contexts (context.c) ---------------------------------------------------------------------------------------- */
 

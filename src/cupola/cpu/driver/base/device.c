@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base.h"
+#include "engine/memory/usage.h"
 
 struct device devices[MAX_DEVICES];
 int device_count;
@@ -111,7 +112,9 @@ static const int common[CU_DEVICE_ATTRIBUTE_MAX] = {
     [CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS] = 2046,
 };
 
-enum { PCI_BUS_OF_FIRST = 0x10 }; /* device n is on bus 0x10 + n, slot 0, of domain 0 */
+enum { PCI_BUS_OF_FIRST = 0x10 }; /* the device in place n is on bus 0x10 + n, slot 0, of domain 0 */
+
+int device_bus(int place) { return PCI_BUS_OF_FIRST + place; }
 
 int device_attribute(const struct device *device, CUdevice_attribute attribute) {
     const struct model *model = device->model;
@@ -136,8 +139,8 @@ int device_attribute(const struct device *device, CUdevice_attribute attribute) 
         case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: return model->double_ratio;
         case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: return model->major >= 9;
         case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return model->copy_engines;
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return PCI_BUS_OF_FIRST + device->ordinal;
-        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return device->ordinal;
+        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return device_bus(cpu_usage_place(device->ordinal));
+        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return cpu_usage_place(device->ordinal);
         default: return common[attribute];
     }
 }
@@ -168,18 +171,19 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice ordinal) {
 }
 
 /* The same in every process, so that caches may be keyed by it: "cupola", the model and the ordinal. */
-void device_uuid(const struct device *device, CUuuid *uuid) {
+void device_uuid(int place, CUuuid *uuid) {
     memset(uuid->bytes, 0, sizeof uuid->bytes);
     memcpy(uuid->bytes, "cupola", 6);
-    memcpy(uuid->bytes + 8, device->model->key, strnlen(device->model->key, 6));
-    uuid->bytes[15] = (char)device->ordinal;
+    const char *key = devices[place].model->key;
+    memcpy(uuid->bytes + 8, key, strnlen(key, 6));
+    uuid->bytes[15] = (char)place;
 }
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice ordinal) {
     struct device *device = NULL;
     RETURN_IF(device_get(ordinal, &device));
     if (!uuid) return fail_null("uuid");
-    device_uuid(device, uuid);
+    device_uuid(cpu_usage_place(ordinal), uuid);
     return CUDA_SUCCESS;
 }
 
@@ -247,7 +251,7 @@ CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice ordinal) {
     RETURN_IF(device_get(ordinal, &device));
     if (!text) return fail_null("pciBusId");
     if (length < 13) return fail(CUDA_ERROR_INVALID_VALUE, "a PCI bus id needs 13 bytes, the buffer has %d", length);
-    snprintf(text, (size_t)length, "0000:%02X:00.0", (unsigned)(PCI_BUS_OF_FIRST + ordinal));
+    snprintf(text, (size_t)length, "0000:%02X:00.0", (unsigned)device_bus(cpu_usage_place(ordinal)));
     return CUDA_SUCCESS;
 }
 
@@ -273,7 +277,8 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
     if (found == NO_PCI_BUS_ID)
         return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is not a PCI bus id such as 0000:10:00.0", text);
     if (found == NO_DEVICE) return fail(CUDA_ERROR_INVALID_DEVICE, "no device has the PCI bus id %s", text);
-    *device = found;
+    for (int i = 0; i < device_count; i++)
+        if (cpu_usage_place(i) == found) *device = i;
     return CUDA_SUCCESS;
 }
 

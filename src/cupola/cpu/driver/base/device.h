@@ -44,9 +44,12 @@ extern int device_count;
 CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INVALID_DEVICE when there is none */
 CUresult cuDriverGetVersion(int *version);                     /* of CUDA, which the device says it has */
 int device_attribute(const struct device *device, CUdevice_attribute attribute);
-/* The device with a PCI bus id; NO_DEVICE, or NO_PCI_BUS_ID when the text is none. */
+
+/* The modelled device in a place: which number it has in this process may change (engine/memory/usage.h). */
+void device_uuid(int place, CUuuid *uuid);
+int device_bus(int place); /* of PCI */
+/* The place with a PCI bus id; NO_DEVICE, or NO_PCI_BUS_ID when the text is none. */
 enum { NO_DEVICE = -1, NO_PCI_BUS_ID = -2 };
 int device_by_pci_bus_id(const char *text);
-void device_uuid(const struct device *device, CUuuid *uuid);
 
 #endif

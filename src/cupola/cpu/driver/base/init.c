@@ -46,13 +46,15 @@ CUresult driver_choose_devices(void) {
 /* The threads that run the streams exist only in the process that started them. As on a GPU, a child forked after
  * cuInit cannot use the driver; one forked before can. */
 static void forked_child(void) {
-    if (driver_phase == DRIVER_READY) driver_phase = DRIVER_FORKED;
+    if (driver_phase == DRIVER_READY || driver_phase == DRIVER_LOCKED) driver_phase = DRIVER_FORKED;
+    checkpoint_forget();
     thread_state.depth = 0;
     cpu_usage_forget();
     pthread_mutex_init(&lock, NULL);
 }
 
-CUresult enter_refused(void) {
+CUresult enter_otherwise(void) {
+    if (driver_phase == DRIVER_LOCKED) return CUDA_SUCCESS;
     if (driver_phase == DRIVER_FORKED)
         return fail(
             CUDA_ERROR_NOT_INITIALIZED,
@@ -66,7 +68,8 @@ CUresult enter_in_callback(void) {
 }
 
 CUresult cuInit(unsigned flags) {
-    if (driver_phase == DRIVER_FORKED) return enter_refused();
+    if (driver_phase == DRIVER_FORKED) return enter_otherwise();
+    pass_gate();
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "the flags of cuInit must be 0, not %u", flags);
     CUresult status = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
@@ -83,6 +86,7 @@ CUresult cuInit(unsigned flags) {
             cpu_usage_publish();
             pthread_atfork(NULL, NULL, forked_child);
             driver_phase = DRIVER_READY;
+            checkpoint_serve();
         }
     }
     pthread_mutex_unlock(&lock);
@@ -96,6 +100,11 @@ CUresult cuDriverGetVersion(int *version) {
 }
 
 CUresult enter_context(CUcontext *context) {
+    pass_gate();
+    return enter_context_to_ask(context);
+}
+
+CUresult enter_context_to_ask(CUcontext *context) {
     RETURN_IF(enter());
     CUcontext current = current_context();
     if (unlikely(!current))

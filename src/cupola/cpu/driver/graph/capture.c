@@ -543,7 +543,7 @@ static CUresult end_capture(CUstream stream, CUgraph *graph) {
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     CUstream stream;
-    RETURN_IF(enter_stream(hStream, &stream));
+    RETURN_IF(enter_stream_to_ask(hStream, &stream));
     if (phGraph == NULL) return fail_null("phGraph");
     *phGraph = NULL;
     pthread_mutex_lock(&lock);
@@ -556,7 +556,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
 
 /* The legacy stream may not even be asked while a stream captures that it would wait for. */
 static CUresult enter_question(CUstream handle, CUstream *stream) {
-    RETURN_IF(enter_stream(handle, stream));
+    RETURN_IF(enter_stream_to_ask(handle, stream));
     return (*stream)->role == STREAM_LEGACY ? capture_check_legacy((*stream)->context) : CUDA_SUCCESS;
 }
 

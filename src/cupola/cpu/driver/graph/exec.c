@@ -468,7 +468,7 @@ CUresult graph_exec_find(CUgraphExec exec, CUgraphNode node, CUgraphNode *own) {
 CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
     static _Atomic unsigned next_id = 1;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (phGraphExec == NULL) return fail_null("phGraphExec");
     if (instantiateParams == NULL) return fail_null("instantiateParams");
     CUDA_GRAPH_INSTANTIATE_PARAMS *params = instantiateParams;
@@ -530,6 +530,7 @@ static CUresult instantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *wr
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
+    pass_gate();
     RETURN_IF(graph_exec_check(hGraphExec));
     if (!handle_kill(hGraphExec)) return graph_exec_check(hGraphExec);
     exec_release(hGraphExec);

@@ -219,7 +219,7 @@ CUresult shared_event_wait(const struct shared_event *event, uint64_t record, CU
 /* ---- entry points ---------------------------------------------------------------------------------------------- */
 
 CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
     if (!pHandle) return fail_null("pHandle");
     if (!event->shared)

@@ -65,6 +65,13 @@ void ipc_memory_freed(void) {
     pthread_mutex_unlock(&lock);
 }
 
+bool ipc_memory_has_imports(void) {
+    pthread_mutex_lock(&lock);
+    bool any = imports != NULL;
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
 /* Move the contents to a file that takes the place of the memory; -1: the system does not let us. */
 static int move_to_file(uint64_t base, uint64_t room) {
     int file = memfd_create("cupola-memory", MFD_CLOEXEC);
@@ -99,7 +106,7 @@ static struct exported *export(const cpu_allocation *found) {
 CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     cpu_allocation found;
     struct stat about;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (!pHandle) return fail_null("pHandle");
     if (!cpu_memory_find(dptr, &found) || found.freeing || found.kind != CPU_MEMORY_DEVICE ||
         !handle_was_live(found.owner, HANDLE_CONTEXT) || found.flags & MEMORY_IMPORTED)
@@ -200,7 +207,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle opaque, unsigned 
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     cpu_allocation found;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (!cpu_memory_find(dptr, &found) || found.base != dptr || !(found.flags & MEMORY_IMPORTED))
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx was not returned by cuIpcOpenMemHandle",
                     (unsigned long long)dptr);

@@ -102,7 +102,7 @@ static CUresult check_type(CUmemAllocationHandleType type, unsigned long long fl
 
 CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
                                           unsigned long long flags) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(pool_check(pool));
     if (handle_out == NULL) return fail_null("handle_out");
     RETURN_IF(check_type(handleType, flags));
@@ -123,7 +123,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
     struct header header;
     struct device *device = NULL;
     int file = (int)(intptr_t)handle;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (pool_out == NULL) return fail_null("pool_out");
     RETURN_IF(check_type(handleType, flags));
     if (pread(file, &header, sizeof header, 0) != sizeof header || memcmp(header.magic, magic, sizeof magic))
@@ -153,7 +153,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) {
     cpu_allocation found;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (shareData_out == NULL) return fail_null("shareData_out");
     if (!cpu_memory_find(ptr, &found) || found.freeing)
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not in any allocation.", (unsigned long long)ptr);
@@ -178,7 +178,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPo
     struct pointer_data data;
     struct stat about;
     uint64_t address;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(pool_check(pool));
     if (ptr_out == NULL) return fail_null("ptr_out");
     if (shareData == NULL) return fail_null("shareData");

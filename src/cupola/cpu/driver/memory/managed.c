@@ -73,7 +73,7 @@ static CUmemLocation from_device(CUdevice device) {
 
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
     cpu_allocation found;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(check_range(devPtr, count, &found));
     if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUmem_advise", (int)advice);

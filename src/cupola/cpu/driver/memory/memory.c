@@ -187,7 +187,7 @@ static CUresult free_refused(int status, uint64_t address, const char *call) {
 }
 
 CUresult cuMemFree(CUdeviceptr dptr) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(capture_check_thread("cuMemFree"));
     if (dptr == 0) return CUDA_SUCCESS;
     cpu_allocation found;
@@ -216,7 +216,7 @@ CUresult cuMemFree(CUdeviceptr dptr) {
 
 CUresult cuMemGetInfo(size_t *free, size_t *total) {
     CUcontext context;
-    RETURN_IF(enter_context(&context));
+    RETURN_IF(enter_context_to_ask(&context));
     if (free) *free = cpu_memory_free_bytes(context->device->ordinal);
     if (total) *total = cpu_memory_capacity(context->device->ordinal);
     return CUDA_SUCCESS;
@@ -257,7 +257,7 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
 }
 
 CUresult cuMemFreeHost(void *p) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(capture_check_thread("cuMemFreeHost"));
     if (p == NULL) return CUDA_SUCCESS;
     cpu_allocation found;
@@ -337,7 +337,7 @@ CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
 }
 
 CUresult cuMemHostUnregister(void *p) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (p == NULL) return fail_null("p");
     RETURN_IF(capture_check_thread("cuMemHostUnregister"));
     cpu_allocation found;

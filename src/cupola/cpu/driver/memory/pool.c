@@ -181,7 +181,7 @@ CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUme
 /* ---- pools of the program ----------------------------------------------------------------------------- */
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (pool == NULL) return fail_null("pool");
     if (poolProps == NULL) return fail_null("poolProps");
     CUmemPoolProps properties = *poolProps;
@@ -212,7 +212,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(pool_check(pool));
     if (pool->is_default) return fail(CUDA_ERROR_INVALID_VALUE, "a default memory pool cannot be destroyed.");
     pthread_mutex_lock(&places_lock);
@@ -230,7 +230,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(pool_check(pool));
     pool_lock_and_trim(pool, minBytesToKeep);
     return CUDA_SUCCESS;
@@ -268,7 +268,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(pool_check(pool));
     if (value == NULL) return fail_null("value");
     CUresult status = CUDA_SUCCESS;
@@ -299,7 +299,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 }
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(pool_check(pool));
     if (map == NULL && count) return fail_null("map");
     for (size_t i = 0; i < count; i++) {

@@ -100,7 +100,7 @@ static CUresult check_properties(const CUmemAllocationProp *prop) {
 
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
                              unsigned long long flags) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (ptr == NULL) return fail_null("ptr");
     RETURN_IF(check_step("size", size));
     if (alignment & (alignment - 1))
@@ -114,7 +114,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 }
 
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     pthread_mutex_lock(&lock);
     CUresult status = CUDA_SUCCESS;
     for (struct mapping *m = mappings; m && !status; m = m->next)
@@ -154,7 +154,7 @@ static CUresult new_physical(int file, size_t size, const CUmemAllocationProp *p
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
                      unsigned long long flags) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (handle == NULL) return fail_null("handle");
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu", flags);
     RETURN_IF(check_properties(prop));
@@ -177,7 +177,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     struct physical *physical;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     pthread_mutex_lock(&lock);
     CUresult status = find_physical(handle, &physical);
     if (status == CUDA_SUCCESS) {
@@ -227,7 +227,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType handleType, unsigned long long flags) {
     struct physical *physical;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (shareableHandle == NULL) return fail_null("shareableHandle");
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu", flags);
     pthread_mutex_lock(&lock);
@@ -267,7 +267,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
     struct physical *physical;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(check_step("ptr", ptr));
     RETURN_IF(check_step("size", size));
     if (offset % GRANULARITY) return check_step("offset", offset);
@@ -320,7 +320,7 @@ static void hide(struct mapping *m) {
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     pthread_mutex_lock(&lock);
     CUresult status = check_mapped(ptr, size);
     for (struct mapping **link = &mappings; *link && !status;) {
@@ -364,7 +364,7 @@ bool virtual_admits(uint64_t base, int device, bool is_write) {
 }
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (desc == NULL || count == 0) return fail_null("desc");
     for (size_t i = 0; i < count; i++) {
         struct device *device;

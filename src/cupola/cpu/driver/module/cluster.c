@@ -103,7 +103,7 @@ static int active_clusters(const struct model *model, int blocks_per_multiproces
 static CUresult enter_clusters(CUfunction handle, const CUlaunchConfig *config, CUfunction *function,
                                struct launch_attributes *attributes, int *blocks) {
     CUcontext context;
-    RETURN_IF(enter_context(&context));
+    RETURN_IF(enter_context_to_ask(&context));
     RETURN_IF(function_find(handle, context, function));
     if (!config) return fail_null("config");
     RETURN_IF(launch_read_attributes(config, attributes));

@@ -198,7 +198,7 @@ CUresult kernel_execute(struct op *op) {
     launch->heap = &op->context->heap;
     launch->stack_limit = (uint32_t)op->context->limits[CU_LIMIT_STACK_SIZE];
     launch->fault.kind = CPU_FAULT_NONE;
-    cpu_usage_track *track = &cpu_usage->devices[launch->device].kernels;
+    cpu_usage_track *track = &cpu_usage_of(launch->device)->kernels;
     cpu_usage_begin(track);
     int fault = cpu_engine_run(launch);
     cpu_usage_end(track);

@@ -134,7 +134,7 @@ static CUresult enter_library(CUlibrary library) {
 }
 
 static CUresult check_options(CUlibrary *library, CUlibraryOption *options, unsigned count) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (!library) return fail_null("library");
     if (count && !options) return fail_null("libraryOptions");
     for (unsigned i = 0; i < count; i++)
@@ -170,6 +170,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 }
 
 CUresult cuLibraryUnload(CUlibrary library) {
+    pass_gate();
     RETURN_IF(enter_library(library));
     if (!handle_kill(library)) return fail_handle("library", library, HANDLE_LIBRARY);
     for (size_t i = 0; i < kernel_count(library); i++) handle_kill(library->kernels[i]);
@@ -189,6 +190,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
 
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
     size_t index;
+    pass_gate();
     RETURN_IF(enter_library(library));
     if (!kernel) return fail_null("pKernel");
     if (!name) return fail_null("name");

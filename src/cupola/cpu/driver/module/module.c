@@ -200,7 +200,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *path) {
 }
 
 CUresult cuModuleUnload(CUmodule module) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (!handle_is_live(module, HANDLE_MODULE)) return fail_handle("module", module, HANDLE_MODULE);
     if (module->library)
         return fail(CUDA_ERROR_NOT_PERMITTED, "the module belongs to a library: it goes with cuLibraryUnload");
@@ -220,6 +220,7 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     size_t index;
+    pass_gate();
     RETURN_IF(enter_module(module));
     if (!function) return fail_null("hfunc");
     if (!name) return fail_null("name");

@@ -43,7 +43,7 @@ int occupancy_blocks(CUfunction function, int threads, size_t dynamic_shared) {
 
 static CUresult enter_function(CUfunction handle, CUfunction *function) {
     CUcontext context;
-    RETURN_IF(enter_context(&context));
+    RETURN_IF(enter_context_to_ask(&context));
     return function_find(handle, context, function);
 }
 

@@ -128,6 +128,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
 }
 
 CUresult cuEventDestroy(CUevent event) {
+    pass_gate();
     RETURN_IF(enter_anywhere());
     if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
     if (handle_kill(event)) event_destroy(event);

@@ -81,7 +81,7 @@ static void run_host_function(struct op *op, CUresult error) {
 }
 
 static CUresult transfer(struct op *op) {
-    cpu_usage_track *track = op->context ? &cpu_usage->devices[op->context->device->ordinal].transfers : NULL;
+    cpu_usage_track *track = op->context ? &cpu_usage_of(op->context->device->ordinal)->transfers : NULL;
     if (track) cpu_usage_begin(track);
     CUresult status = op->kind == OP_COPY ? copy_execute(&op->copy) : fill_execute(&op->fill);
     if (track) cpu_usage_end(track);

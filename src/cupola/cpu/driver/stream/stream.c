@@ -10,11 +10,16 @@ static _Atomic uint64_t next_id = 3; /* 1 and 2 stand for the default streams */
 /* ---- entering ------------------------------------------------------------------------------------------------ */
 
 CUresult enter_stream(CUstream handle, CUstream *stream) {
+    pass_gate();
+    return enter_stream_to_ask(handle, stream);
+}
+
+CUresult enter_stream_to_ask(CUstream handle, CUstream *stream) {
     if (likely((uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD)) {
         RETURN_IF(enter());
         if (unlikely(!handle_is_live(handle, HANDLE_STREAM))) {
             CUcontext context;
-            RETURN_IF(enter_context(&context)); /* a spoiled or missing context is the better diagnosis */
+            RETURN_IF(enter_context_to_ask(&context)); /* a spoiled or missing context is the better diagnosis */
             return fail_handle("stream", handle, HANDLE_STREAM);
         }
         RETURN_IF(context_check(handle->context));
@@ -22,7 +27,7 @@ CUresult enter_stream(CUstream handle, CUstream *stream) {
         return CUDA_SUCCESS;
     }
     CUcontext context;
-    RETURN_IF(enter_context(&context));
+    RETURN_IF(enter_context_to_ask(&context));
     return context_default_stream(
         context, handle == CU_STREAM_PER_THREAD || (!handle && thread_state.null_stream_is_per_thread), stream);
 }
@@ -166,6 +171,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
 
 CUresult cuStreamDestroy(CUstream stream) {
+    pass_gate();
     RETURN_IF(enter_anywhere());
     if ((uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD)
         return fail(CUDA_ERROR_INVALID_HANDLE, "a default stream cannot be destroyed");
@@ -177,7 +183,7 @@ CUresult cuStreamDestroy(CUstream stream) {
 
 CUresult cuStreamQuery(CUstream handle) {
     CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+    RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (stream_is_capturing(stream)) return capture_refuse(stream, "cuStreamQuery");
     if (stream_is_busy(stream)) return CUDA_ERROR_NOT_READY;
     if (stream->role == STREAM_LEGACY) {
@@ -189,7 +195,7 @@ CUresult cuStreamQuery(CUstream handle) {
 
 CUresult cuStreamSynchronize(CUstream handle) {
     CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+    RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (stream_is_capturing(stream)) return capture_refuse(stream, "cuStreamSynchronize");
     CUcontext context = stream->context;
     if (stream->role == STREAM_LEGACY) { /* as if an operation stood there: it waits for the blocking streams */
@@ -288,7 +294,7 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr pointer, size_t len
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext *context) {
     CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+    RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (!context) return fail_null("pctx");
     *context = stream->context;
     return CUDA_SUCCESS;
@@ -296,7 +302,7 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext *context) {
 
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *green) {
     CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+    RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (!context) return fail_null("pCtx");
     *context = stream->context;
     if (green) *green = NULL;
@@ -305,7 +311,7 @@ CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *gree
 
 CUresult cuStreamGetFlags(CUstream handle, unsigned *flags) {
     CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+    RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (!flags) return fail_null("flags");
     *flags = stream->flags;
     return CUDA_SUCCESS;
@@ -313,7 +319,7 @@ CUresult cuStreamGetFlags(CUstream handle, unsigned *flags) {
 
 CUresult cuStreamGetPriority(CUstream handle, int *priority) {
     CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+    RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (!priority) return fail_null("priority");
     *priority = stream->priority;
     return CUDA_SUCCESS;
@@ -321,7 +327,7 @@ CUresult cuStreamGetPriority(CUstream handle, int *priority) {
 
 CUresult cuStreamGetId(CUstream handle, unsigned long long *id) {
     CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+    RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (!id) return fail_null("streamId");
     *id = stream->id;
     return CUDA_SUCCESS;
@@ -329,7 +335,7 @@ CUresult cuStreamGetId(CUstream handle, unsigned long long *id) {
 
 CUresult cuStreamGetDevice(CUstream handle, CUdevice *device) {
     CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+    RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (!device) return fail_null("device");
     *device = stream->context->device->ordinal;
     return CUDA_SUCCESS;
@@ -339,7 +345,7 @@ CUresult cuStreamGetDevice(CUstream handle, CUdevice *device) {
 
 CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue *value) {
     CUstream stream;
-    RETURN_IF(enter_stream(handle, &stream));
+    RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (!value) return fail_null("value_out");
     switch (attribute) {
         case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: *value = stream->attributes[0]; return CUDA_SUCCESS;

@@ -11,8 +11,9 @@
 
 /* How entry points that are about a stream begin: as with enter_context(), for the context of the stream. Resolves 0,
  * CU_STREAM_LEGACY and CU_STREAM_PER_THREAD in the current context. The stream may be capturing; stream_submit() deals with
- * that. */
+ * that. It passes the gate, enter_stream_to_ask() does not. */
 CUresult enter_stream(CUstream handle, CUstream *stream);
+CUresult enter_stream_to_ask(CUstream handle, CUstream *stream);
 
 enum stream_role { STREAM_USER, STREAM_LEGACY, STREAM_PER_THREAD };
 enum stream_state {

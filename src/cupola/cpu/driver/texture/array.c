@@ -225,7 +225,7 @@ CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateA
 }
 
 CUresult cuArrayDestroy(CUarray hArray) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(capture_check_thread("cuArrayDestroy"));
     RETURN_IF(array_check(hArray));
     if (hArray->levels) return CUDA_SUCCESS; /* it goes with its mipmapped array */
@@ -295,7 +295,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmap
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(capture_check_thread("cuMipmappedArrayDestroy"));
     RETURN_IF(mipmapped_array_check(hMipmappedArray));
     memory_wait_for_users(hMipmappedArray->context);

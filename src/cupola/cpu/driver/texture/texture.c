@@ -287,7 +287,7 @@ static CUresult find(uint64_t object, enum handle_kind kind, struct texture **fo
 
 static CUresult destroy(uint64_t object, enum handle_kind kind) {
     struct texture *found;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     if (!object) return CUDA_SUCCESS;
     RETURN_IF(find(object, kind, &found));
     if (!handle_kill(found)) return find(object, kind, &found);

@@ -6,6 +6,7 @@
  * engine calls for an independent body. Launches that are to end (stop.c) leave the machine code in the same way. */
 #define _GNU_SOURCE
 #include "common/thread.h"
+#include "engine/memory/absence.h"
 #include "fault.h"
 
 #include <pthread.h>
@@ -20,6 +21,10 @@ static struct sigaction before_stop;
 enum { LEFT_BY_FAULT = 1, LEFT_BY_STOP };
 
 static void on_fault(int signal, siginfo_t *information, void *machine_context) {
+    if (cpu_memory_is_away((uint64_t)(uintptr_t)information->si_addr)) {
+        cpu_memory_wait(); /* and then the access is tried again */
+        return;
+    }
     if (escape) {
         sigjmp_buf *target = escape;
         escape = NULL;
@@ -83,9 +88,13 @@ static void install(void) {
     sigaction(SIGBUS, &action, &previous[1]);
 }
 
-void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument) {
+void cpu_guard_start(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
+}
+
+void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument) {
+    cpu_guard_start();
     sigjmp_buf here;
     int left = sigsetjmp(here, 0);
     if (left == LEFT_BY_STOP) {

@@ -12,6 +12,7 @@
  * they were freed. Both let the table say "freed" about a stale pointer for as long as possible.
  *
  * Memory from elsewhere (registered host memory, mapped virtual memory) is in ranges.c. */
+#include "absence.h"
 #include "arena.h"
 #include "ranges.h"
 #include "usage.h"
@@ -94,16 +95,14 @@ uint64_t cpu_memory_capacity(int device) {
     return device < 0 ? arena.host_capacity : load(&arena.capacity[device]);
 }
 
-uint64_t cpu_memory_used(int device) {
-    return load(device < 0 ? &arena.host_used : &cpu_usage->devices[device].memory);
-}
+uint64_t cpu_memory_used(int device) { return load(device < 0 ? &arena.host_used : &cpu_usage_of(device)->memory); }
 
 uint64_t cpu_memory_free_bytes(int device) {
     arena_ensure_started();
     uint64_t used = load(&arena.host_used);
     uint64_t host = used < arena.host_capacity ? arena.host_capacity - used : 0;
     if (device < 0) return host;
-    used = load(&cpu_usage->devices[device].memory);
+    used = load(&cpu_usage_of(device)->memory);
     uint64_t model = load(&arena.capacity[device]);
     model = used < model ? model - used : 0;
     return model < host ? model : host;
@@ -118,15 +117,17 @@ static int charge_one(uint64_t *used, uint64_t capacity, uint64_t bytes) {
 
 int cpu_memory_charge(int device, uint64_t bytes) {
     arena_ensure_started();
-    if (device >= 0 && !charge_one(&cpu_usage->devices[device].memory, load(&arena.capacity[device]), bytes))
+    if (device >= 0) cpu_memory_wait();
+    if (device >= 0 && !charge_one(&cpu_usage_of(device)->memory, load(&arena.capacity[device]), bytes))
         return CPU_MEMORY_DEVICE_FULL;
     if (charge_one(&arena.host_used, arena.host_capacity, bytes)) return CPU_MEMORY_OK;
-    if (device >= 0) __atomic_fetch_sub(&cpu_usage->devices[device].memory, bytes, __ATOMIC_RELAXED);
+    if (device >= 0) __atomic_fetch_sub(&cpu_usage_of(device)->memory, bytes, __ATOMIC_RELAXED);
     return CPU_MEMORY_HOST_FULL;
 }
 
 void cpu_memory_uncharge(int device, uint64_t bytes) {
-    if (device >= 0) __atomic_fetch_sub(&cpu_usage->devices[device].memory, bytes, __ATOMIC_RELAXED);
+    if (device >= 0) cpu_memory_wait();
+    if (device >= 0) __atomic_fetch_sub(&cpu_usage_of(device)->memory, bytes, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&arena.host_used, bytes, __ATOMIC_RELAXED);
 }
 

@@ -9,6 +9,7 @@
 
 static struct cpu_usage private_usage;
 struct cpu_usage *cpu_usage = &private_usage;
+int8_t cpu_usage_shift[CPU_USAGE_DEVICES];
 
 /* Where no such file can be made, others do not see this process, which does no harm to it. The file stays open: it is
  * found by that. */

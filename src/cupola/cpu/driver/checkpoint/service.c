@@ -1,0 +1,88 @@
+/* The thread that answers requests about this process. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "checkpoint.h"
+#include "common/thread.h"
+
+static int listener = -1;
+
+socklen_t checkpoint_address(struct sockaddr_un *address, int64_t number, uint64_t began) {
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    /* The first byte stays 0: the name is in no file system, and goes with the socket. */
+    int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "cupola-checkpoint-%lld-%llu",
+                          (long long)number, (unsigned long long)began);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+/* The process's own user may ask, and the administrator. */
+static bool may_ask(int connection) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return !getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (!peer.uid || peer.uid == geteuid());
+}
+
+static bool hung_up(void *data) {
+    struct pollfd connection = {.fd = *(int *)data, .events = POLLRDHUP};
+    return poll(&connection, 1, 0) > 0 && connection.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+static void answer(int connection) {
+    struct checkpoint_request request;
+    struct checkpoint_reply reply = {.magic = CHECKPOINT_MAGIC};
+    /* Nobody who connects and says nothing may hold up the others. */
+    struct timeval patience = {.tv_sec = 2};
+    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (recv(connection, &request, sizeof request, 0) != sizeof request || request.magic != CHECKPOINT_MAGIC ||
+        request.pair_count > MAX_DEVICES || hung_up(&connection))
+        return;
+    if (!may_ask(connection)) {
+        reply.status = CUDA_ERROR_OPERATING_SYSTEM;
+        snprintf(reply.explanation, sizeof reply.explanation, "the process belongs to another user");
+    } else if (request.call == GET_THREAD) {
+        reply.value = gettid();
+    } else {
+        reply.status = (int32_t)checkpoint_carry_out(&request, &reply.value, hung_up, &connection);
+        if (reply.status) snprintf(reply.explanation, sizeof reply.explanation, "%.511s", thread_state.explanation);
+    }
+    (void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL); /* whoever has gone does not hear it */
+}
+
+static void *serve(void *argument) {
+    int socket = (int)(intptr_t)argument;
+    pthread_setname_np(pthread_self(), "cupola-restore");
+    for (;;) {
+        int connection = accept4(socket, NULL, NULL, SOCK_CLOEXEC);
+        if (connection >= 0) {
+            answer(connection);
+            close(connection);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            usleep(10000); /* until the program has closed a file */
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return NULL; /* the program has closed files that are not its own */
+        }
+    }
+}
+
+/* Where there can be no socket, or no thread, the process cannot be checkpointed, which does no harm to it. */
+void checkpoint_serve(void) {
+    struct sockaddr_un address;
+    socklen_t length = checkpoint_address(&address, getpid(), this_process()->began);
+    listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (listener < 0) return;
+    if (!bind(listener, (struct sockaddr *)&address, length) && !listen(listener, 16) &&
+        thread_start(serve, (void *)(intptr_t)listener))
+        return;
+    close(listener);
+    listener = -1;
+}
+
+void checkpoint_forget(void) {
+    if (listener >= 0) close(listener);
+    listener = -1;
+}
