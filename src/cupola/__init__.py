@@ -13,6 +13,7 @@ from cupola import _above
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cupola import bindings as bindings
+    from cupola import checkpoint as checkpoint
     from cupola import cpu as cpu
     from cupola import graph as graph
     from cupola import pathfinder as pathfinder
@@ -118,7 +119,9 @@ _ABOVE = {
     "system_device": "system._device",
 }
 
-_SUBMODULES = frozenset({"bindings", "cpu", "graph", "pathfinder", "system", "texture", "typing", "utils"})
+_SUBMODULES = frozenset(
+    {"bindings", "checkpoint", "cpu", "graph", "pathfinder", "system", "texture", "typing", "utils"}
+)
 
 # Older places of names that have moved.
 _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "utils"}
@@ -126,7 +129,7 @@ _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "util
 # Chapters of cuda.core that are not there yet.
 _LATER = frozenset({
     "ContextOptions", "DeviceResources", "GraphicsResource", "SMResource", "SMResourceOptions", "TensorMapDescriptor",
-    "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions", "checkpoint",
+    "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions",
 })  # fmt: skip
 
 __all__ = sorted([*_HOMES, *_SUBMODULES])

@@ -10,6 +10,7 @@ import ast
 import copy
 import importlib
 import inspect
+import os
 import pickle
 import re
 import tomllib
@@ -264,7 +265,7 @@ def names(tmp_path_factory):
 
     device = cupola.Device(0)
     device.set_current()
-    names: dict[str, Any] = {"np": np, "PTX": PTX, "device": device, "offer": offer, "called": called}
+    names: dict[str, Any] = {"np": np, "os": os, "PTX": PTX, "device": device, "offer": offer, "called": called}
     for module in (cupola, graph, texture, utils, typing):
         names.update({name: getattr(module, name) for name in module.__all__})
     stream = device.create_stream()
