@@ -1,6 +1,6 @@
 """The neighbors of a node, as a set.
 
-Imported when they are first asked for.
+Imported at the first use.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class AdjacencySet(MutableSet["GraphNode"]):
-    """The nodes in front of a node, or those behind it.
+    """The nodes on which a node depends, or those that depend on it.
 
     A live set: reading asks the driver, and each change is one call of it (``cuGraphAddDependencies``,
-    ``cuGraphRemoveDependencies``), which adds all edges or none. A circle of edges is found when the graph is
+    ``cuGraphRemoveDependencies``), which adds all edges or none. A cycle of edges is found when the graph is
     instantiated. The operators ``|``, ``&``, ``-`` and ``^`` give plain sets.
     """
 
@@ -74,7 +74,7 @@ class AdjacencySet(MutableSet["GraphNode"]):
         self._link([node])
 
     def update(self, *others: GraphNode | Iterable[GraphNode]) -> None:
-        """Add edges. What is wrong with one adds none.
+        """Add edges. If one of them is invalid, none is added.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Attributes of kernel nodes (CUDA Driver API, ``cuGraphKernelNodeSetAttribute``).
 
 The parameters of a kernel node are its grid, block, shared memory and arguments. Everything else that a launch can ask
-for is set on the node afterwards, one attribute at a time, and stays when its parameters are replaced. So that all of it
-happens or nothing does, it is done to a node of a graph of its own first.
+for is set on the node afterwards, one attribute at a time, and stays when its parameters are replaced. To change all
+of it or nothing, the change is first tried on a node in a separate graph.
 """
 
 from libc.stdint cimport uintptr_t
@@ -16,8 +16,8 @@ from cupola.core.base._cuda cimport (
     CUlaunchAttributeValue, CUresult, check, cu,
 )
 
-# Bytes of the values of those that nodes have, in the order to set them: whether a cluster may be large comes before it.
-# None of them can be taken back when the node is device-updatable, so that comes last.
+# Bytes of the values of the attributes that nodes have, in the order in which they are set: whether a cluster may be
+# large comes before the cluster. No attribute of a device-updatable node can be reset, so that attribute comes last.
 cdef dict _SIZES = {
     <int>CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE: 4, <int>CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: 12,
     <int>CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: 12, 1: 32, 2: 4, 5: 4, 8: 4, 9: 2, 10: 4, 14: 4, 16: 4, 18: 4,

@@ -34,7 +34,7 @@ cdef dict _MODES = {
 
 
 cdef class Abandoned:
-    """A capture nobody can end any more: its end. Its errors were already raised by the calls that caused them."""
+    """Ends a capture that no call can end any more. Its errors were already raised by the calls that caused them."""
     cdef StreamHandle stream
     cdef bint owned         # the graph, too, is nobody's
 
@@ -59,7 +59,7 @@ cdef class GraphBuilder:
 
     Made by :meth:`.Stream.create_graph_builder` or :meth:`.Device.create_graph_builder`. Between :meth:`begin_building`
     and :meth:`end_building` it takes the place of a stream in launches, copies and fills. Work in one builder runs in
-    order; :meth:`split` and :meth:`join` make branches that run side by side.
+    order; :meth:`split` and :meth:`join` make branches that may run at the same time.
 
     The graph keeps the kernels, the memory of the Buffers (closed or not) and the host callbacks that are recorded
     through the builder. Memory that is passed as an address, and events, must be kept by the program until the last
@@ -102,8 +102,8 @@ cdef class GraphBuilder:
         Parameters
         ----------
         mode : str
-            Which calls that could harm a capture are errors meanwhile: with ``"global"`` those of all threads, with
-            ``"thread_local"`` those of this thread, with ``"relaxed"`` none.
+            Which threads may not make calls that could harm the capture: ``"global"``, all threads;
+            ``"thread_local"``, this thread; ``"relaxed"``, none.
 
         Returns
         -------
@@ -189,7 +189,7 @@ cdef class GraphBuilder:
         with nogil:
             status = cu.cuStreamEndCapture(native, &graph)
         if status != CUDA_SUCCESS:
-            # A capture that cannot be ended well is dropped, in most cases: then there is nothing left to end.
+            # A capture that cannot be ended properly is dropped in most cases: then there is nothing left to end.
             if cu.cuStreamIsCapturing(native, &capture) == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
                 self.state = NOT_STARTED if self.kind == PRIMARY else ENDED
                 if self.kind == PRIMARY:
@@ -251,7 +251,7 @@ cdef class GraphBuilder:
         Raises
         ------
         RuntimeError
-            While it is recorded; of a branch, which has no graph of its own; of a body, too, while that is recorded.
+            While the graph is recorded; for a branch, which has no graph of its own; for a body while it is recorded.
         """
         from cupola.graph import _definition  # noqa: F401  announces the class
 
@@ -275,7 +275,7 @@ cdef class GraphBuilder:
     # --- branches -------------------------------------------------------------------------------------
 
     def split(self, count):
-        """Branch the recording: what the builders record from here on runs side by side.
+        """Branch the recording: the work of the builders from here on may run at the same time.
 
         Parameters
         ----------
@@ -300,12 +300,12 @@ cdef class GraphBuilder:
         Parameters
         ----------
         *builders : GraphBuilder
-            Two or more. The one that is not a branch goes on, or else the first; the others are closed.
+            Two or more. The one that is not a branch continues, or else the first; the others are closed.
 
         Returns
         -------
         GraphBuilder
-            The one that goes on.
+            The one that continues.
         """
         cdef GraphBuilder root, branch
         for builder in builders:
@@ -393,7 +393,7 @@ cdef class GraphBuilder:
         check(status, b"cuLaunchHostFunc")
 
     cdef int keep_operands(self, object operands) except -1:
-        """Have the graph keep objects that work about to be recorded needs; for launches, copies and fills."""
+        """Have the graph keep alive the objects that the next recorded work needs; for launches, copies and fills."""
         cdef CUstreamCaptureStatus capture
         self.require_open()     # still, behind the code of the operands
         if self.state != CAPTURING or not operands:
@@ -523,7 +523,7 @@ cdef class GraphBuilder:
         return self.shown
 
     def __cuda_stream__(self):
-        """tuple of (int, int): 0 and the address of the stream; other libraries take the builder for a stream by it."""
+        """tuple of (int, int): 0 and the address of the stream, so that other libraries accept the builder."""
         self.require_open()
         return 0, <uintptr_t>self.queue.pointer
 
@@ -533,7 +533,7 @@ cdef class GraphBuilder:
         return self.state == CLOSED
 
     def close(self):
-        """Let go of the graph and the stream; a recording under way is dropped. Closing twice is fine.
+        """Close the builder; a recording in progress is dropped. Closing twice is fine.
 
         Executable graphs made by :meth:`complete` stay.
         """
@@ -604,7 +604,7 @@ cdef class GraphBuilder:
         return False
 
     cdef bint has_stream(self) noexcept:
-        """Whether there is a stream, and it has not gone with its context."""
+        """Whether there is a stream whose context still exists."""
         return self.queue is not None and self.queue.native is not None and not self.queue.native.is_gone()
 
     cdef int require_capturing(self, str what) except -1:
@@ -626,7 +626,7 @@ cdef class GraphBuilder:
         return graph
 
     cdef CUgraph root_graph(self) except NULL:
-        """The graph that all recorded is a part of: what it is to keep alive is kept by it."""
+        """The graph that everything recorded is a part of; it holds what must be kept alive."""
         if self.hierarchy.root == NULL:
             self.hierarchy.root = self.captured_graph()     # a body's builder comes after this
         return self.hierarchy.root

@@ -8,7 +8,7 @@ cdef struct HostCall:
     void* data
 
 
-# What the driver shall call for `fn`, and what must be kept alive for it: the returned objects, `fn` first.
+# The function that the driver calls for `fn`, and the objects that must be kept alive for it, `fn` first.
 # TypeError, ValueError.
 cdef tuple prepare_callback(object fn, object user_data, HostCall* call)
 

@@ -39,7 +39,7 @@ cdef object callable_of(CUhostFn function, void* data):
 
 
 cdef void _call_python(void* data) noexcept nogil:
-    # A thread that asks for the GIL while the interpreter goes down never gets it.
+    # A thread that asks for the GIL while the interpreter finalizes never gets it.
     if driver_usable():
         _call_with_gil(data)
 

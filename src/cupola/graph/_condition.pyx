@@ -10,7 +10,7 @@ from cupola.core.launch._arguments import register_argument_type
 
 
 cdef class GraphCondition:
-    """What a conditional node decides by: non-zero is true, and a switch takes it as an index.
+    """The number by which a conditional node decides: non-zero is true, and a switch takes it as an index.
 
     Kernels of the graph set it with ``cudaGraphSetConditional``; it can be passed to them as an argument.
     """

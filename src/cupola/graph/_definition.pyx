@@ -1,6 +1,6 @@
 """GraphDefinition: graphs that are made node by node.
 
-Imported when the first is made, or a builder is asked for its own.
+Imported when the first is made, or at the first use of a builder's `graph_definition`.
 """
 
 from libc.stdint cimport uintptr_t
@@ -75,7 +75,7 @@ cdef class GraphDefinition(NodeMaker):
         Raises
         ------
         RuntimeError
-            When the graph cannot be made executable, for example because its edges form a circle.
+            When the graph cannot be made executable, for example because its edges form a cycle.
         """
         self.home.open_pointer()
         return instantiate(self.home, require_context(), options)

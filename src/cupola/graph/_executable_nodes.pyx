@@ -1,4 +1,4 @@
-"""Views of the nodes of an executable graph, which change what its coming launches do."""
+"""Views of the nodes of an executable graph, through which its later launches are changed."""
 
 from libc.stdint cimport uintptr_t
 
@@ -17,10 +17,10 @@ from cupola.graph._node_kinds import (
 
 
 cdef class ExecutableGraphNode:
-    """What became of a node of a definition in one executable graph; ``graph[node]`` gives it.
+    """The counterpart of a definition's node in one executable graph; ``graph[node]`` returns it.
 
-    Changes alter the coming launches of that graph, and nothing else; the parameters are always given in full. A later
-    :meth:`.Graph.update` overwrites them. That the node belongs to the executable is checked by the driver.
+    Changes affect only later launches of that graph. The parameters are always given in full. A later
+    :meth:`.Graph.update` overwrites them. The driver checks that the node belongs to the executable.
     """
     cdef Graph graph
     cdef GraphNode node
@@ -64,11 +64,11 @@ cdef class _SwitchableNode(ExecutableGraphNode):
         return enabled != 0
 
     def enable(self):
-        """Have the node do its work again (``cuGraphNodeSetEnabled``)."""
+        """Enable the node again (``cuGraphNodeSetEnabled``)."""
         self.switch(1)
 
     def disable(self):
-        """Have the node do nothing, like an empty one, until it is enabled; it keeps its parameters."""
+        """Disable the node: it does nothing, like an empty node, until it is enabled, and keeps its parameters."""
         self.switch(0)
 
     cdef int switch(self, unsigned int enabled) except -1:
@@ -123,7 +123,7 @@ cdef class ExecutableMemsetNode(_SwitchableNode):
         Parameters
         ----------
         dst, value, width, height, pitch
-            As for :meth:`.GraphDefinition.memset`. The memory of an address is the caller's to keep.
+            As for :meth:`.GraphDefinition.memset`. The caller must keep memory alive that is passed as an address.
         """
         self.check_usable()
         self.change(memset_parameters(dst, value, width, height, pitch, None, node_context(self.node.record())))
@@ -138,7 +138,7 @@ cdef class ExecutableMemcpyNode(_SwitchableNode):
         Parameters
         ----------
         dst, src, size
-            As for :meth:`.GraphDefinition.memcpy`. The memory of addresses is the caller's to keep.
+            As for :meth:`.GraphDefinition.memcpy`. The caller must keep memory alive that is passed as an address.
         """
         self.check_usable()
         self.change(memcpy_parameters(dst, src, size, None, None, node_context(self.node.record())))

@@ -4,7 +4,7 @@ from cupola.graph._parameters cimport Parameters
 
 
 cdef class Retired:
-    """What an executable needed before it was changed, and launches may need that are not over."""
+    """Objects that an executable needed before a change, and that running launches may still need."""
     cdef list values
     cdef object __weakref__
 

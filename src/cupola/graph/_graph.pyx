@@ -1,4 +1,4 @@
-"""Executable graphs."""
+"""Executable graphs: launching, uploading and updating them."""
 
 import weakref
 
@@ -74,15 +74,15 @@ cdef class Retired:
 cdef class Graph:
     """A graph ready to run: all of it is submitted by one call (``CUgraphExec``).
 
-    Made by :meth:`.GraphBuilder.complete` and :meth:`.GraphDefinition.instantiate`. It lives on without them, and keeps
-    what its nodes need until its last launch is over. ``graph[node]`` gives a view of what became of a node of the
-    definition, through which the parameters of the coming launches can be changed.
+    Made by :meth:`.GraphBuilder.complete` and :meth:`.GraphDefinition.instantiate`. It is independent of them, and
+    keeps alive what its nodes need until its last launch is over. ``graph[node]`` returns a view of the counterpart of
+    a node of the definition, through which the parameters of later launches can be changed.
     """
 
     def __init__(self, *args, **kwargs):
         raise factory_error("Graph", "GraphBuilder.complete() or GraphDefinition.instantiate()")
 
-    # Not __dealloc__: before that the collector may have cleared what a launch under way still needs.
+    # Not __dealloc__: before that, the garbage collector may have cleared what a running launch still needs.
     def __del__(self):
         cdef CUresult status = self.destroy()
         cdef Graph later
@@ -148,7 +148,7 @@ cdef class Graph:
         Raises
         ------
         CUDAError
-            When the graphs differ in more than parameters; this one stays as it was. The text names the node.
+            When the graphs differ in more than parameters; this one then does not change. The text names the node.
         ValueError
             When the builder has not ended building.
         RuntimeError
@@ -225,7 +225,7 @@ cdef class Graph:
         return self.retire(_without(before, kept))
 
     cdef int retire(self, tuple values) except -1:
-        """Let go of what the executable needed until now, once the launches so far are over.
+        """Release what the executable needed until now, once the launches so far are over.
 
         That is asked once for all that has come together since it was asked last and the answer came.
         """
@@ -281,7 +281,7 @@ cdef class Graph:
         return self.pointer == NULL
 
     def close(self):
-        """Release the executable (``cuGraphExecDestroy``). A launch under way completes. Closing twice is fine."""
+        """Release the executable (``cuGraphExecDestroy``). A running launch completes. Closing twice is fine."""
         cdef CUresult status = self.destroy()
         drop_released()
         check(status, b"cuGraphExecDestroy")
@@ -329,7 +329,7 @@ cdef int print_dot(CUgraph graph, object path, object options) except -1:
 
 
 cdef str _find_foreign_fill(GraphHandle handle, CUcontext context):
-    """A captured fill that its stream's device has no access for: the driver finds that out as late as here."""
+    """A captured fill to whose memory the stream's device has no access: the driver reports that only here."""
     from cupola.graph._node_kinds import MemsetNode
 
     own = wrap_context(context).device_id if context != NULL else -1

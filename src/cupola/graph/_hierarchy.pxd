@@ -19,7 +19,7 @@ cdef class Record:
 
 
 cdef class Hierarchy:
-    """A graph that is no part of another, and all that is inside it: they live and die together."""
+    """A graph that is not part of another, and everything inside it: they share one lifetime."""
     cdef CUgraph root           # NULL: the stream that captures it was not asked yet, or it is gone
     cdef bint owned             # destroyed with this object
     cdef bint gone              # destroyed by somebody else, as an unfinished capture is
@@ -38,7 +38,7 @@ cdef class Hierarchy:
     cdef int keep_beside(self, CUgraph graph, object value) except -1           # have a graph keep what is of no node
     cdef int keep_copied(self, CUgraph graph, CUgraphNode node, Record record) except -1    # of a new child graph node
     cdef tuple attachments(self)                                                # all that is kept
-    # So that what is made of the graphs gets no user objects. Give the result to put_back.
+    # Take the user objects off the graphs, so that executables made from them get none. Pass the result to put_back.
     cdef list take_off(self)
     cdef int put_back(self, list holds) except -1
 

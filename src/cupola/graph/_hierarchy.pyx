@@ -2,8 +2,8 @@
 
 Child graphs and the bodies of conditional nodes belong to nodes, so one graph is the root of a tree and the only one that
 can be destroyed. Everything Python knows of the tree hangs on one `Hierarchy`: each view of a part keeps it alive, and
-with it the root. Nothing in it refers back to the views but weakly, so that a tree goes with its last view, not when the
-collector finds a cycle.
+with it the root. It refers to the views only weakly, so a tree is released with its last view, and not only when the
+garbage collector finds a cycle.
 """
 
 import weakref
@@ -82,7 +82,7 @@ cdef class Hierarchy:
         return tuple(kept)
 
     cdef list take_off(self):
-        # Until put_back() nobody else takes off: the driver does not lock graphs, and its calls give up the GIL.
+        # Until put_back(), no other thread may do this: the driver does not lock graphs, and its calls release the GIL.
         cdef list holds = []
         cdef Hold found
         self.lock.acquire()

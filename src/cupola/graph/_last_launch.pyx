@@ -1,8 +1,8 @@
-"""Letting go of what an executable graph needs once its launches are over.
+"""Releasing what an executable graph needs once its launches are over.
 
 Nothing is noted at a launch. The driver is asked when it matters: an upload is ordered behind all launches of the
-executable before it, whoever made them and in whatever stream (CUDA Driver API, cuGraphUpload), and a callback behind
-the upload is called when they are over, or lost in a fault. The stream is one of its own, so nothing waits here.
+executable before it, in whatever stream (CUDA Driver API, cuGraphUpload), and a callback behind
+the upload is called when they are over, or lost in a fault. It uses a separate stream, so nothing waits here.
 """
 
 from cupola.core.base._cuda cimport (

@@ -8,7 +8,7 @@ from cupola.graph._parameters cimport Parameters
 
 
 cdef class NodeMaker:
-    """What makes nodes: a definition makes roots, a node makes nodes that depend on it."""
+    """The methods that make nodes: those of a definition make roots, those of a node make nodes that depend on it."""
     cdef GraphHandle home           # the graph that nodes are made in, or that this node is in
     cdef object __weakref__
     cdef CUgraphNode place(self) except? NULL       # what new nodes depend on; checked
@@ -35,7 +35,7 @@ cdef list list_edges(GraphHandle graph)
 # The class for each CUgraphNodeType; conditional nodes have a function that tells. _node_kinds fills it.
 cdef dict node_classes
 
-# GraphDefinition stands above this module, and makes itself known here.
+# GraphDefinition is defined in a higher module, and registers itself here.
 cdef int announce_definition(object cls) except -1
 cdef NodeMaker wrap_definition(GraphHandle handle)
 cdef GraphHandle definition_handle(object definition)       # TypeError when it is none

@@ -41,7 +41,7 @@ cdef GraphHandle definition_handle(object definition):
 
 
 cdef class NodeMaker:
-    # The methods of GraphDefinition and GraphNode alike: what is made depends on the node, if it is one.
+    # The methods that GraphDefinition and GraphNode share: the new node depends on the node, if it is one.
 
     def launch(self, config, kernel, *kernel_args):
         """Add a node that launches a kernel.
@@ -240,7 +240,7 @@ cdef class NodeMaker:
         Returns
         -------
         IfNode
-            Its :attr:`~.IfNode.then` is to be filled.
+            Fill its :attr:`~.IfNode.then`.
         """
         self.place()
         return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_IF, 1, require_context()))
@@ -256,7 +256,7 @@ cdef class NodeMaker:
         Returns
         -------
         IfElseNode
-            Its :attr:`~.IfElseNode.then` and :attr:`~.IfElseNode.else_` are to be filled.
+            Fill its :attr:`~.IfElseNode.then` and :attr:`~.IfElseNode.else_`.
         """
         self.place()
         return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_IF, 2, require_context()))
@@ -272,7 +272,7 @@ cdef class NodeMaker:
         Returns
         -------
         WhileNode
-            Its :attr:`~.WhileNode.body` is to be filled.
+            Fill its :attr:`~.WhileNode.body`.
         """
         self.place()
         return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_WHILE, 1, require_context()))
@@ -290,7 +290,7 @@ cdef class NodeMaker:
         Returns
         -------
         SwitchNode
-            Its :attr:`~.ConditionalNode.branches` are to be filled.
+            Fill its :attr:`~.ConditionalNode.branches`.
         """
         self.place()
         return self.make(conditional_parameters(condition, CU_GRAPH_COND_TYPE_SWITCH, count, require_context()))
@@ -414,7 +414,7 @@ cdef class GraphNode(NodeMaker):
     """A piece of work in a :class:`.GraphDefinition`, and what it depends on.
 
     The methods of definitions and nodes make nodes; those of a node make nodes that depend on it. As long as the
-    program holds a node, it gets the very same object wherever the node comes up.
+    program holds a node, every property that returns the node returns the same object.
     """
 
     def __init__(self, *args, **kwargs):
@@ -497,7 +497,7 @@ cdef class GraphNode(NodeMaker):
         return not self.destroyed and self.home.is_valid()
 
     def destroy(self):
-        """Remove the node with its edges, and let go of what it needs (``cuGraphDestroyNode``).
+        """Remove the node with its edges, and release what it needs (``cuGraphDestroyNode``).
 
         Executables that were made before keep it. Doing so twice is fine.
 
@@ -574,7 +574,7 @@ cdef class GraphNode(NodeMaker):
         return isinstance(other, GraphNode) and (<GraphNode>other).is_valid and (<GraphNode>other).home is self.home
 
     def __eq__(self, other):
-        # A destroyed node equals nothing but itself: its address may be given to another one.
+        # A destroyed node equals only itself: a new node may get its address.
         if not isinstance(other, GraphNode):
             return NotImplemented
         if self is other:

@@ -1,4 +1,4 @@
-"""The kinds of nodes. What they tell of themselves is asked from the driver when it is asked for.
+"""The kinds of nodes. Their properties read the parameters from the driver at each access.
 
 Imported when nodes are first looked at or made; capturing needs none of it.
 """
@@ -407,7 +407,7 @@ cdef class EventRecordNode(GraphNode):
 
     @property
     def event(self):
-        """Event: which one. An object of its own: closing it leaves the graph's event alone."""
+        """Event: the event, as a separate object; closing it does not affect the graph's event."""
         cdef CUevent pointer = NULL
         check(cu.cuGraphEventRecordNodeGetEvent(self.open_pointer(), &pointer), b"cuGraphEventRecordNodeGetEvent")
         return _event_object(self, pointer)
@@ -432,7 +432,7 @@ cdef class EventWaitNode(GraphNode):
 
     @property
     def event(self):
-        """Event: which one. An object of its own: closing it leaves the graph's event alone."""
+        """Event: the event, as a separate object; closing it does not affect the graph's event."""
         cdef CUevent pointer = NULL
         check(cu.cuGraphEventWaitNodeGetEvent(self.open_pointer(), &pointer), b"cuGraphEventWaitNodeGetEvent")
         return _event_object(self, pointer)
@@ -515,7 +515,8 @@ cdef class ChildGraphNode(GraphNode):
         Parameters
         ----------
         child : GraphDefinition
-            No part of this graph. The definition that :attr:`child_graph` gave before is no longer valid.
+            It must not be part of this graph. The definition that :attr:`child_graph` returned before is no longer
+            valid.
         """
         cdef GraphHandle other
         cdef Parameters parameters
@@ -535,11 +536,11 @@ cdef class ChildGraphNode(GraphNode):
 
 
 cdef class ConditionalNode(GraphNode):
-    """A node that a condition decides about: whether, how often or which of its bodies runs."""
+    """A node with bodies; a condition decides whether, how often or which of them runs."""
 
     @property
     def condition(self):
-        """GraphCondition or None: what decides; None when it cannot be told."""
+        """GraphCondition or None: the condition; None if it is unknown."""
         self.open_pointer()
         return self.record().subject
 

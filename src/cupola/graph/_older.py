@@ -1,4 +1,4 @@
-"""Names of graphs that documents of cuda.core 0.x use: they work, and warn once that they are old.
+"""Names of graphs from cuda.core 0.x: they work, with one warning that they are old.
 
 Imported when one is used.
 """
@@ -33,7 +33,7 @@ METHODS = {
 
 @dataclass
 class GraphAllocOptions:
-    """What is now given to ``allocate`` by keyword.
+    """The options that are now keywords of ``allocate``.
 
     Parameters
     ----------

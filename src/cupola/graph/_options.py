@@ -1,6 +1,6 @@
-"""How a graph is made executable, and what its picture shows.
+"""Options for instantiating a graph, and for its DOT file.
 
-Imported when one is first given: dataclasses are slow to import.
+Imported when one is first used: dataclasses are slow to import.
 """
 
 from __future__ import annotations

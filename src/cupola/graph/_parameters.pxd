@@ -13,7 +13,7 @@ cdef class Parameters:
     cdef GraphHandle child      # of a child graph node: what it gets a copy of
     cdef object alive           # what `native` points into, until the driver has copied it
 
-    # Around the driver's copying of the child: the copy is to get no user objects.
+    # Used around the driver's copy of the child: the copy must get no user objects.
     cdef list strip_child(self)                         # None: there is no child
     cdef int restore_child(self, list holds) except -1
 
@@ -38,7 +38,7 @@ cdef Parameters conditional_parameters(object condition, int form, object count,
 
 # Whether the memory of a copy or fill is all on one device, and not on that of the node: then that becomes the node's.
 cdef bint move_to_memory(Parameters made) except -1
-# Raise for parameters that the driver refused; where access rights may be why, with what is to be done.
+# Raise the error for parameters that the driver refused; if missing access may be the reason, it says what to do.
 cdef int refused(CUresult status, const char* call, Parameters made) except -1
 
 # Of a copy: keep what `dst` says for the one side and `src` for the other.

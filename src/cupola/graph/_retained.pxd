@@ -1,4 +1,4 @@
-"""What graphs keep alive for themselves and for what the driver copies of them: user objects."""
+"""What graphs, and the driver's copies of them, keep alive: user objects."""
 
 from cupola.core.base._cuda cimport CUgraph, CUuserObject
 
@@ -18,5 +18,5 @@ cdef class Hold:
 
 cdef Hold hold(CUgraph graph, object value)
 
-# Drop what graphs have let go of since the last time.
+# Drop what graphs have released since the last call.
 cdef void drop_released() noexcept

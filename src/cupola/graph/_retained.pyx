@@ -1,9 +1,9 @@
-"""What graphs keep alive for themselves and for what the driver copies of them: user objects.
+"""What graphs, and the driver's copies of them, keep alive: user objects.
 
 CUDA Driver API, "Graph Management", user objects: a graph holds references to a user object, and clones, child graphs
 and executables get their own. When the last reference goes, the driver calls a destructor on a thread of its choice.
-Executables must not get any, since a launch of one that has some takes several times as long: so the graph is relieved
-of them while an executable is made or updated (Hierarchy.take_off).
+Executables must not get any, because launching one that has some takes several times as long. So the graph's user
+objects are taken off while an executable is made or updated (Hierarchy.take_off).
 """
 
 from cupola.core.base._cuda cimport (

@@ -125,7 +125,7 @@ cdef class StridedMemory:
     # --- export ---------------------------------------------------------------------------------------
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """The tensor as a DLPack capsule that keeps this view alive. Nothing is waited for or copied.
+        """The tensor as a DLPack capsule that keeps this view alive. This neither waits nor copies.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Buffers and where they come from: pools, memory of the host, managed and virtual memory, memory of graphs.
+"""Buffers and memory resources: pools, host memory, managed and virtual memory, memory of graphs.
 
-Copies, fills and moves of buffers, which devices may reach them, and buffers that processes share.
+Also copies and fills of buffers, prefetching, which devices may access them, and buffers that processes share.
 """

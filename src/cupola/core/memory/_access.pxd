@@ -21,7 +21,7 @@ cdef inline CUresult read_pointer(
 cdef inline CUresult copy_async(CUdeviceptr to, CUdeviceptr frm, size_t size, CUstream stream) noexcept nogil:
     """cuMemcpyAsync; CUDA_ERROR_INVALID_CONTEXT where none is current.
 
-    There driver 580 crashes when a side is memory that the stream's device has no access to.
+    Without a current context, driver 580 crashes if a side is memory that the stream's device has no access to.
     """
     cdef CUcontext current = NULL
     if cu.cuCtxGetCurrent(&current) == CUDA_SUCCESS and current == NULL:

@@ -1,10 +1,11 @@
-"""Copies and fills that the driver refuses because of a device's access rights, done in another way.
+"""Copies and fills that the driver refuses because a device has no access, done in another way.
 
 Memory of pools and mapped memory can be accessed by its own device and by those that were given access. Which device
-a call needs access for is not documented; two H200s with driver 580 say: a copy (``cuMemcpyAsync``) that of the
-*current* context, whatever the stream is; a batch of copies and a fill that of the *stream's* context; and a copy that
-names the contexts of its sides (``cuMemcpyPeerAsync``) needs none. The refusal is CUDA_ERROR_INVALID_VALUE, as for all
-else that may be wrong: so this is tried and, when it fails in turn, something else was wrong.
+needs access is not documented. On two H200s with driver 580, it is for a copy (``cuMemcpyAsync``) the device of the
+*current* context, whatever the stream is, and for a batch of copies and a fill the device of the *stream's* context. A
+copy that names the contexts of its sides (``cuMemcpyPeerAsync``) needs no access. The refusal is
+CUDA_ERROR_INVALID_VALUE, as for many other errors. So another way is tried; if it fails, too, something else was
+wrong.
 """
 
 from libc.stdint cimport uint32_t, uintptr_t
@@ -102,7 +103,7 @@ cdef int _copy_of_other_device(
     cdef int owner = target if is_elsewhere(target, device) else source
     cdef int pushed
     if target >= 0 and source >= 0 and target != source and _is_captured(stream):
-        # To try it would spoil the capture: copies between contexts cannot be a part of one.
+        # Trying it would invalidate the capture, which cannot contain copies between contexts.
         fail_because(CUDA_ERROR_INVALID_VALUE, b"cuMemcpyAsync", advice(owner, device, stream))
     if target >= 0 and source >= 0 and (target != source or _is_default(stream)):
         of_target, of_source = primary_context(target), primary_context(source)
@@ -122,7 +123,7 @@ cdef bint _is_captured(CUstream stream) noexcept:
 
 
 cdef str advice(int owner, int device, CUstream stream):
-    """What is to be done where `device`, the stream's, has no access to memory of the device `owner`."""
+    """What to do if `device`, the stream's, has no access to memory of the device `owner`."""
     if _is_default(stream):
         where = f"the default stream is that of the current device, {device},"
         use = f"call Device({owner}).set_current() first, or use a stream of that device"

@@ -1,4 +1,4 @@
-"""Which processors managed memory stays mapped for, as a set."""
+"""The processors for which managed memory stays mapped, as a set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AccessedBySetProxy(MutableSet[Device | Host]):
-    """The devices, and ``Host()``, that a piece of managed memory stays mapped for (``cuMemAdvise``).
+    """The devices, and ``Host()``, for which a piece of managed memory stays mapped (``cuMemAdvise``).
 
     A live set: reading asks the driver, and a change is advice to it.
     """
@@ -55,12 +55,12 @@ class AccessedBySetProxy(MutableSet[Device | Host]):
         TypeError
             When it is something else.
         ValueError
-            When it is a NUMA node of the host: only the host as a whole can be named.
+            When it is a NUMA node of the host: only the whole host can be named.
         """
         _migration.set_accessed_by(self._buffer, _checked(place), True)
 
     def discard(self, place: object) -> None:
-        """Take the advice back, if there is any for the place.
+        """Withdraw the advice for the place, if there is any.
 
         Parameters
         ----------

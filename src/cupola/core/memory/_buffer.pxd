@@ -7,9 +7,9 @@ from cupola.core.device._stream cimport StreamHandle
 
 
 cdef class Allocation:
-    """A piece of memory and how to give it back, shared by a Buffer and by whatever else uses the memory.
+    """A piece of memory and how to free it, shared by a Buffer and other users of the memory.
 
-    Of this very class only if the driver alone frees it, else of FinalizedAllocation.
+    Of exactly this class only if the driver alone frees it, otherwise of FinalizedAllocation.
     """
     cdef readonly uintptr_t pointer
     cdef readonly size_t size
@@ -33,7 +33,7 @@ cdef class FinalizedAllocation(Allocation):
     cdef object __weakref__
 
 
-# What a graph that works on the memory has to keep alive: the allocation, or None.
+# The object that a graph which uses the memory must keep alive: the allocation, or None.
 cdef inline object graph_operand(Allocation allocation):
     if allocation is None or (allocation.resource is not None and allocation.resource.in_graph):
         return None
@@ -52,7 +52,7 @@ cdef class Buffer:
 
 
 cdef inline int require_open(Buffer buffer) except -1:
-    """As open_allocation, without a call where all is well."""
+    """Like open_allocation, without a call in the usual case."""
     if buffer.allocation is None or resets != 0:
         buffer.open_allocation()
     return 0

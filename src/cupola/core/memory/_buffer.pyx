@@ -1,4 +1,4 @@
-"""Buffers: pieces of memory with an owner, and the copies and fills between them."""
+"""Buffers: pieces of memory with an owner, copies between them, and fills."""
 
 import warnings
 
@@ -36,7 +36,7 @@ cdef enum Kind:
     MANAGED
 
 
-# The fields stay when the collector takes a cycle apart: the memory is given back at the very end.
+# The fields stay when the garbage collector breaks a cycle: the memory is freed at the very end.
 @cython.freelist(16)
 @cython.no_gc_clear
 cdef class Allocation:
@@ -65,7 +65,7 @@ cdef class Allocation:
             return 0
         initialise()
         status = read_pointer(<CUdeviceptr>self.pointer, &memory_type, &device, &managed)
-        # Memory that CUDA has never seen is no error here: zeros, or one of these on some drivers.
+        # For memory that CUDA does not know, drivers return zeros, or one of these errors; that is not an error here.
         if status != CUDA_ERROR_INVALID_VALUE and status != CUDA_ERROR_INVALID_CONTEXT:
             check(status, b"cuPointerGetAttributes")
         else:
@@ -100,12 +100,12 @@ cdef class Allocation:
             leave(pushed)
 
 
-# No free list, which this class does not share since it is larger: a recycled object would keep the collector's mark that
-# its finalizer has run.
+# No free list: the base class's objects are smaller, and a recycled object would keep the collector's mark that its
+# finalizer has run.
 cdef class FinalizedAllocation(Allocation):
 
-    # The collector runs the finalizers of a cycle before it takes any object of it apart: a resource written in Python
-    # can still work. And nobody can revive the object through a weak reference afterwards.
+    # The garbage collector runs the finalizers of a cycle before it clears any object of it, so a resource written in
+    # Python still works. After that, no weak reference can revive the object.
     def __del__(self):
         if self.imports is not None:
             self.imports.pop(self.import_key, None)
@@ -115,7 +115,7 @@ cdef class FinalizedAllocation(Allocation):
 
 
 cdef void _give_back(Allocation self) noexcept:
-    # A resource written in Python is asked once, so it must not be asked where the driver refuses what it does.
+    # A resource written in Python is called only once, so it must not be called where the driver refuses its calls.
     if in_host_function() or (isinstance(self, FinalizedAllocation) and refused_here()):
         _give_back_later(self)
         return
@@ -142,7 +142,7 @@ cdef void _give_back_later(Allocation self) noexcept:
 cdef int _warn_of_leak(Allocation self, object error) except -1:
     if isinstance(error, CUDAError):
         not_raised(error)
-        # A fault that was told before made the whole context unusable: the memory went, or goes, with it.
+        # A fault that was reported before made the whole context unusable, and the memory is freed with the context.
         if error._repeated or error.status == CUDA_ERROR_CONTEXT_IS_DESTROYED:
             return 0
     warnings.warn(
@@ -155,9 +155,9 @@ cdef int _warn_of_leak(Allocation self, object error) except -1:
 
 
 cdef int _order_release(Allocation self, StreamHandle stream) except -1:
-    """Have the memory given back behind the work in `stream`.
+    """Order the release of the memory behind the work in `stream`.
 
-    A default stream is another one in each context, so the current context is remembered with it.
+    Each context has its own default stream, so the current context is stored with it.
     """
     cdef CUcontext context = NULL
     if stream is not None and <uintptr_t>stream.pointer <= 2:
@@ -196,9 +196,9 @@ cdef Buffer begin_buffer(StreamHandle stream, object cls, bint finalized):
 cdef class Buffer:
     """A piece of memory of `size` bytes, on a device, on the host, or both.
 
-    Buffers come from :meth:`Device.allocate`, from the ``allocate`` of a memory resource, or wrap memory of
-    somebody else (:meth:`from_handle`). They can be passed to kernels, and close themselves at the end of a ``with``
-    block or when they are collected.
+    Buffers come from :meth:`Device.allocate`, from the ``allocate`` of a memory resource, or wrap memory of another
+    owner (:meth:`from_handle`). They can be passed to kernels, and close themselves at the end of a ``with`` block or
+    when they are collected.
 
     Examples
     --------
@@ -218,7 +218,7 @@ cdef class Buffer:
     @staticmethod
     @cython.binding(True)
     def from_handle(ptr, size, mr=None, owner=None, *, stream=None):
-        """Wrap memory that exists already. Whether the address is real is not checked.
+        """Wrap memory that exists already. The address is not checked.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ cdef class Buffer:
         size : int
             Bytes.
         mr : MemoryResource, optional
-            Takes the memory back when the buffer is closed: ``mr.deallocate(ptr, size, stream=stream)``.
+            Frees the memory when the buffer is closed: ``mr.deallocate(ptr, size, stream=stream)``.
         owner : object, optional
             Owns the memory, and is kept alive instead. Not together with `mr`.
         stream : Stream or GraphBuilder, optional
@@ -308,12 +308,12 @@ cdef class Buffer:
 
     @property
     def memory_resource(self):
-        """MemoryResource or None: what takes the memory back."""
+        """MemoryResource or None: the resource that frees the memory."""
         return None if self.allocation is None else self.allocation.resource
 
     @property
     def owner(self):
-        """object or None: who owns memory that no resource takes back."""
+        """object or None: the owner of memory that no resource frees."""
         return None if self.allocation is None else self.allocation.owner
 
     @property
@@ -323,9 +323,9 @@ cdef class Buffer:
 
     @property
     def ipc_descriptor(self):
-        """IPCBufferDescriptor: what another process imports the buffer with (``cuMemPoolExportPointer``).
+        """IPCBufferDescriptor: with it another process imports the buffer (``cuMemPoolExportPointer``).
 
-        Made when first asked for. An imported buffer returns the one that it came with.
+        Made at the first access. An imported buffer returns the descriptor that it was imported with.
 
         Raises
         ------
@@ -386,10 +386,10 @@ cdef class Buffer:
     # --- closing --------------------------------------------------------------------------------------
 
     def close(self, stream=None):
-        """Give the memory back. Closing twice is fine.
+        """Free the memory. Closing twice is fine.
 
-        Nothing is waited for: the release is ordered behind the work already in its stream. Memory that a
-        graph or a texture still uses is given back when the last of them is done with it.
+        This does not wait: the release is ordered behind the work already in its stream. Memory that a graph or a
+        texture still uses is freed when the last of them no longer needs it.
 
         Parameters
         ----------
@@ -410,7 +410,7 @@ cdef class Buffer:
         self.allocation = None
 
     def set_deallocation_stream(self, stream):
-        """Record `stream` as the one that orders the release. The buffer stays usable, and nothing is waited for.
+        """Record `stream` as the one that orders the release. The buffer stays usable. This does not wait.
 
         Parameters
         ----------
@@ -442,8 +442,9 @@ cdef class Buffer:
         Parameters
         ----------
         dst : Buffer or array, optional
-            Of the same number of bytes. A writable array with the buffer protocol or DLPack takes the place of a Buffer;
-            it gets the elements in row-major order, and lies so unless it is in pageable memory. None allocates a Buffer from the memory resource of this one.
+            Of the same number of bytes. A writable array with the buffer protocol or DLPack takes the place of a
+            Buffer. It gets the elements in row-major order, and must be contiguous in that order unless it is in
+            pageable memory. None allocates a Buffer from the memory resource of this one.
         stream : Stream or GraphBuilder
             Where the copy is queued, or recorded.
         options : utils.CopyOptions, optional
@@ -461,8 +462,8 @@ cdef class Buffer:
         TypeError
             When `dst` is neither, or `options` are given for a capturing or the legacy default stream.
         ValueError
-            When the sizes differ, the array is read-only or lies otherwise, or there is no memory resource to allocate
-            the destination from.
+            When the sizes differ, the array is read-only or in another order, or there is no memory resource to
+            allocate the destination from.
         RuntimeError
             When the driver cannot read the source during the call.
         """
@@ -487,8 +488,9 @@ cdef class Buffer:
         Parameters
         ----------
         src : Buffer or array
-            Of the same number of bytes. An array with the buffer protocol or DLPack takes the place of a Buffer; its
-            elements are taken in row-major order, and lie so unless it is in pageable memory. If its memory is pageable, it has been read when the call returns; other arrays are read in the
+            Of the same number of bytes. An array with the buffer protocol or DLPack takes the place of a Buffer. Its
+            elements are copied in row-major order, and must be contiguous in that order unless it is in pageable
+            memory. If its memory is pageable, it has been read when the call returns; other arrays are read in the
             order of the stream, and kept alive until then.
         stream : Stream or GraphBuilder
             Where the copy is queued, or recorded.
@@ -500,7 +502,7 @@ cdef class Buffer:
         TypeError
             When `src` is neither, or `options` are given for a capturing or the legacy default stream.
         ValueError
-            When the sizes differ, or the array lies otherwise.
+            When the sizes differ, or the array is in another order.
         RuntimeError
             When the driver cannot read the source during the call.
         """
@@ -527,7 +529,7 @@ cdef class Buffer:
         OverflowError
             For an integer outside 0..255.
         ValueError
-            For a pattern of another length, or one that the size is no multiple of.
+            For a pattern of another length, or if the size is not a multiple of its length.
         """
         cdef uint32_t pattern = 0
         cdef int width
@@ -557,10 +559,10 @@ cdef class Buffer:
     # --- exchange -------------------------------------------------------------------------------------
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """The buffer as a DLPack capsule: one dimension of `size` int8 elements. Nothing is waited for.
+        """The buffer as a DLPack capsule: one dimension of `size` int8 elements. This does not wait.
 
-        The capsule, and then its consumer, keeps the Buffer object alive; closing it explicitly leaves them with
-        memory that is gone.
+        The capsule, and then its consumer, keeps the Buffer object alive. If you close the Buffer explicitly, they are
+        left with freed memory.
 
         Parameters
         ----------
@@ -621,7 +623,7 @@ cdef class Buffer:
 
 
 cdef tuple _parting(Buffer buffer):
-    """What a queue of multiprocessing sends of a buffer that is closed before the queue's own thread gets to it."""
+    """Sent by a multiprocessing queue for a buffer that is closed before the queue's own thread reads it."""
     try:
         return above("reduce_buffer")(buffer) if buffer.allocation.resource.is_ipc_enabled else None
     except CUDAError as error:

@@ -71,12 +71,13 @@ class DeviceMemoryResource(ShareablePoolResource):
         Returns
         -------
         DeviceMemoryResource
-            It imports buffers and allocates none. If this process has the pool already, the resource that it has.
+            A resource that imports buffers and does not allocate. If this process has the pool already, its existing
+            resource.
 
         Raises
         ------
         TypeError
-            The pool is known in this process as one of another class.
+            This process knows the pool as one of another class.
         OSError
             The file descriptor is not open.
         CUDAError

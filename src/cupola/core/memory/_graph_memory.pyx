@@ -1,11 +1,11 @@
 """Memory that a graph allocates when it runs (CUDA C++ Programming Guide, "Graph Memory Nodes").
 
 An allocation on a stream that is captured becomes a node of the graph, and its address is known at once. So does a free.
-Memory that the graph does not free lives on behind its launch, and the program may free it in the order of a stream.
+Memory that the graph does not free still exists after its launch, and the program may free it in the order of a stream.
 
-A buffer remembers the capture that it was made in. When it is closed or collected while that goes on, the graph frees
-the memory there; later it is left to whoever launches the graph, since no stream is known that has done with it. Closing
-the buffer on a stream frees the memory behind the work in that stream.
+A buffer remembers the capture that it was made in. If it is closed or collected during that capture, the graph frees
+the memory at that point. Later, the memory is left to the program that launches the graph, because no stream is known
+that no longer uses it. Closing the buffer on a stream frees the memory behind the work in that stream.
 """
 
 from _thread import allocate_lock
@@ -29,7 +29,7 @@ cimport cython
 
 
 cdef class CaptureStream(StreamHandle):
-    """A stream as it was while a capture went on."""
+    """A stream during one capture."""
     cdef cuuint64_t capture
 
 
@@ -55,7 +55,7 @@ cdef class GraphMemory(MemoryResource):
         Returns
         -------
         Buffer
-            Its address is that of every launch of the graph.
+            Its address is the same in every launch of the graph.
 
         Raises
         ------
@@ -162,13 +162,13 @@ _making = allocate_lock()
 class GraphMemoryResource(GraphMemory):
     """Memory of a device that a graph allocates, and frees, when it runs. There is one object for each device.
 
-    Allocate during the capture of a graph. While no launch of the graph is under way, other graphs may use the same
+    Allocate during the capture of a graph. While no launch of the graph is running, other graphs may use the same
     physical memory.
 
     Parameters
     ----------
     device_id : Device or int
-        The device. Whether it exists is seen at the first use.
+        The device. The first use checks that it exists.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class GraphMemoryResource(GraphMemory):
 
 
 cdef class GraphMemoryAttributes:
-    """How much memory graphs have on a device. Each is read from the driver (``cuDeviceGetGraphMemAttribute``)."""
+    """How much memory graphs have on a device, read at each access (``cuDeviceGetGraphMemAttribute``)."""
     cdef int ordinal
 
     def __init__(self):

@@ -28,7 +28,7 @@ class Host:
     Raises
     ------
     ValueError
-        When `numa_id` is no int or negative, or both are given.
+        When `numa_id` is not an int or negative, or both are given.
     """
 
     __slots__ = ("__weakref__", "_is_numa_current", "_numa_id")

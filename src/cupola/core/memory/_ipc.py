@@ -1,4 +1,4 @@
-"""What processes pass to each other to share pools and buffers, and how `multiprocessing` sends it.
+"""The descriptors with which processes share pools and buffers, and how `multiprocessing` sends them.
 
 Imported when something is first shared: `multiprocessing.reduction` is slow to import. A pool travels as a file
 descriptor, which only multiprocessing can send; a buffer is described by 64 bytes that any pickle carries. Importing
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cupola.core.memory._shareable_pool import ShareablePoolResource
 
-# Pools by uuid, of those that this process made and those that it imported; it keeps none of them alive.
+# The pools that this process made or imported, by uuid; the table keeps none of them alive.
 registry: WeakValueDictionary[UUID, ShareablePoolResource] = WeakValueDictionary()
 
 
@@ -81,7 +81,7 @@ class IPCAllocationHandle:
         return self._file < 0
 
     def close(self) -> None:
-        """Close the descriptor; idempotent. The pool and those who imported it are not affected."""
+        """Close the descriptor; idempotent. The pool and processes that imported it are not affected."""
         file, self._file = self._file, -1
         if file >= 0:
             os.close(file)

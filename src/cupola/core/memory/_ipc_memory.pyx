@@ -1,4 +1,4 @@
-"""Pools and buffers that came from, or go to, other processes.
+"""Pools and buffers that come from, or go to, other processes.
 
 CUDA Driver API, "Stream Ordered Memory Allocator", cuMemPoolExport… and cuMemPoolImport….
 
@@ -22,7 +22,7 @@ from _weakref import ref
 from cupola.core.device._event_ipc import check_payload
 from cupola.core.memory._ipc import IPCBufferDescriptor, buffer_descriptor
 
-# What is imported, by (address of the pool, bytes of the descriptor): an import of the same again shares the mapping.
+# The imported memory, by (address of the pool, bytes of the descriptor): importing it again shares the mapping.
 cdef dict _imports = {}
 
 
@@ -39,7 +39,7 @@ def export_pool(PoolMemoryResource resource):
 
 
 def import_pool(PoolMemoryResource resource, int descriptor, int ordinal):
-    """Make `resource`, which has no pool yet, one of the pool that another process exported; -1: of host memory."""
+    """Give `resource`, which has no pool yet, the pool that another process exported; -1: of host memory."""
     cdef CUmemoryPool pool
     initialise()
     check(
@@ -143,15 +143,15 @@ def reduce_buffer(Buffer buffer):
 
 
 def reduce_sent(Buffer buffer):
-    """What multiprocessing sends of a buffer: a queue does it on a thread of its own, when the buffer may be closed."""
+    """Sent by multiprocessing for a buffer; a queue does so on its own thread, perhaps after close()."""
     return reduce_buffer(buffer) if buffer.parting is None else buffer.parting
 
 
 def rebuild_buffer(resource, descriptor):
     """Import a buffer that was pickled; its release is ordered by the default stream.
 
-    What arrives with the arguments of a process does so before the process could make a context current, so the
-    primary context of the device serves where there is none.
+    Arguments of a process arrive before the process could make a context current, so the primary context of the device
+    is used if none is current.
     """
     cdef CUcontext context
     cdef int pushed

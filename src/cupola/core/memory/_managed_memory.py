@@ -1,4 +1,4 @@
-"""Managed memory: one address for all processors, and pages that move between them."""
+"""Managed memory: one address on all processors, and pages that move between them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ManagedBuffer(Buffer):
         *,
         stream: Stream | GraphBuilder | None = None,
     ) -> Self:
-        """Wrap managed memory that exists already. Whether it is managed is seen at the first operation.
+        """Wrap managed memory that exists already. The first operation checks that it is managed.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class ManagedBuffer(Buffer):
     def read_mostly(self) -> bool:
         """bool: advice that the memory is read far more often than written, so each reader gets copies of pages.
 
-        Assign to give the advice or to take it back (``cuMemAdvise``).
+        Assign to give or withdraw the advice (``cuMemAdvise``).
         """
         return _migration.is_read_mostly(self)
 
@@ -87,7 +87,7 @@ class ManagedBuffer(Buffer):
 
     @property
     def preferred_location(self) -> Device | Host | None:
-        """Device or Host or None: where pages shall stay even when others access them.
+        """Device or Host or None: where pages should stay even when others access them.
 
         Assign a place, or None for no preference (``cuMemAdvise``).
         """
@@ -99,7 +99,7 @@ class ManagedBuffer(Buffer):
 
     @property
     def accessed_by(self) -> AccessedBySetProxy:
-        """AccessedBySetProxy: devices, and ``Host()``, that the memory stays mapped for; assign to replace them."""
+        """AccessedBySetProxy: devices, and ``Host()``, for which the memory stays mapped; assign to replace them."""
         if self.is_closed:
             raise RuntimeError(f"{type(self).__name__} has been closed")
         return AccessedBySetProxy(self)
@@ -130,14 +130,14 @@ class ManagedBuffer(Buffer):
         _migration.prefetch(self, location, stream)
 
     def discard(self, *, stream: Stream | GraphBuilder) -> None:
-        """Drop what the memory holds (``cuMemDiscardBatchAsync``, CUDA 13).
+        """Discard the contents of the memory (``cuMemDiscardBatchAsync``, CUDA 13).
 
-        The contents are undefined until they are written again; nothing has to be migrated meanwhile.
+        The contents are undefined until they are written again. Until then no page needs to migrate.
 
         Parameters
         ----------
         stream : Stream or GraphBuilder
-            Behind whose work that happens.
+            The work after which this happens.
 
         Raises
         ------
@@ -149,14 +149,14 @@ class ManagedBuffer(Buffer):
         _migration.discard(self, stream)
 
     def discard_prefetch(self, location: Device | Host, *, stream: Stream | GraphBuilder) -> None:
-        """Drop what the memory holds, and have its pages at a place (``cuMemDiscardAndPrefetchBatchAsync``, CUDA 13).
+        """Discard the contents, and place the pages (``cuMemDiscardAndPrefetchBatchAsync``, CUDA 13).
 
         Parameters
         ----------
         location : Device or Host
             Where to.
         stream : Stream or GraphBuilder
-            Behind whose work that happens.
+            The work after which this happens.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Addresses, memory and access, each on its own: the calls behind VirtualMemoryResource.
+"""Addresses, memory and access as separate steps: the calls behind VirtualMemoryResource.
 
 CUDA Driver API, "Virtual Memory Management". Handles of memory are plain integers here; memory lives as long as its
 handle or a mapping of it.
@@ -59,7 +59,7 @@ def current_numa_node():
 
 
 cdef class Kind:
-    """What memory to make: its type, where it lies, and how it can be exported."""
+    """The memory to make: its type, its location, and how it can be exported."""
     cdef CUmemAllocationProp properties
 
     def __init__(self, int allocation, int location, int number, int handles, bint rdma):

@@ -1,4 +1,4 @@
-"""Where managed memory lies and shall lie: advice, prefetching, discarding (CUDA Driver API, "Unified Addressing").
+"""The location of managed memory: advice, prefetching, discarding (CUDA Driver API, "Unified Addressing").
 
 Places are Device and Host objects. A function that an older driver lacks gives CUDA_ERROR_NOT_FOUND, and that is where
 the ways around it begin.
@@ -100,7 +100,7 @@ def set_read_mostly(Buffer buffer not None, bint value):
 
 
 def get_preferred_location(Buffer buffer not None):
-    """The Device or Host that the memory prefers, or None."""
+    """The preferred Device or Host of the memory, or None."""
     cdef int kind = 0, number = 0
     _read_attribute(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, &kind, sizeof(kind))
     if kind == CU_MEM_LOCATION_TYPE_DEVICE or kind == CU_MEM_LOCATION_TYPE_HOST_NUMA:
@@ -126,7 +126,7 @@ def set_preferred_location(Buffer buffer not None, place):
 
 
 def accessed_by(Buffer buffer not None):
-    """The set of Devices, and Host(), that the memory stays mapped for."""
+    """The set of Devices, and Host(), for which the memory stays mapped."""
     cdef int numbers[MOST_PLACES]
     cdef int i
     _read_attribute(buffer, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, numbers, sizeof(numbers))
@@ -309,9 +309,9 @@ def prefetch_batch(stream, buffers, locations):
 
 
 def discard_batch(stream, buffers):
-    """Drop what several pieces of managed memory hold (``cuMemDiscardBatchAsync``, CUDA 13).
+    """Discard the contents of several pieces of managed memory (``cuMemDiscardBatchAsync``, CUDA 13).
 
-    Their contents are undefined until they are written again; nothing has to be migrated meanwhile.
+    Their contents are undefined until they are written again. Until then no page needs to migrate.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ def discard_batch(stream, buffers):
 
 
 def discard_prefetch_batch(stream, buffers, locations):
-    """Drop what pieces of managed memory hold and have their pages elsewhere (``cuMemDiscardAndPrefetchBatchAsync``).
+    """Discard the contents of managed memory, and place its pages (``cuMemDiscardAndPrefetchBatchAsync``).
 
     Needs CUDA 13.
 

@@ -35,7 +35,7 @@ class DeviceMemoryResourceOptions:
     ipc_enabled : bool
         Share the memory with other processes.
     max_size : int
-        Most bytes that the pool may have, rounded by the driver; 0 for what the system allows.
+        The maximum size of the pool in bytes, rounded by the driver; 0 for what the system allows.
     """
 
     ipc_enabled: bool = False
@@ -52,7 +52,7 @@ class PinnedMemoryResourceOptions:
     ipc_enabled : bool
         Share the memory with other processes.
     max_size : int
-        Most bytes that the pool may have, rounded by the driver; 0 for what the system allows.
+        The maximum size of the pool in bytes, rounded by the driver; 0 for what the system allows.
     numa_id : int, optional
         NUMA node of the host to take the memory from; None leaves that to the system.
     """
@@ -84,7 +84,7 @@ class ManagedMemoryResourceOptions:
 @naming_options
 @dataclass(slots=True)
 class VirtualMemoryResourceOptions:
-    """What memory a :class:`VirtualMemoryResource` makes. Spellings are checked when memory is made.
+    """The memory that a :class:`VirtualMemoryResource` makes. Strings are checked when memory is made.
 
     Parameters
     ----------

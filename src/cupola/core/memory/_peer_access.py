@@ -74,7 +74,7 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
         self.update([device])
 
     def discard(self, device: object) -> None:
-        """Take the access of a device away, if it has any.
+        """Revoke the access of a device, if it has any.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
         self.difference_update([device])
 
     def clear(self) -> None:
-        """Take the access of all devices away."""
+        """Revoke the access of all devices."""
         self._change(set())
 
     def update(self, *others: Iterable[Device | int]) -> None:
@@ -98,12 +98,12 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
         Raises
         ------
         ValueError
-            When one cannot reach the memory, which is left as it was, or there is no such device.
+            When a device cannot reach the memory, or does not exist. Access then does not change.
         """
         self._change(self._numbers().union(*map(self._valid, others)))
 
     def difference_update(self, *others: Iterable[object]) -> None:
-        """Take the access of all these devices away; what is no device is ignored.
+        """Revoke the access of all these devices; other objects are ignored.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
         self._change(self._numbers().difference(*map(self._known, others)))
 
     def intersection_update(self, *others: Iterable[object]) -> None:
-        """Leave access to those devices only that all of `others` have.
+        """Keep access only for devices that are in all of `others`.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
         self._change(self._numbers().intersection(*map(self._known, others)))
 
     def symmetric_difference_update(self, other: Iterable[Device | int]) -> None:
-        """Give access to those of these devices that have none, and take it from those that have it.
+        """Give access to the devices that do not have it, and revoke it from those that do.
 
         Parameters
         ----------

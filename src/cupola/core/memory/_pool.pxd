@@ -3,7 +3,7 @@ from cupola.core.device._memory_resource cimport MemoryResource
 
 
 cdef class PoolHandle:
-    """The native pool, destroyed, if owned, when the last of its holders lets go."""
+    """The native pool. If owned, it is destroyed with the last object that holds it."""
     cdef CUmemoryPool pointer
     cdef bint owned
 

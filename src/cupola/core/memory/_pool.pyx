@@ -85,7 +85,7 @@ cdef class PoolMemoryResource(MemoryResource):
         cdef uint64_t threshold = 0
         initialise()
         check(cu.cuDeviceGetMemPool(&pool, device_id), b"cuDeviceGetMemPool")
-        # The threshold of 0 that pools start with hands all memory back to the system at each synchronization.
+        # Pools start with a threshold of 0, which returns all memory to the system at each synchronization.
         check(cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), b"cuMemPoolGetAttribute")
         if threshold == 0:
             threshold = <uint64_t>-1
@@ -117,7 +117,7 @@ cdef class PoolMemoryResource(MemoryResource):
             try:
                 self._let_devices_in(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED)
             except CUDAError:
-                # The current pool is not ours to change; one of our own is.
+                # The current pool must not be changed here; an owned pool may be.
                 self._make_pool(LOCATION_HOST, 0, 0)
 
     def _make_pool(self, int location_type, int location_id, size_t max_size, int allocation_type=ALLOCATION_PINNED,
@@ -188,7 +188,7 @@ cdef class PoolMemoryResource(MemoryResource):
         check(cu.cuMemPoolSetAccess(self.pool.pointer, descriptions, count), b"cuMemPoolSetAccess")
 
     cdef _let_devices_in(self, CUdevice_attribute supported):
-        """Give all devices that can use it access to host memory, which at first is the host's only (``cuMemPoolCreate``)."""
+        """Give all devices that can use host memory access to it; at first only the host has access."""
         cdef int count = 0, able
         check(cu.cuDeviceGetCount(&count), b"cuDeviceGetCount")
         missing = []
@@ -283,7 +283,7 @@ cdef class PoolMemoryResource(MemoryResource):
             raise
 
     def _explain_failure(self, stream, error):
-        """Raise something more helpful than `error`, if there is anything."""
+        """Raise a more helpful error than `error`, if there is one."""
 
     @cython.embedsignature(False)      # which would show `older`
     def deallocate(self, ptr, size_t size, older=None, *, stream=None):
@@ -385,8 +385,8 @@ cdef class PoolMemoryResource(MemoryResource):
         raise RuntimeError(f"a {type(self).__name__} that is not shared between processes (IPC) cannot be pickled")
 
 
-# Memory whose release came while its stream was being captured, as (address, stream). The collector does not ask whether
-# the time is right, and the release of memory that is no part of the graph would spoil the capture.
+# Memory that was released while its stream was being captured, as (address, stream). The garbage collector may do that
+# at any time, and freeing memory that is not part of the graph would invalidate the capture.
 cdef list _deferred = []
 
 
@@ -411,7 +411,8 @@ cdef int _free(uintptr_t pointer, StreamHandle stream) except -1:
     if status == CUDA_SUCCESS:
         return 0
     if status == CUDA_ERROR_INVALID_CONTEXT and cu.cuStreamGetCtx(native, &context) == CUDA_SUCCESS:
-        # The collector may run on a thread that never had a context; lend it the one of the stream.
+        # The garbage collector may run on a thread that never had a context; make the stream's context current
+        # meanwhile.
         pushed = enter(context)
         with nogil:
             status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, native)

@@ -1,4 +1,4 @@
-"""Pools that processes share: what the device and pinned memory resources have beyond other pools."""
+"""Pools that processes share: what device and pinned memory resources add to other pools."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ class ShareablePoolResource(PoolMemoryResource):
         return resource
 
     def _import_arguments(self) -> tuple[Any, ...]:
-        """What ``from_allocation_handle`` needs in the other process."""
+        """The argument of ``from_allocation_handle`` in the other process."""
         return (self.allocation_handle,)
 
     @property
     def allocation_handle(self) -> IPCAllocationHandle:
-        """IPCAllocationHandle: what another process imports the pool with (``cuMemPoolExportToShareableHandle``).
+        """IPCAllocationHandle: with it another process imports the pool (``cuMemPoolExportToShareableHandle``).
 
         Owned by the resource, and the same object each time.
 
@@ -131,7 +131,7 @@ class ShareablePoolResource(PoolMemoryResource):
         Raises
         ------
         TypeError
-            `uuid` is no UUID, or the name of a resource of another class.
+            `uuid` is not a UUID, or the name of a resource of another class.
         ValueError
             The resource has another name.
         RuntimeError
@@ -221,6 +221,6 @@ class ShareablePoolResource(PoolMemoryResource):
 
 
 def require_ipc() -> None:
-    """RuntimeError where the system has no means to share memory as the package does."""
+    """RuntimeError if the system cannot share memory in this way."""
     if sys.platform != "linux":
         raise RuntimeError(f"IPC is not available on {sys.platform}")

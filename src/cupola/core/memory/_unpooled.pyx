@@ -1,7 +1,7 @@
 """Memory resources without a pool: page-locked host memory, and device memory where there are no pools.
 
-Their allocations are not ordered by any stream. So that freeing one does not pull memory away from under queued work,
-``deallocate`` first waits for the stream that it is given.
+Their allocations are not ordered by any stream. So ``deallocate`` first waits for the stream that it is given, because
+queued work may still use the memory.
 """
 
 from libc.stdint cimport uintptr_t
@@ -141,7 +141,7 @@ cdef class LegacyPinnedMemoryResource(UnpooledMemoryResource):
 
     @property
     def device_id(self):
-        """int: not there, since page-locked host memory belongs to no device.
+        """int: not available, because page-locked host memory belongs to no device.
 
         Raises
         ------
@@ -204,7 +204,7 @@ cdef class SynchronousMemoryResource(UnpooledMemoryResource):
 
 
 cdef int _wait_for(StreamHandle stream) except -1:
-    """Wait, and lend the stream's context to a thread that has none, for the release; pass the result to leave()."""
+    """Wait, then make the stream's context current if the thread has none; pass the result to leave()."""
     cdef CUresult status
     cdef CUstream native
     cdef int pushed = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cupola.core.device._stream import Stream
     from cupola.graph import GraphBuilder
 
-# What the spellings of the options stand for.
+# The meaning of the options' strings.
 _ALLOCATIONS = {"pinned": _mapping.PINNED, "managed": _mapping.MANAGED}
 _LOCATIONS = {
     "device": _mapping.DEVICE,
@@ -40,7 +40,7 @@ _ACCESS = {"rw": _mapping.READ_WRITE, "r": _mapping.READ}
 
 
 class _Range:
-    """The addresses of a buffer: what is mapped at them, in order, and the reservations that they are of."""
+    """The addresses of a buffer: the memory mapped there, in order, and the reservations that they are from."""
 
     __slots__ = ("pieces", "reservations")
 
@@ -67,7 +67,7 @@ class VirtualMemoryResource(MemoryResource):
     device_id : Device or int
         The device of the memory; for memory of the host, the device whose NUMA node is meant by ``"host_numa"``.
     config : VirtualMemoryResourceOptions or dict, optional
-        What memory to make, and who may access it. Spellings are checked when memory is made.
+        The memory to make, and which devices may access it. Strings are checked when memory is made.
 
     Attributes
     ----------
@@ -192,9 +192,8 @@ class VirtualMemoryResource(MemoryResource):
     ) -> Buffer:
         """Give a buffer more memory, and apply the access options to all of it.
 
-        Nothing is waited for: no work may use the buffer meanwhile. Use the buffer that is returned: if the addresses
-        behind the old one are taken, the memory, with all that it holds, moves to other addresses, and the old buffer
-        is closed.
+        This does not wait, so no work may use the buffer meanwhile. Use the returned buffer: if the addresses behind
+        the old one are taken, the memory with its contents moves to other addresses, and the old buffer is closed.
 
         Parameters
         ----------
