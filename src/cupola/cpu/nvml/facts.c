@@ -13,6 +13,8 @@ static const struct board boards[] = {
     {"a100", NVML_DEVICE_ARCH_AMPERE, 0x20b210de, 4, 64, 210, {585, 1275}, 55000, 100000, 400000},
     {"t4", NVML_DEVICE_ARCH_TURING, 0x1eb810de, 3, 64, 300, {540, 1470}, 9000, 60000, 70000},
     {"b200", NVML_DEVICE_ARCH_BLACKWELL, 0x290110de, 5, 128, 120, {600, 1545}, 140000, 200000, 1000000},
+    {"l4", NVML_DEVICE_ARCH_ADA, 0x27b810de, 4, 128, 210, {795, 1770}, 16000, 40000, 72000},
+    {"rtx5090", NVML_DEVICE_ARCH_BLACKWELL, 0x2b8510de, 5, 128, 180, {600, 2407}, 20000, 400000, 575000},
 };
 
 const struct board *board_of(int ordinal) {

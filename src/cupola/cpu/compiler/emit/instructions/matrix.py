@@ -47,7 +47,7 @@ def objection(op: Operation, sources: int) -> str | None:
     """What is wrong with a product, or None."""
     newer = next((m for m in op.modifiers if m in NEWER.split()), None)
     if newer is not None:
-        return f"'.{newer}' needs a GPU of compute capability 12.0a; the modeled device has 9.0"
+        return f"'.{newer}' needs compute capability 12.0a, which the CPU device does not have"
     p = product_of(op)
     kind = "wmma" if p.is_wmma else "sparse" if p.sparse else "mma"
     if p.types not in products(kind).get(p.shape, ()):

@@ -35,7 +35,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
         return supported(instruction) if "mma" in modifiers else _problem_with_fragment(instruction)
     newer = next((m for m in modifiers if m in _NEWER), None)
     if newer is not None:
-        return f"'.{newer}' needs a GPU of compute capability 10.0a; the modeled device has 9.0"
+        return f"'.{newer}' needs compute capability 10.0a, which the CPU device does not have"
     count = next(_COUNTS[m] for m in modifiers if m in _COUNTS)
     registers = instruction.operands[0 if instruction.opcode == "ldmatrix" else 1]
     given = len(registers.items) if isinstance(registers, ast.Vector) else 1

@@ -237,8 +237,8 @@ movmatrix                      values   none   stay  warp    differ   whole-warp
 wgmma.mma_async                own      none   stay  warp    differ   whole-warp
 wgmma.wait_group               meeting  none   stay  group   none
 wgmma                          own      none   stay  warp    none     whole-warp
-tcgen05.ld                     refused  reads  stay  warp    differ   : the opcode 'tcgen05' is not supported
-tcgen05                        refused  both   stay  warp    none     : the opcode 'tcgen05' is not supported
+tcgen05.ld                     refused  reads  stay  warp    differ   : it needs compute capability 10.0a, whose tensor memory the CPU device does not have
+tcgen05                        refused  both   stay  warp    none     : it needs compute capability 10.0a, whose tensor memory the CPU device does not have
 """  # noqa: E501
 
 COLUMNS = {
