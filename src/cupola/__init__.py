@@ -1,7 +1,7 @@
 """Drive CUDA GPUs from Python, and run the same programs where there is no GPU.
 
-The names below are imported when they are first used, so ``import cupola`` costs next to nothing; CUDA itself is
-loaded by the first call that needs it.
+The names below are imported when they are first used, so ``import cupola`` is fast. The first call that needs CUDA
+loads it.
 """
 
 import sys as _sys
@@ -96,7 +96,7 @@ _HOMES = {
     "launch": "core.launch._launch",
 }
 
-# What rooms below ask for beside these (cupola._above): methods that give back, or build on, what is above their class.
+# Other names that lower folders ask for (cupola._above): their methods return, or build on, classes above their own.
 _ABOVE = {
     "ExecutableGraphNode": "graph._executable_nodes",
     "GraphBuilder": "graph._builder",
@@ -126,7 +126,7 @@ _SUBMODULES = frozenset(
 # Older places of names that have moved.
 _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "utils"}
 
-# Chapters of cuda.core that are not there yet.
+# Parts of cuda.core that do not exist here yet.
 _LATER = frozenset({
     "ContextOptions", "DeviceResources", "GraphicsResource", "SMResource", "SMResourceOptions", "TensorMapDescriptor",
     "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions",
@@ -168,6 +168,6 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, "__version__"})
 
 
-# Completing a name at the prompt must not run properties. Where nobody completes names, this costs nothing.
+# Completing a name at the prompt must not run properties. Outside of a prompt this costs nothing.
 if "rlcompleter" in _sys.modules or _sys.flags.interactive:
     from cupola import _completion as _completion

@@ -1,8 +1,8 @@
-"""The way up: what a room needs of a room above it, asked for by name.
+"""The way up: a lower folder asks for what it needs from a higher one by name.
 
-Imports go downward only. Where a method gives back an object of a room above its own, as `Device.create_graph_builder`
-does, or needs what is built on its class, it says ``above("GraphBuilder")``. Only the top, ``cupola`` itself, knows
-where that is: its table hands its look-up down before any room is imported.
+Imports go downward only. If a method returns an object of a class in a higher folder, as `Device.create_graph_builder`
+does, or needs something that is built on its own class, it calls ``above("GraphBuilder")``. Only the top, ``cupola``
+itself, knows where that is: it passes its look-up down before any of these folders is imported.
 """
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -15,7 +15,7 @@ _found: "dict[str, Any]" = {}
 
 
 def above(name: str) -> "Any":
-    """What has that name in the table of ``cupola``; imported when it is first asked for."""
+    """The object with that name in the table of ``cupola``, imported at the first use."""
     found = _found.get(name)
     if found is None:
         assert _look_up is not None, "cupola is imported before its rooms"
@@ -24,6 +24,6 @@ def above(name: str) -> "Any":
 
 
 def hand_down(look_up: "Callable[[str], Any]") -> None:
-    """Take the look-up of the top."""
+    """Set the look-up, which ``cupola`` passes down."""
     global _look_up
     _look_up = look_up

@@ -1,4 +1,4 @@
-"""Programs written for CUDA Python, run on cupola: ``cuda.core`` and its siblings as other names of cupola's modules.
+"""Programs for CUDA Python on cupola: ``cuda.core`` and its siblings become names of cupola's modules.
 
 A finder at the head of ``sys.meta_path`` answers for the names in `ALIASES` and everything below them; other packages
 in the namespace ``cuda`` are found where they are. The alias is the same module object, so classes are the same
@@ -25,7 +25,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-# What the programs import -> what they get. Names below these follow.
+# The module that programs import -> cupola's module. Submodules follow.
 ALIASES = {
     "cuda.core": "cupola",
     "cuda.bindings": "cupola.bindings",
@@ -60,7 +60,7 @@ def install() -> None:
     Raises
     ------
     RuntimeError
-        When one of them, the real one, has been imported already.
+        When the real module of one of these names is imported already.
     """
     if any(isinstance(finder, AliasFinder) for finder in sys.meta_path):
         return
@@ -101,7 +101,7 @@ class AliasFinder:
 
 
 class _Namespace(Loader):
-    """The namespace ``cuda`` where nobody has installed anything in it."""
+    """The namespace ``cuda``, if no package is installed in it."""
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

@@ -1,8 +1,8 @@
 """TAB at the prompt shows the names of properties without running them.
 
 The completer of Python takes care not to run a `property`, but it does run those of compiled classes, which are
-getset descriptors: it would ask the driver for everything that a device, a stream or a buffer can be asked, and give
-up at the first error. Here it learns that they are properties, too. The environment variable
+getset descriptors: it would read every property of a device, a stream or a buffer from the driver, and give up at the
+first error. Here it learns that they are properties, too. The environment variable
 ``CUDA_CORE_DONT_FIX_TAB_COMPLETION`` leaves the completer as it is, when it is anything but empty or 0.
 """
 

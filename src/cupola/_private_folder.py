@@ -1,8 +1,9 @@
-"""The folder for caches, and folders whose files are trusted, because nobody but this user can have written them.
+"""The folder for caches, and folders whose files are trusted, because only this user can have written them.
 
-What comes from a cache is run: machine code, and facts that say where it lies. So a folder and its files must belong to
-this user, and nobody else may write to them. Folders are made with mode 0700; one that others can only read is closed
-to them. What is refused is said on the ``cupola`` logger, once for each folder, and the cache stays unused.
+Code from a cache is run: machine code, and facts about where things are in it. So a folder and its files must belong
+to this user, and no other user may write to them. Folders are made with mode 0700, and the mode is also set on a
+folder that others can only read. A refused folder is reported on the ``cupola`` logger, once, and is not used as a
+cache.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def user_cache_folder(name: str = "") -> str:
 
 
 def make_private(folder: str) -> bool:
-    """Make a folder, with those above it, that is this user's alone; False when it is one that cannot be trusted.
+    """Make a private folder, with its parents; False if the existing folder cannot be trusted.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def make_private(folder: str) -> bool:
 
 
 def is_private(folder: str) -> bool:
-    """Whether what is in an existing folder can be trusted.
+    """Whether the files of an existing folder can be trusted.
 
     Raises
     ------

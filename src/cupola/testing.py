@@ -2,7 +2,7 @@
 
 While the plugin is loaded, ``cuda.core``, ``cuda.bindings`` and ``cuda.pathfinder`` are cupola, as with ``cupola run``.
 Options choose the device, for example ``--cupola-device cpu``, ``--cupola-model t4`` and ``--cupola-devices 2``; and
-the fixture `fresh_device` gives a test a device that nothing has been done to.
+the fixture `fresh_device` gives a test a device in its initial state.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _STARTED = pytest.StashKey[bool]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
-    """Fail a test whose kernel faulted, although only destructors of its objects met the error."""
+    """Fail a test whose kernel faulted, even if only destructors of its objects saw the error."""
     result = yield
     _raise_fault()
     return result
@@ -72,7 +72,7 @@ def pytest_runtest_call() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown() -> Generator[None, object, object]:
-    """Do the same for what a test leaves to its fixtures."""
+    """Do the same for errors that appear in a test's fixtures."""
     result = yield
     _raise_fault()
     return result
@@ -99,8 +99,8 @@ def fresh_device() -> Iterator[Device]:
     """A device with a new context: no streams, no modules, no error (``cuDevicePrimaryCtxReset``).
 
     Memory from pools belongs to the device, not to its context, and stays until its buffers are closed. The device is
-    current on the test's thread. After the test, what is still running is waited for, its errors are the test's
-    unless they were raised in it before, and the device is reset again.
+    current on the test's thread. After the test, the fixture waits for running work. Errors of that work fail the
+    test, unless they were raised in it before. Then the device is reset again.
 
     Yields
     ------

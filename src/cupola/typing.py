@@ -14,7 +14,7 @@ ProcessStateType: TypeAlias = Literal["running", "locked", "checkpointed", "fail
 
 
 class IsStreamType(Protocol):
-    """Anything that offers a stream: ``__cuda_stream__()`` returns the pair (0, address of the ``CUstream``)."""
+    """Any object with a stream: ``__cuda_stream__()`` returns the pair (0, address of the ``CUstream``)."""
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return the pair (0, address of the ``CUstream``)."""
@@ -50,7 +50,7 @@ class CompilerBackendType(StrEnum):
 
 
 class PCHStatusType(StrEnum):
-    """What became of a precompiled header."""
+    """The status of a precompiled header."""
 
     CREATED = "created"
     NOT_ATTEMPTED = "not_attempted"
@@ -66,7 +66,7 @@ class GraphConditionalType(StrEnum):
 
 
 class GraphMemoryType(StrEnum):
-    """Where a graph's allocation lies."""
+    """The kind of memory of a graph's allocation."""
 
     DEVICE = "device"
     HOST = "host"
@@ -74,7 +74,7 @@ class GraphMemoryType(StrEnum):
 
 
 class ManagedMemoryLocationType(StrEnum):
-    """Where managed memory prefers to be."""
+    """The preferred location of managed memory."""
 
     DEVICE = "device"
     HOST = "host"
@@ -120,7 +120,7 @@ class VirtualMemoryAllocationType(StrEnum):
 
 
 class WorkqueueSharingScopeType(StrEnum):
-    """Who shares the work queues of a device."""
+    """Which contexts share the work queues of a device."""
 
     DEVICE_CTX = "device_ctx"
     GREEN_CTX_BALANCED = "green_ctx_balanced"

@@ -1,6 +1,6 @@
 """The CPU device: an emulated CUDA driver that runs the PTX of real CUDA C++ where there is no GPU.
 
-Programs get it without asking when no GPU is found, with ``CUPOLA_DEVICE=cpu``, or with `use`.
+Programs use it automatically if no GPU is found, with ``CUPOLA_DEVICE=cpu``, or after `use`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def use(
     threads
         How many threads work on one launch, 1 to 256; None for one for each core.
     cuda_version
-        The version of CUDA that the driver says it has (``cuDriverGetVersion``), such as ``"13.0"``, to see what a
-        program does with an older driver; None for the newest that cupola knows. No function goes missing.
+        The version of CUDA that the driver reports (``cuDriverGetVersion``), such as ``"13.0"``, to test a program
+        with an older driver; None for the newest that cupola knows. All functions stay available.
     timeout
         How many seconds a kernel may run. One that runs longer is ended with ``CUDA_ERROR_LAUNCH_TIMEOUT``, as by the
-        watchdog of a GPU that has a display, and the context is of no use any more. None or 0 for no limit.
+        watchdog of a GPU that has a display, and the context cannot be used any more. None or 0 for no limit.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """The neighbors of a node, as a set.
 
-Imported at the first use.
+Imported when it is first used.
 """
 
 from __future__ import annotations

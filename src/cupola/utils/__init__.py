@@ -1,4 +1,4 @@
-"""Views of anybody's arrays, copies and moves of many buffers at once, and caches of compiled programs."""
+"""Views of arrays of other libraries, copies and moves of many buffers at once, and caches of compiled programs."""
 
 from importlib import import_module as _import_module
 

@@ -1,4 +1,4 @@
-"""Anybody's arrays as views: DLPack, the CUDA array interface, the array interface of NumPy.
+"""Views of arrays of other libraries: DLPack, the CUDA array interface, the array interface of NumPy.
 
-The protocols are read here once, for views, for the layouts that they have and for the C exchange API of DLPack.
+Reads these protocols for views, and has the layouts of views and DLPack's C exchange API.
 """

@@ -12,8 +12,8 @@ cdef class Side:
     cdef bint is_buffer         # a Buffer, which sees to its life itself
     cdef Py_buffer view         # while `is_held`
     cdef bint is_held
-    # Of an array whose elements do not lie one behind the other in row-major order: how they lie, and a piece of memory
-    # where they do.
+    # For an array whose elements are not contiguous in row-major order: its strides, and memory in which its elements
+    # are contiguous.
     cdef Py_ssize_t* extents    # and behind them the strides in bytes; NULL for all other sides
     cdef int ndim
     cdef Py_ssize_t itemsize
@@ -26,7 +26,7 @@ cdef class Side:
     cdef int take_strides(self, str name, object shape, object strides, Py_ssize_t itemsize, bint captured) except -1
 
 
-# The side that `memory` is: a Buffer or an array; called `name` in errors.
+# The side for `memory`, a Buffer or an array; `name` is its name in errors.
 cdef Side side_of(object memory, str name, bint writable, Stream queue, bint captured)
 
 # Keep an array alive until the work in the stream so far is over.

@@ -1,12 +1,12 @@
 """Copies that are not simply between two Buffers: host arrays, options, batches.
 
-A *side* of a copy is a piece of memory with somebody who keeps it alive. That is a Buffer, an array that exports
+A *side* of a copy is a piece of memory and the object that keeps it alive: a Buffer, an array that exports
 Python's buffer protocol, or one that exports DLPack or the CUDA array interface.
 
-CUDA Driver API, "API synchronization behavior": of pageable host memory, a source has been read and a destination
-written when cuMemcpyAsync returns. So only memory that the device reaches by itself must be kept alive any longer, which
-a host function behind the copy sees to. It is also why an array in pageable memory may have any strides: its elements
-are gathered before the copy, or scattered behind it, by the host.
+CUDA Driver API, "API synchronization behavior": when cuMemcpyAsync returns, a source in pageable host memory has been
+read, and a destination there has been written. So only memory that the device accesses directly must be kept alive
+longer; a host function behind the copy releases it. This is also why an array in pageable memory may have any strides:
+the host gathers its elements before the copy, or scatters them after it.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ cdef class Side:
         return graph_operand(<Allocation>self.owner) if self.is_buffer else self
 
     cdef int take_strides(self, str name, object shape, object strides, Py_ssize_t itemsize, bint captured) except -1:
-        """Note how the elements lie, and have a place to gather them."""
+        """Note the strides of the elements, and allocate memory to gather them."""
         cdef int axis
         if captured or not _is_pageable(self.pointer):
             where = "the copies of a graph" if captured else "copies of memory that is not pageable"
@@ -164,7 +164,7 @@ cdef int keep_until_done(Side side, CUstream stream) except -1:
     with nogil:
         status = cu.cuLaunchHostFunc(stream, release_kept, kept)
     if status != CUDA_SUCCESS:
-        # The copy is queued, but its end cannot be known: rather keep the array for good than too short.
+        # The copy is queued, but its end cannot be known: keep the array forever rather than too short.
         return check(status, b"cuLaunchHostFunc")
     return 0
 
@@ -208,7 +208,7 @@ def copy_arrays(dst, src, stream, options):
         elif status == CUDA_ERROR_INVALID_VALUE and _is_apart(to, frm, queue):
             _copy_as_told(to, frm, source.size, &attributes, queue)
         elif status != CUDA_SUCCESS:
-            # Either it is the context, or it says again what is wrong.
+            # Either the context was the reason, or the call reports the error again.
             pushed = enter(queue.find_context())
             status = _copy_with_attributes(to, frm, source.size, &attributes, native)
             leave(pushed)
@@ -319,7 +319,7 @@ def copy_batch(stream, srcs, dsts, *, options=None):
     stream : Stream
         Orders the whole batch. Neither the legacy default stream nor one that is captured.
     srcs, dsts : sequence of Buffer
-        What is copied, and where to. Each pair has the same size.
+        Sources and destinations. Both buffers of a pair have the same size.
     options : CopyOptions, or sequence of them, optional
         For all copies, or one for each.
 

@@ -2,7 +2,7 @@
 
 The table hangs on the type as a capsule (DLPack specification, "Python Specification for DLPack"). Its functions are
 called with the GIL held, report failure by -1 with an exception set, and never synchronize. Callers in C may pass
-anything, so what must not be NULL is looked at, and after a failure there is NULL where a result would be.
+anything, so arguments are checked for NULL, and after a failure the results are NULL.
 """
 
 from cpython.exc cimport PyErr_SetString

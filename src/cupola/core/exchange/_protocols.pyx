@@ -8,8 +8,8 @@ Each protocol has its own idea of stream order. The consumer names the stream in
   do the same.
 
 Three shortcuts avoid a detour through Python: NumPy arrays give their ``__array_struct__``, types with the C exchange
-API fill a DLTensor, and CuPy arrays whose data nobody waits for are read attribute by attribute. What they see is what
-the protocols would have said.
+API fill a DLTensor, and CuPy arrays whose data nobody waits for are read attribute by attribute. They read the same
+values as through the protocols.
 """
 
 import sys
@@ -189,7 +189,7 @@ cdef const DLPackExchangeAPI* _exchange_api(object source) except? NULL:
         if api.version.major != 1 or api.current_work_stream == NULL:
             return NULL
         _exchange_apis[kind] = <uintptr_t>api
-    # PyTorch knows no read-only tensors, so the borrowed tensor, which has no flags, says all.
+    # PyTorch has no read-only tensors, so the borrowed tensor, which has no flags, is enough.
     _recent_borrows = api.dltensor_from_py_object_no_sync != NULL and kind.__module__.startswith("torch")
     _recent_api, _recent_type = api, kind
     return api
@@ -250,7 +250,7 @@ cdef object _find_ndarray(str library):
 
 
 cdef bint _read_array_struct(StridedMemory view, object source, bint as_dlpack) except -1:
-    """Read a numpy.ndarray. False, with nothing read, when DLPack could not express it: let NumPy say why."""
+    """Read a numpy.ndarray. False, with nothing read, if DLPack cannot express it: NumPy then says why."""
     cdef object capsule = source.__array_struct__
     cdef CupolaArrayStruct* array = <CupolaArrayStruct*>PyCapsule_GetPointer(capsule, NULL)
     cdef int axis, flags = array.flags, ndim = array.nd

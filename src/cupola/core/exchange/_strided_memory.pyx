@@ -1,4 +1,4 @@
-"""A tensor somewhere in memory: address, shape, strides, type, and who owns it."""
+"""A tensor in memory: address, shape, strides, type and owner."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t

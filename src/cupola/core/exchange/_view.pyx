@@ -1,4 +1,4 @@
-"""StridedMemoryView: anybody's tensor, seen without copying it."""
+"""StridedMemoryView: a tensor of any library, viewed without a copy."""
 
 import warnings
 
@@ -22,8 +22,8 @@ cdef class StridedMemoryView(StridedMemory):
     :meth:`from_array_interface` or :meth:`from_buffer`. The exporter lives as long as the view.
 
     `stream_ptr`, where there is one, is the address of the stream that will use the data, such as
-    ``stream.handle``. Work queued there afterwards runs behind what made the data; ``-1`` means that no such order is
-    needed. Host memory has no streams, and the value is not used.
+    ``stream.handle``. Work queued there afterwards runs after the work that produced the data; ``-1`` means that no
+    such order is needed. For host memory the value is not used.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ cdef class StridedMemoryView(StridedMemory):
     ((1000,), dtype('float32'), True)
     """
 
-    # DLPack's C exchange API, under its name and the one it had while it was drafted.
+    # DLPack's C exchange API, under its name and the name of its draft.
     __dlpack_c_exchange_api__ = _exchange_api_capsule
     __c_dlpack_exchange_api__ = _exchange_api_capsule
 
@@ -132,7 +132,7 @@ cdef class StridedMemoryView(StridedMemory):
         BufferError
             For an older version, a mask, or when `stream_ptr` is missing.
         ValueError
-            When the strides are no multiples of the item size.
+            When the strides are not multiples of the item size.
         """
         cdef StridedMemoryView view = _new(cls)
         import_cuda_array_interface(view, obj, stream_ptr)
@@ -156,7 +156,7 @@ cdef class StridedMemoryView(StridedMemory):
         BufferError
             For an older version or a mask.
         ValueError
-            When the strides are no multiples of the item size.
+            When the strides are not multiples of the item size.
         """
         cdef StridedMemoryView view = _new(cls)
         import_array_interface(view, obj)
@@ -230,7 +230,7 @@ cdef class StridedMemoryView(StridedMemory):
         Raises
         ------
         TypeError
-            When `layout` is no layout.
+            When `layout` is not a layout.
         ValueError
             When the item sizes differ, or the layout reaches beyond a buffer of a memory resource.
         RuntimeError

@@ -1,4 +1,4 @@
-"""Functions that take anybody's arrays."""
+"""Functions that take arrays of any library."""
 
 from __future__ import annotations
 

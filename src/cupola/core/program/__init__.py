@@ -1,4 +1,4 @@
-"""From source to kernels: compilers, linkers, caches of what they made, loaded code.
+"""From source to kernels: compilers, linkers, caches of their results, loaded code.
 
-What a compiler or linker says is explained here, and options become their flags.
+Also explains errors of compilers and linkers, and turns options into their flags.
 """

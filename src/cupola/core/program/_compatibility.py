@@ -1,10 +1,10 @@
-"""Which versions of CUDA's parts go together, and what to install when they do not.
+"""Which versions of CUDA's parts fit together, and what to install if they do not.
 
 A driver loads the code of every older compiler, and machine code of newer compilers of its own major version (CUDA
 Compatibility, "minor version compatibility"); PTX it loads up to the PTX version that it was released with. Headers
 belong to a compiler of their own major version. Versions are pairs (major, minor).
 
-Imported when something was refused, or the doctor asks.
+Imported when something was refused, and by the doctor.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ELF_ABI = {7: 12, 8: 13}
 
 
 class Mismatch(NamedTuple):
-    """Two parts that do not go together: what is wrong, what to do about it, and whether something will fail."""
+    """Two parts that do not fit together: what is wrong, what to do about it, and whether something will fail."""
 
     problem: str
     remedy: str

@@ -52,7 +52,7 @@ class CxxCompiler:
 
     @property
     def name(self) -> str:
-        """What NVRTC takes for the name of the file."""
+        """The file name that NVRTC gets."""
         return self._options.name or "" if self._source_file is None else self._source_file.path
 
     def close(self) -> None:

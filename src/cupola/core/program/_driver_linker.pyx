@@ -1,6 +1,6 @@
 """The driver's own linker (``cuLinkCreate``, ``cuLinkAddData``, ``cuLinkAddFile``, ``cuLinkComplete``).
 
-Imported when the driver is first to link.
+Imported when the driver first links.
 """
 
 import os
@@ -115,7 +115,7 @@ cdef class DriverLink:
         return driver_module.CUlinkState(<uintptr_t>self.state)
 
     def is_usable_here(self):
-        """Whether this thread may go on with it: any thread may.
+        """Whether this thread may continue to use it: any thread may.
 
         Returns
         -------
@@ -172,7 +172,7 @@ cdef class DriverLink:
         Parameters
         ----------
         target : str
-            Only ``"cubin"`` there is.
+            Only ``"cubin"`` exists.
 
         Returns
         -------
@@ -201,7 +201,7 @@ cdef class DriverLink:
         self.release()
 
     cdef void release(self) noexcept:
-        """Destroy the state, which stays where the driver may not be called."""
+        """Destroy the state; where the driver must not be called, this is done later."""
         cdef CUlinkState state = self.state
         cdef CUresult status = CUDA_ERROR_NOT_PERMITTED
         self.state = NULL

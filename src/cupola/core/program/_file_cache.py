@@ -1,9 +1,9 @@
 """The program cache on disk.
 
 A directory that any number of processes read, write and clean up at the same time, without a lock between them. An
-entry is a file named by the hash of its key. It is written under another name and then renamed, so that nobody sees
-half of one; it is never changed, only replaced or removed. A read that finds an entry gone is a miss. Behind the code
-stands a checksum: what the disk or somebody else has damaged is noticed when it is read, removed, and compiled again.
+entry is a file named by the hash of its key. It is written under another name and then renamed, so no reader sees half
+an entry. It is never changed, only replaced or removed. A read that finds an entry gone is a miss. A checksum behind
+the code detects damage when an entry is read; a damaged entry is removed, and the code compiled again.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class FileStreamProgramCache(ProgramCacheResource):
         return sum(1 for _ in _files_below(self._entries))
 
     def clear(self) -> None:
-        """Remove all entries that are there now. What others store meanwhile stays."""
+        """Remove all present entries. Entries that other processes store meanwhile stay."""
         for entry in list(_files_below(self._entries)):
             _remove(entry)
         with os.scandir(self._entries) as folders:
@@ -158,7 +158,7 @@ class FileStreamProgramCache(ProgramCacheResource):
             with open(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
-                # The file system's own clock is some milliseconds behind the one that readers note their use by.
+                # The file system's clock is some milliseconds behind the clock with which readers record their use.
                 os.utime(file.fileno(), ns=(time.time_ns(), time.time_ns()))
                 os.fsync(file.fileno())
         except BaseException:
@@ -186,7 +186,7 @@ class FileStreamProgramCache(ProgramCacheResource):
                 self._size -= entry.size
 
     def _scan(self) -> list[_Entry]:
-        """All files of the cache, without temporary ones of processes that are gone: those are removed."""
+        """All files of the cache. Temporary files of processes that have ended are removed."""
         found = list(_files_below(self._entries))
         oldest = (time.time() - _STALE) * 1e9
         for entry in _files_below(self._temporary):

@@ -4,7 +4,7 @@ from cupola.core.base._cuda cimport CUkernel
 from cupola.core.program._library cimport Library
 
 
-# What the fast path of a launch passes for a parameter.
+# The kind of value that the fast path of a launch passes for a parameter.
 cdef enum:
     TAKES_POINTER = 1
     TAKES_INT = 2           # a Python int from least() to most()

@@ -18,7 +18,7 @@ from cupola.core.program._mangled import SIGNED, UNSIGNED, signs_of
 cimport cython
 
 ParamInfo = namedtuple("ParamInfo", ("offset", "size"), module=__name__)
-ParamInfo.__doc__ = """Where a kernel parameter lies in the parameter block.
+ParamInfo.__doc__ = """The place of a kernel parameter in the parameter block.
 
 Attributes
 ----------
@@ -32,7 +32,7 @@ size : int
 cdef class Kernel:
     """A function that runs on the device (``CUkernel``), valid in every context.
 
-    :meth:`ObjectCode.get_kernel` gives it, :func:`launch` runs it. It keeps its code loaded.
+    :meth:`ObjectCode.get_kernel` returns it, and :func:`launch` runs it. It keeps its code loaded.
     """
 
     def __cinit__(self):
@@ -54,8 +54,8 @@ cdef class Kernel:
         handle : int
             The address; ``int(kernel.handle)`` of another library's kernel.
         mod : ObjectCode, optional
-            Kept alive. The code of a kernel that :meth:`ObjectCode.get_kernel` gave is kept loaded anyway, that of
-            others is the caller's to keep.
+            Kept alive. The code of a kernel from :meth:`ObjectCode.get_kernel` is kept loaded anyway. The caller must
+            keep the code of other kernels loaded.
 
         Returns
         -------
@@ -65,7 +65,7 @@ cdef class Kernel:
         Raises
         ------
         TypeError
-            `handle` is no int, or `mod` no ObjectCode.
+            `handle` is not an int, or `mod` not an ObjectCode.
         """
         cdef Kernel kernel
         if not isinstance(handle, int):
@@ -112,10 +112,10 @@ cdef class Kernel:
         Parameters
         ----------
         config : LaunchConfig
-            How many threads, and how they are grouped; as it is now, later changes do not count.
+            How many threads, and how they are grouped. It is copied: later changes have no effect.
         *types
             One for each parameter, or none at all: NumPy scalar types and dtypes, ctypes types, Buffer for pointers,
-            int, float, bool or complex with the width of the parameter, or None for what the kernel itself tells.
+            int, float, bool or complex with the width of the parameter, or None for the type that the kernel declares.
             Python numbers are then passed as that type; one that does not fit is an OverflowError.
 
         Returns
@@ -126,13 +126,13 @@ cdef class Kernel:
         Raises
         ------
         TypeError
-            The number of types, or the size of one, is not what the kernel has.
+            The number of types, or the size of one, does not match the kernel.
         """
         return above("prepare")(self, config, types)
 
     @property
     def attributes(self):
-        """KernelAttributes: what the compiler made of the kernel: registers, shared memory, limits."""
+        """KernelAttributes: results of the compilation, such as registers, shared memory and limits."""
         if self.known_attributes is None:
             from cupola.core.program._kernel_attributes import attributes_of
             self.known_attributes = attributes_of(self)
@@ -239,7 +239,7 @@ cdef Kernel new_kernel(CUkernel pointer, Library library, str name):
 
 
 cdef int _add_kinds(Kernel kernel, Parameter* parameters, int count) except -1:
-    """Tell of each parameter what it is, as far as PTX of the kernel or its name tell, and what the fast path may pass."""
+    """Find out the type of each parameter from the kernel's PTX or name, and what the fast path may pass."""
     cdef bytes kinds = None
     cdef str symbol = _symbol(kernel)
     cdef list signs = signs_of(symbol)
@@ -278,7 +278,7 @@ cdef void settle_parameter(Parameter* parameter, bint signed, bint unsigned) noe
 
 
 cdef str _symbol(Kernel kernel):
-    """The name of the kernel in its code, which is not always the one that it was asked for by."""
+    """The name of the kernel in its code, which may differ from the name passed to get_kernel."""
     cdef const char* text = NULL
     if cu.cuKernelGetName(&text, kernel.pointer) == CUDA_SUCCESS and text != NULL:
         return text.decode("utf-8", "replace")

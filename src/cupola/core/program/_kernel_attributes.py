@@ -1,6 +1,6 @@
-"""What the compiler made of a kernel: one line for each attribute, with its number in ``CUfunction_attribute``.
+"""The attributes of a compiled kernel: one line for each, with its number in ``CUfunction_attribute``.
 
-Imported when one is first asked for.
+Imported when it is first used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Attribute:
-    """An integer attribute. Those that the compiler fixed are kept; those that can be set are asked for each time."""
+    """An integer attribute. Values fixed by the compiler are kept; values that can be set are read each time."""
 
     def __init__(self, number: int, summary: str, *, cached: bool = True) -> None:
         self.number = number
@@ -46,7 +46,7 @@ class Flag(Attribute):
 class KernelAttributes:
     """Attributes of a kernel on a device (``cuKernelGetAttribute``), from :attr:`.Kernel.attributes`.
 
-    Read directly they are those on the thread's current device; ``attributes[device]`` are those on another.
+    They are those on the thread's current device; ``attributes[device]`` gives those on another.
     """
 
     __slots__ = ("_device", "_kernel", "_known")
@@ -103,5 +103,5 @@ def _view(kernel: Kernel, device: Device | None, known: dict[Any, int]) -> Kerne
 
 
 def attributes_of(kernel: Kernel) -> KernelAttributes:
-    """Make the attributes of `kernel` on whichever device is current."""
+    """Make the attributes of `kernel` on the current device."""
     return _view(kernel, None, {})

@@ -6,10 +6,10 @@ cdef enum:
 
 
 cdef class Library:
-    """A loaded library, unloaded when the last ObjectCode or Kernel that uses it lets go."""
+    """A loaded library, unloaded with the last ObjectCode or Kernel that uses it."""
     cdef CUlibrary pointer
-    # What the driver says when it assembles PTX. It may do so as late as for the first kernel (lazy loading), so the
-    # options that it was given, and the buffer that they name, live as long as the library.
+    # The driver's log when it assembles PTX. With lazy loading that may happen as late as for the first kernel, so the
+    # options and the log's buffer live as long as the library.
     cdef char* log
     cdef CUjit_option options[2]
     cdef void* option_values[2]
@@ -18,5 +18,5 @@ cdef class Library:
     cdef int remember(self, CUkernel kernel) except -1
 
 
-# The one that a kernel is of, if it was asked for and is still loaded, else None.
+# The library of a kernel from get_kernel, if it is still loaded, else None.
 cdef Library library_of(CUkernel kernel)

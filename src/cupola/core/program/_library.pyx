@@ -1,4 +1,4 @@
-"""Loaded code, unloaded when nobody needs it any more."""
+"""Loaded code, unloaded when nothing needs it any more."""
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport uintptr_t
@@ -12,7 +12,8 @@ from cupola.core.device._later cimport destroy
 
 cimport cython
 
-# Whose the kernels are that were asked for, by their addresses: an address of a Library, which takes them out.
+# The libraries of kernels from get_kernel, by the kernels' addresses: the address of a Library, which removes its
+# entries.
 cdef dict known_kernels = {}
 
 

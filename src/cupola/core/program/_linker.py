@@ -48,7 +48,7 @@ class Linker:
     ValueError
         There is nothing to link, or the linker does not take an input or an option.
     TypeError
-        An input is no ObjectCode, or an option is unknown.
+        An input is not an ObjectCode, or an option is unknown.
     cupola.bindings.nvjitlink.nvJitLinkError
         nvJitLink refuses an option or an input; its log is part of the text.
     CUDAError
@@ -120,7 +120,7 @@ class Linker:
             return made
 
     def get_info_log(self) -> str:
-        """What the linker has to say: times, resources, warnings.
+        """The linker's information log: times, resources, warnings.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class Linker:
         return self._find_logs()[0]
 
     def get_error_log(self) -> str:
-        """What went wrong.
+        """The linker's error log.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class Linker:
         Returns
         -------
         CompilerBackendType
-            NVJITLINK, or DRIVER when nvJitLink 12.3 or newer cannot be loaded, which is warned of once.
+            NVJITLINK, or DRIVER if nvJitLink 12.3 or newer cannot be loaded; a warning then says so once.
         """
         global _backend
         with _choosing:
@@ -161,7 +161,7 @@ class Linker:
             return _backend
 
     def close(self) -> None:
-        """Release the linker. What was linked stays. Closing twice is fine."""
+        """Release the linker. Its results stay valid. Closing twice is fine."""
         with self._lock:
             if self._link is None:
                 return
@@ -206,9 +206,10 @@ class Linker:
 class _JitLink:
     """One link by nvJitLink, with the interface of :class:`DriverLink`.
 
-    A handle of nvJitLink belongs to the thread that made it: the library keeps its memory by thread, and crashes, at
-    once or later, when another one uses or destroys it (seen with 13.5). So one that is let go of elsewhere, as by
-    the garbage collector, waits in its thread's list for that thread's next link.
+    A handle of nvJitLink belongs to the thread that made it: the library keeps memory per thread, and crashes,
+    immediately or later, when another thread uses or destroys the handle (seen with 13.5). So a handle that is
+    released on another thread, for example by the garbage collector, waits in its own thread's list for that thread's
+    next link.
     """
 
     def __init__(self, options: LinkerOptions) -> None:
@@ -242,7 +243,7 @@ class _JitLink:
             _fail(error, _labelled(self.logs()[1]))
 
     def complete(self, target: str) -> bytes:
-        """Link, and return what came of it."""
+        """Link, and return the result."""
         library = self._library
         try:
             library.complete(self.handle)
@@ -271,7 +272,7 @@ _thread = _local()
 
 
 def _abandoned_here() -> list[int]:
-    """The handles of this thread that others let go of."""
+    """The handles of this thread that other threads released."""
     try:
         found: list[int] = _thread.abandoned
     except AttributeError:

@@ -40,7 +40,7 @@ NVJITLINK: tuple[tuple[str, int, str], ...] = (
     ("no_cache", FLAG, "-no-cache"),
 )
 
-# The driver's linker does without the first; what the second ask for it cannot give.
+# The driver's linker ignores the first; it cannot do what the second ask for.
 DRIVER_IGNORES = (
     "ftz",
     "prec_div",
@@ -98,7 +98,7 @@ class LinkerOptions:
     no_cache : bool
         Flag: do not use the linker's own cache.
     numba_debug : bool
-        Means nothing, and warns.
+        Has no effect, and warns.
 
     Raises
     ------

@@ -1,7 +1,8 @@
-"""What the mangled name of a kernel tells of its parameters (Itanium C++ ABI, "Mangling").
+"""The types of a kernel's parameters from its mangled name (Itanium C++ ABI, "Mangling").
 
 PTX says that a parameter is an integer of 32 bits; only the name says whether it is an ``int`` or an ``unsigned int``.
-The name is read once for each kernel, when its parameters are. What is not understood is no error: nothing is known.
+The name is read once for each kernel, together with its parameters. A name that is not understood is not an error: the
+types are then unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class _Unknown(Exception):
 
 
 def signs_of(symbol: str) -> list[str] | None:
-    """SIGNED, UNSIGNED or OTHER for each parameter of the function that `symbol` names; None when it does not tell."""
+    """SIGNED, UNSIGNED or OTHER for each parameter of the function that `symbol` names; None if unknown."""
     if not symbol.startswith("_Z"):
         return None
     try:

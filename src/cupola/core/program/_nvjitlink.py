@@ -1,4 +1,4 @@
-"""Which nvJitLink there is."""
+"""The version of nvJitLink."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ cdef class NvrtcProgram:
         return <bytes>name
 
     def pch_status(self):
-        """What became of the precompiled header (nvrtcGetPCHCreateStatus): an nvrtcResult as int."""
+        """The status of the precompiled header (nvrtcGetPCHCreateStatus): an nvrtcResult as int."""
         cdef nvrtcResult status = nvrtc.nvrtcGetPCHCreateStatus(self.program)
         _raise_pending()
         return <int>status
@@ -148,5 +148,5 @@ cdef int _check(nvrtcResult status, NvrtcProgram program) except -1:
 
 
 cdef int _raise_pending() except -1:
-    """Raise what a call left behind that found the library or the function missing."""
+    """Raise the error that a call left behind if the library or the function is missing."""
     return nvrtc.head.raise_pending()

@@ -1,4 +1,4 @@
-"""Compiled code: what compilers and linkers give, loaded into the driver when it is first needed."""
+"""Compiled code: the results of compilers and linkers, loaded into the driver at the first use."""
 
 import os
 from _thread import RLock
@@ -17,7 +17,7 @@ from cupola.core.memory._buffer import Buffer
 
 cimport cython
 
-# How code from a cache ends that knows the types of its kernels' parameters (_signatures.py).
+# The end of code from a cache that includes the types of its kernels' parameters (_signatures.py).
 cdef bytes HEADS_MARK = b"cupolaSG"
 
 # The kinds that the driver loads; the others are for the linker.
@@ -27,7 +27,7 @@ cdef tuple LOADABLE = ("cubin", "ptx", "fatbin")
 cdef class ObjectCode:
     """Compiled code of one of the types ``cubin``, ``ptx``, ``ltoir``, ``fatbin``, ``object``, ``library``.
 
-    :meth:`Program.compile` gives it, or the ``from_…`` constructors for code that was compiled elsewhere. Nothing is
+    :meth:`Program.compile` returns it; the ``from_…`` constructors are for code that was compiled elsewhere. Nothing is
     loaded before a kernel is asked for (``cuLibraryLoadData``); the code stays loaded as long as this object or one of
     its kernels exists.
 
@@ -38,7 +38,7 @@ cdef class ObjectCode:
     code_type : str
         Which of the types it is.
     name : str
-        The name that error messages call it by.
+        The name that error messages use.
 
     Examples
     --------
@@ -63,7 +63,7 @@ cdef class ObjectCode:
         name : str
             For error messages.
         symbol_mapping : dict, optional
-            From the names that :meth:`get_kernel` is asked for to those in the code.
+            Maps names that are passed to :meth:`get_kernel` to names in the code.
 
         Returns
         -------
@@ -83,7 +83,7 @@ cdef class ObjectCode:
         name : str
             For error messages.
         symbol_mapping : dict, optional
-            From the names that :meth:`get_kernel` is asked for to those in the code.
+            Maps names that are passed to :meth:`get_kernel` to names in the code.
 
         Returns
         -------
@@ -103,7 +103,7 @@ cdef class ObjectCode:
         name : str
             For error messages.
         symbol_mapping : dict, optional
-            From the names that :meth:`get_kernel` is asked for to those in the code.
+            Maps names that are passed to :meth:`get_kernel` to names in the code.
 
         Returns
         -------
@@ -123,7 +123,7 @@ cdef class ObjectCode:
         name : str
             For error messages.
         symbol_mapping : dict, optional
-            From the names that :meth:`get_kernel` is asked for to those in the code.
+            Maps names that are passed to :meth:`get_kernel` to names in the code.
 
         Returns
         -------
@@ -143,7 +143,7 @@ cdef class ObjectCode:
         name : str
             For error messages.
         symbol_mapping : dict, optional
-            From the names that :meth:`get_kernel` is asked for to those in the code.
+            Maps names that are passed to :meth:`get_kernel` to names in the code.
 
         Returns
         -------
@@ -163,7 +163,7 @@ cdef class ObjectCode:
         name : str
             For error messages.
         symbol_mapping : dict, optional
-            From the names that :meth:`get_kernel` is asked for to those in the code.
+            Maps names that are passed to :meth:`get_kernel` to names in the code.
 
         Returns
         -------
@@ -173,12 +173,12 @@ cdef class ObjectCode:
 
     @property
     def symbol_mapping(self):
-        """dict: from the names that :meth:`get_kernel` is asked for to those in the code; a copy."""
+        """dict: maps names that are passed to :meth:`get_kernel` to names in the code; a copy."""
         return dict(self.symbols) if self.symbols is not None else {}
 
     @property
     def handle(self):
-        """cupola.bindings.driver.CUlibrary: loads the code if it is not."""
+        """cupola.bindings.driver.CUlibrary: the native handle; reading it loads the code."""
         return driver_module.CUlibrary(<uintptr_t>self.load().pointer)
 
     def get_kernel(self, name):
@@ -197,7 +197,7 @@ cdef class ObjectCode:
         Raises
         ------
         CUDAError
-            There is no such kernel; the text lists those that there are.
+            There is no such kernel; the text lists the existing ones.
         RuntimeError
             Code of this type must be linked first.
         """
@@ -267,7 +267,7 @@ cdef class ObjectCode:
         return Buffer.from_handle(pointer, size, owner=library)
 
     def get_module(self):
-        """Return the module that the code is in the current context (``cuLibraryGetModule``).
+        """Return the code's module in the current context (``cuLibraryGetModule``).
 
         Returns
         -------
@@ -316,7 +316,7 @@ cdef class ObjectCode:
         return _restore, (self.code, self.code_type, self.name, self.symbols, self.heads)
 
     def _take_signatures(self, bytes ptx):
-        """Remember of the PTX that was compiled along with this code what types the parameters have."""
+        """Remember the types of the parameters, from the PTX that was compiled along with this code."""
         from cupola.core.program._signatures import heads_of
         self.heads = heads_of(ptx)
 
@@ -416,7 +416,7 @@ cdef int _fail_load(ObjectCode source, Library library, CUresult status, const c
 
 
 cdef str _explain_failure(ObjectCode source, CUresult status):
-    """What the versions of compiler and driver have to do with it; empty when nothing."""
+    """How the versions of compiler and driver may be the reason; empty if they are not."""
     from cupola.core.program._compatibility import explain_load
 
     cdef int version = 0

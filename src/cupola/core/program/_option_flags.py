@@ -1,4 +1,4 @@
-"""Which compiler flag each program option stands for: a table for NVRTC, one for NVVM.
+"""The compiler flag of each program option: a table for NVRTC, one for NVVM.
 
 Flags are emitted in the order of the tables. What an option's value may be depends on its kind:
 
@@ -92,7 +92,7 @@ NVVM: tuple[tuple[str, int, str], ...] = (
     ("fma", SWITCH, "-fma="),
 )
 
-# NVVM neither has these nor is harmed by their absence. Any other option it does not have is refused.
+# NVVM does not have these options and does not need them. Any other option that it lacks is refused.
 NVVM_IGNORES = frozenset(
     {
         "link_time_optimization",

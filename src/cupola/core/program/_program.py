@@ -8,7 +8,7 @@ from _thread import RLock
 from cupola.core.base._options import as_options
 from cupola.core.program._object_code import ObjectCode
 
-# Programs are imported long before the first one is made: what only that needs, and is slow to import, comes then.
+# Programs are imported long before the first one is made, so slow imports that only making one needs come later.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cupola.typing import CompilerBackendType, PCHStatusType
 
     class LogSink(Protocol):
-        """What the compilation log is written to."""
+        """An object that takes the compilation log."""
 
         def write(self, text: str, /) -> object:
             """Take the text."""
@@ -44,7 +44,7 @@ class Program:
         ``"c++"`` (CUDA C++, for NVRTC), ``"ptx"`` (for the :class:`Linker`) or ``"nvvm"`` (NVVM IR, for libNVVM), in
         any case.
     options : ProgramOptions or dict, optional
-        How to compile. The object is used, not copied: later changes count.
+        How to compile. The object is not copied: later changes have an effect.
 
     Raises
     ------
@@ -113,9 +113,9 @@ class Program:
         NVRTCError
             When NVRTC refuses; its log is part of the text.
         cupola.bindings.nvvm.nvvmError, cupola.bindings.nvjitlink.nvJitLinkError, CUDAError
-            When libNVVM, nvJitLink, the driver's linker does.
+            When libNVVM, nvJitLink or the driver's linker refuses.
         ValueError
-            For a target that this source cannot be compiled to, or what a cache cannot be used with.
+            For a target to which this source cannot be compiled, or options with which a cache cannot be used.
         """
         with self._compiling:
             if self._closed:
@@ -153,11 +153,11 @@ class Program:
 
     @property
     def pch_status(self) -> PCHStatusType | None:
-        """PCHStatusType or None: what became of the precompiled header in the last compile that had one."""
+        """PCHStatusType or None: the status of the precompiled header in the last compile that had one."""
         return self._compiler.pch_status
 
     def close(self) -> None:
-        """Release the compiler's handle. Object code that was made stays. Closing twice is fine."""
+        """Release the compiler's handle. Object code that it made stays valid. Closing twice is fine."""
         with self._compiling:
             self._closed = True
             self._compiler.close()

@@ -1,4 +1,4 @@
-"""Program caches: compiled code kept for the next time.
+"""Program caches: compiled code that is kept for later.
 
 Imported when a cache is first used.
 """
@@ -19,14 +19,14 @@ Value = bytes | bytearray | memoryview | ObjectCode
 
 
 class ProgramCacheResource(ABC):
-    """What :meth:`cupola.Program.compile` can keep its results in: a mapping from keys to bytes.
+    """A cache for results of :meth:`cupola.Program.compile`: a mapping from keys to bytes.
 
-    Keys are bytes, or str as their UTF-8 bytes. Values are bytes, or :class:`~cupola.ObjectCode`, of which the code is
-    kept. There is no ``in`` and no iteration: what is there now may be gone when it is asked for, so use :meth:`get`.
+    Keys are bytes, or str as their UTF-8 bytes. Values are bytes, or an :class:`~cupola.ObjectCode`, whose code is
+    kept. There is no ``in`` and no iteration: an entry that exists now may be gone a moment later, so use :meth:`get`.
 
     Subclasses define ``__getitem__``, ``__setitem__``, ``__delitem__``, ``__len__`` and :meth:`clear`; the functions
-    `as_key` and `as_value` of this class check and convert what those are given. What `as_value` gives may have more
-    behind the code, by which launches know the types of parameters; :meth:`cupola.ObjectCode.from_cubin` finds it.
+    `as_key` and `as_value` of this class check and convert their arguments. The result of `as_value` may have data
+    behind the code, from which launches know the types of parameters; :meth:`cupola.ObjectCode.from_cubin` finds it.
     """
 
     @abstractmethod
@@ -59,7 +59,7 @@ class ProgramCacheResource(ABC):
         key : bytes, bytearray or str
             Its key.
         default : bytes, optional
-            What to return when it is not there.
+            What to return if there is no such entry.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Keys for program caches: everything that decides what a compile gives.
+"""Keys for program caches: everything that the result of a compile depends on.
 
 Imported when a cache is first used.
 """
@@ -20,7 +20,7 @@ _SCHEMA = 1  # to be raised when what the same input compiles to, or what it is 
 
 _TARGETS = {"c++": ("ptx", "cubin", "ltoir"), "ptx": ("cubin", "ptx"), "nvvm": ("ptx", "ltoir")}
 
-# Options of NVRTC that do more than change the result, and those that let it read files which the key does not know.
+# Options of NVRTC with other effects than on the result, and those that let it read files which the key does not cover.
 _SIDE_EFFECTS = ("create_pch", "time", "fdevice_time_trace")
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)  # looked for where the program is run
 _READING = ("pre_include", "pch", "use_pch", "pch_dir")
@@ -143,7 +143,7 @@ def _names(expressions: Sequence[str | bytes]) -> list[bytes]:
 
 
 def _version(ask: Callable[[], Any]) -> bytes:
-    """What a library says its version is. One that cannot be asked has a key of its own, too."""
+    """The version that a library reports. A library whose version is unknown has its own key, too."""
     try:
         return repr(ask()).encode()
     except Exception as error:

@@ -32,7 +32,7 @@ class ProgramOptions:
 
     Every field but `name` may be None, which leaves the choice to the compiler. A *flag* counts when it is true;
     a *switch* is passed on as true or false when it is not None. Values are turned into compiler flags at each
-    ``compile``, so later changes take effect, and values that no flag can be made of raise there.
+    ``compile``, so later changes take effect, which also raises errors for invalid values.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class ProgramOptions:
             self.arch = f"sm_{Device().arch}"
 
     def as_bytes(self, backend: str, target_type: str | None = None) -> list[bytes]:
-        """The flags that a compiler gets for these options.
+        """The flags of a compiler for these options.
 
         Parameters
         ----------

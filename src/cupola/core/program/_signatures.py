@@ -1,8 +1,8 @@
-"""The types of kernel parameters, as the heads of the kernels in PTX tell them (PTX ISA, ".entry", ".param").
+"""The types of kernel parameters, read from the heads of kernels in PTX (PTX ISA, ".entry", ".param").
 
 Machine code has only sizes and offsets of parameters. PTX has types, as far as a launch needs them: whether 4 or 8
-bytes are an integer or a floating-point number. So of PTX the heads of its kernels are kept, some hundred bytes, with
-the ObjectCode that was compiled along with it; they are taken apart when a kernel is launched first.
+bytes are an integer or a floating-point number. So an ObjectCode keeps the heads of its kernels, some hundred bytes,
+from the PTX that was compiled along with it. They are parsed when a kernel is first launched.
 
 Imported when there is PTX to read: re is slow to import.
 """
@@ -37,7 +37,7 @@ def heads_of(ptx: bytes) -> bytes:
 
 
 def kinds_of(heads: bytes, kernel: str) -> bytes | None:
-    """INTEGER, FLOATING or UNKNOWN for each parameter of a kernel; None when it is not among the heads."""
+    """INTEGER, FLOATING or UNKNOWN for each parameter of a kernel; None if the heads lack the kernel."""
     match = re.search(rb"\.entry\s+" + re.escape(kernel.encode()) + rb"\s*(?:\(([^)]*\))|(?![\w$]))", heads)
     if match is None:
         return None
@@ -61,7 +61,7 @@ class CachedCode(bytes):
 
 
 def from_cache(stored: bytes) -> bytes:
-    """What a cache gives for the bytes that it keeps."""
+    """The bytes that a cache returns for those that it keeps."""
     code, heads = split_heads(stored)
     if heads is None:
         return stored
