@@ -210,9 +210,9 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("what", "why"),
         [
-            ("group", "others may write to it"),
-            ("others", "others may write to it"),
-            ("owner", "it belongs to the user with number"),
+            ("group", "other users may write to it"),
+            ("others", "other users may write to it"),
+            ("owner", "it belongs to the user with id"),
             ("link", "it is not a folder"),
         ],
     )
@@ -236,7 +236,7 @@ class TestFiles:
             place.symlink_to(tmp_path / "elsewhere")
         else:
             place.chmod(0o770 if what == "group" else 0o707)
-        with caplog.at_level("WARNING", "cupola"), pytest.raises(PermissionError, match="name another path"):
+        with caplog.at_level("WARNING", "cupola"), pytest.raises(PermissionError, match="another path"):
             FileStreamProgramCache()
         assert f"{place} is not used as a cache: {why}" in caplog.text
         assert FileStreamProgramCache(place).path == str(place)  # a folder that is named is the program's own business
