@@ -9,7 +9,16 @@ import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
-from cupola import Buffer, Device, DeviceMemoryResource, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
+from cupola import (
+    Buffer,
+    Device,
+    DeviceMemoryResource,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    MemoryResource,
+    ObjectCode,
+    launch,
+)
 from cupola.bindings import driver
 
 # A kernel without NVRTC: adds `n` to 64 ints.
@@ -96,6 +105,41 @@ def add_to(buffer: Buffer, number: int) -> None:
     add(buffer, number, stream)
     stream.sync()
     buffer.close()
+
+
+class Unified(MemoryResource):
+    """Managed memory that the driver takes back at once, when the work that uses it is done."""
+
+    is_device_accessible = is_host_accessible = is_managed = True
+    device_id = 0
+
+    def allocate(self, size: int, *, stream: Any) -> Buffer:
+        error, address = driver.cuMemAllocManaged(size, 1)
+        assert error == 0, error
+        return Buffer.from_handle(int(address), size, mr=self, stream=stream)
+
+    def deallocate(self, ptr: int, size: int, *, stream: Any) -> None:
+        assert driver.cuMemFree(ptr)[0] == 0
+
+
+def through_scratch(data: bytes, number: int) -> bytes:
+    """Read an imported buffer into scratch, change it there, write it back; let go of all before the work is done."""
+    device = Device(0)
+    device.set_current()
+    buffer, stream = pickle.loads(data), device.create_stream()
+    gate = Gate(stream)
+    scratch = [Unified().allocate(buffer.size, stream=stream) for _ in range(2)]
+    words = (ctypes.c_int32 * (buffer.size // 4)).from_address(scratch[1].handle)
+    words[:] = [number] * len(words)
+    scratch[0].copy_from(buffer, stream=stream)
+    buffer.copy_from(scratch[1], stream=stream)
+    buffer.close()  # in the order of the default stream
+    gate.open()
+    scratch.pop().close()
+    device.sync()
+    found = ctypes.string_at(scratch[0].handle, scratch[0].size)
+    scratch.pop().close()
+    return found
 
 
 def keep(name: str, thing: Any) -> None:

@@ -119,6 +119,17 @@ class TestMemory:
         for one in buffers:
             one.close()
 
+    def test_what_is_let_go_of_before_the_work_is_done(self, ask, pool, stream):
+        ask(ipc_child.keep, "pool", pool)
+        for size in (SIZE, 4 << 20):
+            with pool.allocate(size, stream=stream) as buffer:
+                buffer.fill(np.int32(5), stream=stream)
+                stream.sync()
+                found = ask(ipc_child.through_scratch, pickle.dumps(buffer), 6)
+                assert found == np.full(size // 4, 5, "i4").tobytes()
+                assert bytes_of(buffer, stream) == np.full(size // 4, 6, "i4").tobytes()
+        ask(ipc_child.drop, "pool")
+
     def test_a_known_pool_and_plain_pickle(self, ask, pool, buffer):
         ask(ipc_child.keep, "pool", pool)
         assert ask(ipc_child.unpickle, pickle.dumps(buffer))[-1] == ints(5)

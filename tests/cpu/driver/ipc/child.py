@@ -58,6 +58,40 @@ def pool(file: Any, data: bytes, size: int) -> tuple[Any, ...]:
     return found, extent, refused, again, wrong, driver.cuMemcpyDtoH(bytearray(1), address, 1)[0].name
 
 
+def freed_early(file: Any, size: int, rows: list[tuple[str, str, bytes]]) -> list[tuple[str, str]]:
+    """Queue work with imported memory in one stream, and free the memory meanwhile in another way."""
+    from tests.cpu.driver.calls import HostWork
+
+    number = file.detach()
+    pool = ok(driver.cuMemPoolImportFromShareableHandle(number, FILE, 0))
+    os.close(number)
+    stream, other = (ok(driver.cuStreamCreate(1)) for _ in range(2))
+    source = ok(driver.cuMemAlloc(size))
+    ok(driver.cuMemsetD8(source, 5, size))
+    ok(driver.cuCtxSynchronize())
+    hosts, found = [], []
+    for work, free, data in rows:
+        address = ok(driver.cuMemPoolImportPointer(pool, opaque(driver.CUmemPoolPtrExportData, data)))
+        hosts.append(HostWork())
+        hosts[-1].block(stream)
+        if work == "fill":
+            ok(driver.cuMemsetD8Async(address, 9, size, stream))
+        else:
+            ok(driver.cuMemcpyDtoDAsync(address, source, size, stream))
+        if free == "cuMemFree":
+            ok(driver.cuMemFree(address))
+        else:
+            ok(driver.cuMemFreeAsync(address, 0 if free == "in the default stream" else other))
+        again = driver.cuMemFreeAsync(address, other)[0].name
+        hosts[-1].release()
+        ok(driver.cuStreamSynchronize(stream))
+        found.append((again, driver.cuMemcpyDtoH(bytearray(1), address, 1)[0].name))
+    for host in hosts:
+        host.close()
+    ok(driver.cuMemPoolDestroy(pool))
+    return found
+
+
 def virtual(file: Any, size: int) -> bytes:
     number = file.detach()
     handle = ok(driver.cuMemImportFromShareableHandle(number, FILE))

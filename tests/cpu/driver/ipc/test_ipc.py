@@ -100,6 +100,30 @@ def test_pool(context, make_stream, size):
     ok(driver.cuMemPoolDestroy(pool))
 
 
+@pytest.mark.parametrize("size", [1024, 4 << 20])
+def test_imported_memory_stays_for_the_work_that_is_queued(context, make_stream, size):
+    """Until the program synchronizes, whatever stream the free was ordered in. An H200 gave the answers."""
+    stream, rows = make_stream(), []
+    pool = ok(driver.cuMemPoolCreate(properties(handles=1)))
+    file = int(ok(driver.cuMemPoolExportToShareableHandle(pool, FILE, 0)))
+    for work in ("fill", "copy"):
+        for free in ("in another stream", "in the default stream", "cuMemFree"):
+            address = ok(driver.cuMemAllocFromPoolAsync(size, pool, stream))
+            ok(driver.cuMemsetD8Async(address, 7, size, stream))
+            rows.append((work, free, address))
+    ok(driver.cuStreamSynchronize(stream))
+    told = [(work, free, raw(ok(driver.cuMemPoolExportPointer(address)))) for work, free, address in rows]
+    refused = "CUDA_ERROR_INVALID_VALUE"
+    assert OtherProcess("freed_early", size, told, file=file).answer() == [(refused, refused)] * len(rows)
+    os.close(file)
+    for work, free, address in rows:
+        host = bytearray(size)
+        ok(driver.cuMemcpyDtoH(host, address, size))
+        assert bytes(host) == (b"\x09" if work == "fill" else b"\x05") * size, (work, free)
+        ok(driver.cuMemFreeAsync(address, stream))
+    ok(driver.cuMemPoolDestroy(pool))
+
+
 def test_what_cannot_be_exported(context, make_stream):
     refused = "CUDA_ERROR_INVALID_VALUE"
     pool = ok(driver.cuMemPoolCreate(properties()))

@@ -13,6 +13,7 @@ from cupola.bindings import driver
 from tests.cpu.driver.calls import ok, status
 
 SIZE = 1 << 20
+KERNEL = b".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing() { ret; }\n"
 PTX = b".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .b8 x[4096];\n"
 
 
@@ -46,12 +47,6 @@ def contexts(context, host):
     made.close()
 
 
-def from_pool(stream):
-    address = ok(driver.cuMemAllocAsync(SIZE, stream))
-    ok(driver.cuStreamSynchronize(stream))
-    return address
-
-
 def registered(_stream):
     pages = mmap.mmap(-1, SIZE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
@@ -83,6 +78,16 @@ KINDS = {
 NAMES = ("primary", "other")
 
 
+def library(_stream):
+    """Loaded in the current context."""
+    made = ok(driver.cuLibraryLoadData(KERNEL, [], [], 0, [], [], 0))
+    ok(driver.cuKernelGetFunction(ok(driver.cuLibraryGetKernel(made, b"nothing"))))
+    return made
+
+
+KINDS["library"] = (library, driver.cuLibraryUnload)
+
+
 @pytest.mark.parametrize(("owner", "busy", "current"), list(itertools.product(NAMES, NAMES, NAMES)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_free_waits_for_the_context_of_the_memory(contexts, host, kind, owner, busy, current):
@@ -99,3 +104,52 @@ def test_a_free_waits_for_the_context_of_the_memory(contexts, host, kind, owner,
     ok(free(made))
     contexts.use(busy)
     assert status(driver.cuStreamQuery(contexts.streams[busy])) == ("CUDA_SUCCESS" if waits else "CUDA_ERROR_NOT_READY")
+
+
+def of_pool(location, kind="PINNED"):
+    def make(stream):
+        made = driver.CUmemPoolProps()
+        made.allocType = driver.CUmemAllocationType[f"CU_MEM_ALLOCATION_TYPE_{kind}"]
+        made.location.type = driver.CUmemLocationType[f"CU_MEM_LOCATION_TYPE_{location}"]
+        pool = ok(driver.cuMemPoolCreate(made))
+        address = ok(driver.cuMemAllocFromPoolAsync(SIZE, pool, stream))
+        ok(driver.cuStreamSynchronize(stream))
+        ok(driver.cuMemPoolDestroy(pool))  # it goes with its last allocation
+        return address
+
+    return make
+
+
+def of_graph(stream):
+    graph = ok(driver.cuGraphCreate(0))
+    parameters = driver.CUDA_MEM_ALLOC_NODE_PARAMS()
+    parameters.poolProps.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    parameters.poolProps.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    parameters.bytesize = SIZE
+    ok(driver.cuGraphAddMemAllocNode(graph, [], 0, parameters))
+    executable = ok(driver.cuGraphInstantiate(graph, 0))
+    ok(driver.cuGraphLaunch(executable, stream))
+    ok(driver.cuStreamSynchronize(stream))
+    ok(driver.cuGraphExecDestroy(executable))
+    ok(driver.cuGraphDestroy(graph))
+    return parameters.dptr
+
+
+POOLS = {
+    "device": of_pool("DEVICE"),
+    "host": of_pool("HOST"),
+    "managed": of_pool("DEVICE", "MANAGED"),
+    "graph": of_graph,
+}
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_nothing_waits_for_memory_of_pools(context, host, make_stream, kind):
+    """Whoever frees it with cuMemFree says that it is used no more."""
+    stream, busy = make_stream(), make_stream()
+    address = POOLS[kind](stream)
+    host.block(busy)
+    refused = driver.cuMemFreeHost(address)
+    assert status(refused) == "CUDA_ERROR_INVALID_VALUE"
+    ok(driver.cuMemFree(address))
+    assert status(driver.cuStreamQuery(busy)) == "CUDA_ERROR_NOT_READY"

@@ -195,8 +195,7 @@ CUresult cuMemFree(CUdeviceptr dptr) {
         return free_refused(cpu_memory_lookup(dptr, &found) && (found.freed || found.freeing) ? CPU_MEMORY_FREED
                                                                                               : CPU_MEMORY_UNKNOWN,
                             dptr, "cuMemFree");
-    if (handle_was_live(found.owner, HANDLE_POOL)) {
-        memory_wait_for_users(current_context());
+    if (handle_was_live(found.owner, HANDLE_POOL)) { /* assumed to be used no more: nothing is waited for */
         pool_free_now(&found);
         return CUDA_SUCCESS;
     }
@@ -269,11 +268,8 @@ CUresult cuMemFreeHost(void *p) {
         return fail(CUDA_ERROR_INVALID_VALUE, "%p is %s, which cuMemFreeHost does not free.", p,
                     found.kind == CPU_MEMORY_PINNED ? "registered host memory (use cuMemHostUnregister)"
                                                     : "device memory (use cuMemFree)");
-    if (handle_was_live(found.owner, HANDLE_POOL)) {
-        memory_wait_for_users(current_context());
-        pool_free_now(&found);
-        return CUDA_SUCCESS;
-    }
+    if (handle_was_live(found.owner, HANDLE_POOL))
+        return fail(CUDA_ERROR_INVALID_VALUE, "%p is memory of a pool, which cuMemFreeAsync and cuMemFree free.", p);
     memory_wait_for_users(found.owner);
     int status = cpu_memory_free(address);
     return status ? free_refused(status, address, "cuMemFreeHost") : CUDA_SUCCESS;

@@ -219,6 +219,38 @@ static void unlock(CUmemoryPool pool) {
     handle_free(HANDLE_POOL, pool);
 }
 
+/* Memory of another process's pool stays mapped after a free until the program synchronizes, with whatever stream. So an
+ * H200's driver keeps it, and work that was queued before the free may use it, in other streams, too. */
+static pthread_mutex_t leaving_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cached_block *leaving;
+
+static void unmap_later(uint64_t base) {
+    struct cached_block *block = malloc(sizeof *block);
+    if (block == NULL) {
+        (void)cpu_memory_release(base);
+        return;
+    }
+    (void)cpu_memory_mark_freeing(base); /* unless a queued free has done so */
+    pthread_mutex_lock(&leaving_lock);
+    *block = (struct cached_block){.next = leaving, .base = base};
+    leaving = block;
+    pthread_mutex_unlock(&leaving_lock);
+    atomic_store(&has_excess, true);
+}
+
+static void unmap_leaving(void) {
+    pthread_mutex_lock(&leaving_lock);
+    struct cached_block *block = leaving;
+    leaving = NULL;
+    pthread_mutex_unlock(&leaving_lock);
+    while (block) {
+        struct cached_block *next = block->next;
+        (void)cpu_memory_release(block->base);
+        free(block);
+        block = next;
+    }
+}
+
 /* Take memory back whose uses are over; with the pool's lock, which this gives back. */
 static void take_back(CUmemoryPool pool, uint64_t base, uint64_t size) {
     if (pool->is_graph) {
@@ -230,9 +262,10 @@ static void take_back(CUmemoryPool pool, uint64_t base, uint64_t size) {
     } else if (is_small(pool, size)) {
         (void)cpu_memory_release(base);
         pool->small_used -= round_up(size, UNIT);
+    } else if (pool->is_imported) {
+        unmap_later(base);
     } else {
-        bool keep = !pool->given_up && !pool->is_imported;
-        struct cached_block *block = keep ? malloc(sizeof *block) : NULL;
+        struct cached_block *block = !pool->given_up ? malloc(sizeof *block) : NULL;
         uint64_t room = cpu_memory_room(base);
         if (block) {
             (void)cpu_memory_retire(base);
@@ -240,7 +273,7 @@ static void take_back(CUmemoryPool pool, uint64_t base, uint64_t size) {
             pool->cached = block;
         } else {
             release(pool, base);
-            if (!pool->is_imported) reserve_less(pool, charge_for(pool, room));
+            reserve_less(pool, charge_for(pool, room));
         }
     }
     pool->outstanding--;
@@ -478,4 +511,5 @@ void pools_synchronized(void) {
     if (likely(!atomic_load_explicit(&has_excess, memory_order_relaxed))) return;
     atomic_store_explicit(&has_excess, false, memory_order_relaxed);
     handle_each(HANDLE_POOL, trim_excess, NULL);
+    unmap_leaving();
 }

@@ -180,6 +180,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
         if (module) library->modules = module->next_in_library;
         pthread_mutex_unlock(&library->lock);
         if (!module) break;
+        memory_wait_for_users(module->context); /* its variables go with it */
         handle_kill(module);
         module_destroy(module);
     }
