@@ -116,6 +116,7 @@ def test_the_generic_function(graph, context, words, launch):
         "32 bits misaligned": lambda context, x: batch(context, operation(WRITE_32, x + 2)),
         "64 bits misaligned": lambda context, x: batch(context, operation(WRITE_64, x + 4)),
         "flags of a write": lambda context, x: batch(context, operation(WRITE_32, x, 0, 2)),
+        "write without a barrier": lambda context, x: batch(context, operation(WRITE_64, x, 0, 1)),
         "flags of a wait": lambda context, x: batch(context, operation(WAIT_32, x, 0, 4)),
         "the second": lambda context, x: batch(context, operation(WRITE_32, x), operation(WRITE_32, x + 1)),
     }.items(),
@@ -139,11 +140,18 @@ def test_the_most_operations(graph, context, words, launch):
     ok(driver.cuGraphExecDestroy(executable))
 
 
-def test_addresses_are_looked_at_by_the_launch(graph, context, launch):
-    ok(add(graph, batch(context, operation(WRITE_32, 0x1000, 1))))
-    executable = ok(driver.cuGraphInstantiate(graph, 0))
-    assert launch(executable) == BAD
-    ok(driver.cuGraphExecDestroy(executable))
+def test_addresses_are_looked_at_by_the_launch(graph, context, launch, make_stream):
+    stream, stray = make_stream(), operation(WRITE_32, 0x1000, 1)
+    ok(add(graph, batch(context, stray)))
+    assert status(driver.cuStreamBatchMemOp(stream, 1, [stray], 0)) == BAD
+    ok(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+    ok(driver.cuStreamBatchMemOp(stream, 1, [stray], 0))
+    captured = ok(driver.cuStreamEndCapture(stream))
+    for one in (graph, captured):
+        executable = ok(driver.cuGraphInstantiate(one, 0))
+        assert launch(executable) == BAD
+        ok(driver.cuGraphExecDestroy(executable))
+    ok(driver.cuGraphDestroy(captured))
 
 
 CHANGES = {

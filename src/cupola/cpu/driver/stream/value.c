@@ -83,14 +83,14 @@ static CUresult check_address(const CUstreamBatchMemOpParams *p) {
 }
 
 static CUresult check(const CUstreamBatchMemOpParams *p) {
-    unsigned flags = p->waitValue.flags, known = CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+    unsigned flags = p->waitValue.flags, known = 0;
     switch ((int)p->operation) {
         case CU_STREAM_MEM_OP_BARRIER:
         case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_SUCCESS;
         case CU_STREAM_MEM_OP_WAIT_VALUE_32:
         case CU_STREAM_MEM_OP_WAIT_VALUE_64: known = WAIT_CONDITION | CU_STREAM_WAIT_VALUE_FLUSH; break;
         case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-        case CU_STREAM_MEM_OP_WRITE_VALUE_64: break;
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64: break; /* NO_MEMORY_BARRIER is for functions of before CUDA 12 */
         default:
             return fail(CUDA_ERROR_INVALID_VALUE,
                         "%d is not a memory operation (CUstreamBatchMemOpType) that this device has: it has waits, "
@@ -141,7 +141,7 @@ CUresult values_new(CUcontext context, unsigned count, const CUstreamBatchMemOpP
 static CUresult submit(CUstream stream, unsigned count, const CUstreamBatchMemOpParams *list) {
     struct op *op;
     RETURN_IF(values_new(stream->context, count, list, &op));
-    CUresult status = values_check_addresses(op);
+    CUresult status = stream_is_capturing(stream) ? CUDA_SUCCESS : values_check_addresses(op); /* graphs: at launch */
     if (!status) return stream_submit(stream, op);
     op_free(op);
     return status;
