@@ -1,0 +1,1 @@
+"""The cost of one call, from C, cupola, cuda.core and CuPy."""

@@ -1,3 +1,5 @@
+"""Fixtures: a stub driver in a separate process, and programs that run there."""
+
 from __future__ import annotations
 
 import importlib.util

@@ -1,3 +1,5 @@
+"""Enumerations of the bindings: members, errors, and values without a name."""
+
 from __future__ import annotations
 
 import copy

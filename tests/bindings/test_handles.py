@@ -1,3 +1,5 @@
+"""Handles of the bindings: numbers, comparisons, views of memory, and handles of other libraries."""
+
 from __future__ import annotations
 
 import ctypes

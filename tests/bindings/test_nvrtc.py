@@ -1,3 +1,5 @@
+"""The bindings of NVRTC: compiling, logs, errors, and a missing library."""
+
 from __future__ import annotations
 
 import pytest

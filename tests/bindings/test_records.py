@@ -1,3 +1,5 @@
+"""Records of the bindings: fields, nested records, unions, pointers with counts, and what a record keeps alive."""
+
 from __future__ import annotations
 
 import ctypes

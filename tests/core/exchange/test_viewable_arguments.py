@@ -1,3 +1,5 @@
+"""args_viewable_as_strided_memory: functions that take arrays of any library."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,0 +1,1 @@
+"""Tests of the grammar, lexer, parser and linker of PTX."""
