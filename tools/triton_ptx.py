@@ -1,8 +1,8 @@
-"""Compile the kernels of tests/cpu/programs/test_triton.py to PTX, by Triton, for compute capability 8.0.
+"""Compile the kernels of tests/cpu/programs/test_triton.py to PTX, by Triton, for compute capability 8.0 and 9.0.
 
 Needs ``pip install triton``, and no GPU. The PTX is kept in tests/cpu/programs/triton, so tests need no Triton.
 
-usage: python tools/triton_ptx.py
+usage: python tools/triton_ptx.py [NAME ...]
 """
 
 # mypy: ignore-errors
@@ -10,6 +10,7 @@ usage: python tools/triton_ptx.py
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import triton
@@ -17,8 +18,9 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-FOLDER = Path(__file__).parent.parent / "tests" / "cpu" / "engine" / "triton"
+FOLDER = Path(__file__).parent.parent / "tests" / "cpu" / "programs" / "triton"
 WARPS = 4
+FLOATS = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "M": "i32", "N": "i32", "K": "i32"}
 
 
 @triton.jit
@@ -41,6 +43,21 @@ def matmul(a, b, c, M, N, K, TILE: tl.constexpr, DEPTH: tl.constexpr):
         right = tl.load(b + (k0 + k)[:, None] * N + n[None, :])
         sums = tl.dot(left, right, sums)
     tl.store(c + m[:, None] * N + n[None, :], sums)
+
+
+@triton.jit
+def persistent(a, b, c, M, N, K, TILE: tl.constexpr, DEPTH: tl.constexpr):
+    across = N // TILE
+    k = tl.arange(0, DEPTH)
+    for tile in tl.range(tl.program_id(0), M // TILE * across, tl.num_programs(0), flatten=True):
+        m = tile // across * TILE + tl.arange(0, TILE)
+        n = tile % across * TILE + tl.arange(0, TILE)
+        sums = tl.zeros((TILE, TILE), tl.float32)
+        for k0 in range(0, K, DEPTH):
+            left = tl.load(a + m[:, None] * K + (k0 + k)[None, :])
+            right = tl.load(b + (k0 + k)[:, None] * N + n[None, :])
+            sums = tl.dot(left, right, sums)
+        tl.store(c + m[:, None] * N + n[None, :], sums)
 
 
 @triton.jit
@@ -87,7 +104,7 @@ KERNELS = {
     "softmax": (softmax, {"out": "*fp32", "x": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
     "matmul_f16": (
         matmul,
-        {"a": "*fp16", "b": "*fp16", "c": "*fp32", "M": "i32", "N": "i32", "K": "i32"},
+        FLOATS,
         {"TILE": 64, "DEPTH": 32},
     ),
     "matmul_tf32": (
@@ -105,17 +122,30 @@ KERNELS = {
     ),
 }
 
+HOPPER = {
+    "matmul_f16_90": (matmul, FLOATS, {"TILE": 64, "DEPTH": 64}),
+    "matmul_e4m3_90": (matmul, {**FLOATS, "a": "*fp8e4nv", "b": "*fp8e4nv"}, {"TILE": 64, "DEPTH": 64}),
+    "matmul_tf32_90": (matmul, {**FLOATS, "a": "*fp32", "b": "*fp32"}, {"TILE": 64, "DEPTH": 32}),
+    "persistent_90": (persistent, FLOATS, {"TILE": 64, "DEPTH": 64}),
+    "attention_90": (*KERNELS["attention"][:2], {"DIM": 64, "ROWS": 64, "STEP": 64}),
+}
+"""Those with `wgmma`, for compute capability 9.0."""
+
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for name, (kernel, signature, constants) in KERNELS.items():
+    for name, (kernel, signature, constants) in (KERNELS | HOPPER).items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         source = ASTSource(
             fn=kernel,
             signature={**signature, **dict.fromkeys(constants, "constexpr")},
             constexprs=constants,
             attrs={(i,): [["tt.divisibility", 16]] for i in range(len(signature))},
         )
-        compiled = triton.compile(source, target=GPUTarget("cuda", 80, 32), options={"num_warps": WARPS})
+        compiled = triton.compile(
+            source, target=GPUTarget("cuda", 90 if name in HOPPER else 80, 32), options={"num_warps": WARPS}
+        )
         text = re.sub(r'\.file\t(\d+) "[^"]*?([^/"]+)"', r'.file \1 "\2"', compiled.asm["ptx"])
         text = re.sub(r"\n\t\.section\t\.debug_(?!str).*?\n\t}", "", text, flags=re.DOTALL)  # names stay, for .loc
         head = f"// kernel {compiled.metadata.name}, {compiled.metadata.shared} bytes of dynamic shared memory\n"

@@ -1,4 +1,5 @@
-"""PTX that comes of Triton: attention, products on tensor cores, scans and sorts, made by tools/triton_ptx.py."""
+"""PTX that comes of Triton for sm_80 and sm_90a: attention, products on tensor cores, scans and sorts, made by
+tools/triton_ptx.py."""
 
 from __future__ import annotations
 
@@ -54,11 +55,52 @@ def test_matmul(random: np.random.Generator, name: str, type: Any, tile: int, er
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=error)
 
 
-def test_attention(random: np.random.Generator) -> None:
+hopper = pytest.mark.skipif(tuple(Device(0).compute_capability) != (9, 0), reason="this PTX is for sm_90a alone")
+
+
+def as_e4m3(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes of small multiples of 1/8, and what they are worth."""
+    worth = np.array([0, 0.125, 0.25, 0.5, 1, 1.5, 2, 3])
+    code = np.array([0x00, 0x20, 0x28, 0x30, 0x38, 0x3C, 0x40, 0x44], np.uint8)
+    number = np.clip(np.abs(x) * 3, 0, 7).astype(int)
+    return code[number] | (x < 0).astype(np.uint8) << 7, np.where(x < 0, -worth[number], worth[number])
+
+
+@hopper
+@pytest.mark.parametrize(("name", "type", "error"), [("f16", np.float16, 1e-3), ("tf32", np.float32, 0.1)])
+def test_matmul_of_warpgroups(random: np.random.Generator, name: str, type: Any, error: float) -> None:
+    m, n, k = 128, 64, 192
+    a, b = random.standard_normal((m, k)).astype(type), random.standard_normal((k, n)).astype(type)
+    c = np.zeros((m, n), np.float32)
+    run(f"matmul_{name}_90", (m // 64, n // 64), a, b, c, m, n, k)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=error)
+
+
+@hopper
+def test_matmul_of_fp8(random: np.random.Generator) -> None:
+    m, n, k = 64, 128, 128
+    (a, left), (b, right) = as_e4m3(random.standard_normal((m, k))), as_e4m3(random.standard_normal((k, n)))
+    c = np.zeros((m, n), np.float32)
+    run("matmul_e4m3_90", (m // 64, n // 64), a, b, c, m, n, k)
+    np.testing.assert_allclose(c, left @ right, atol=0.3)  # an H200 keeps 13 bits
+
+
+@hopper
+def test_persistent_matmul(random: np.random.Generator) -> None:
+    """Three programs share twelve tiles, in one loop over tiles and steps."""
+    m, n, k = 256, 192, 128
+    a, b = (random.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    c = np.zeros((m, n), np.float32)
+    run("persistent_90", 3, a, b, c, m, n, k)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["attention", pytest.param("attention_90", marks=hopper)])
+def test_attention(random: np.random.Generator, name: str) -> None:
     length, width = 128, 64
     q, k, v = (random.standard_normal((length, width)).astype(np.float16) for _ in range(3))
     out = np.zeros((length, width), np.float32)
-    run("attention", length // 64, q, k, v, out, length)
+    run(name, length // 64, q, k, v, out, length)
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     np.testing.assert_allclose(out, softmax_of(q @ k.T * 0.125) @ v, atol=2e-3)
 
