@@ -29,7 +29,7 @@ cdef class OpaqueArray:
     """An array of elements in one, two or three dimensions, laid out as is best for textures (``CUarray``).
 
     It has no address. Data gets there and back by copies, and kernels read it through a :class:`TextureObject` and
-    write it through a :class:`SurfaceObject`. Make it with :meth:`Device.create_opaque_array`, or take a level of a
+    write it through a :class:`SurfaceObject`. Make it with :meth:`.Device.create_opaque_array`, or take a level of a
     :class:`MipmappedArray`. It may be used by several threads; closing it is for the last of them.
 
     Attributes
@@ -159,7 +159,7 @@ cdef class OpaqueArray:
 cdef class MipmappedArray:
     """Arrays of falling size, the levels, each half as large as the one before in every dimension (``CUmipmappedArray``).
 
-    A texture of it mixes between levels. Make it with :meth:`Device.create_mipmapped_array`.
+    A texture of it mixes between levels. Make it with :meth:`.Device.create_mipmapped_array`.
 
     Attributes
     ----------

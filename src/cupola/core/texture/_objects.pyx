@@ -22,7 +22,7 @@ cdef class TextureObject:
     """What kernels read an array or memory through, with filters and modes for what is outside (``CUtexObject``).
 
     Pass it to a kernel that takes a ``cudaTextureObject_t``, or :attr:`handle` as ``numpy.uint64``. Make it with
-    :meth:`Device.create_texture_object`. It keeps what it reads: the array or Buffer may be closed before it. Close it
+    :meth:`.Device.create_texture_object`. It keeps what it reads: the array or Buffer may be closed before it. Close it
     when no kernel uses it any more.
 
     Attributes
@@ -84,7 +84,7 @@ cdef class SurfaceObject:
     """What kernels read and write the elements of an array through (``CUsurfObject``).
 
     Pass it to a kernel that takes a ``cudaSurfaceObject_t``, or :attr:`handle` as ``numpy.uint64``. Make it with
-    :meth:`Device.create_surface_object`. It keeps the array's memory. Close it when no kernel uses it any more.
+    :meth:`.Device.create_surface_object`. It keeps the array's memory. Close it when no kernel uses it any more.
     """
 
     def __init__(self, *args, **kwargs):

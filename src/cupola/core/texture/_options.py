@@ -97,7 +97,7 @@ def _as_shape(shape: Iterable[Any]) -> tuple[int, ...]:
 @naming_options
 @dataclass(slots=True)
 class OpaqueArrayOptions:
-    """Options of :meth:`Device.create_opaque_array`.
+    """Options of :meth:`.Device.create_opaque_array`.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class OpaqueArrayOptions:
 @naming_options
 @dataclass(slots=True)
 class MipmappedArrayOptions:
-    """Options of :meth:`Device.create_mipmapped_array`.
+    """Options of :meth:`.Device.create_mipmapped_array`.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class MipmappedArrayOptions:
 @naming_options
 @dataclass(slots=True)
 class TextureObjectOptions:
-    """Options of :meth:`Device.create_texture_object`: how a kernel's coordinates become values.
+    """Options of :meth:`.Device.create_texture_object`: how a kernel's coordinates become values.
 
     Parameters
     ----------
