@@ -196,7 +196,7 @@ def test_lock_waits_for_work_that_is_queued() -> None:
         "stream.record()",
         "x.fill(1, stream=stream)",
         "put(x.handle, b'1234')",
-        "cupola.ObjectCode.from_ptx(PTX.encode()).get_kernel('increment')",
+        "ok(driver.cuModuleLoadData(PTX.encode() + bytes(1)))",
     ],
 )
 def test_calls_of_a_locked_process_wait(call: str) -> None:

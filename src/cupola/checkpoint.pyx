@@ -227,7 +227,10 @@ cdef int _check(Process process, CUresult status, const char* call) except -1:
         except RuntimeError:
             raise                   # the driver lacks the function
         except Exception as error:
-            raise RuntimeError(f"the driver cannot checkpoint processes here; CUDA 12.8 or later on Linux can: {error}") from None
+            raise RuntimeError(
+                f"{error}\nCheckpoints need a driver of CUDA 12.8 or later on Linux, and a process without managed memory and "
+                "without memory of other processes"
+            ) from None
     if status == CUDA_ERROR_ILLEGAL_STATE:
         pid = process.pid
         if cu.cuCheckpointProcessGetState(pid, &state) == 0 and 0 <= <int>state < len(STATES):

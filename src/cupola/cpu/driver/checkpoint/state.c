@@ -80,8 +80,18 @@ static void note_managed(const cpu_allocation *allocation, void *data) {
     if (allocation->kind == CPU_MEMORY_MANAGED) *(bool *)data = true;
 }
 
-/* Of memory of other processes, an H200 takes a checkpoint, but cannot restore it: CUDA_ERROR_INVALID_VALUE, and the process
- * is lost. So it is refused here. Memory that others have opened comes back to them, too. */
+static void note_imported(void *pool, void *data) {
+    if (((CUmemoryPool)pool)->is_imported) *(bool *)data = true;
+}
+
+static bool has_imports(void) {
+    bool found = ipc_memory_has_imports() || virtual_memory_has_imports();
+    handle_each(HANDLE_POOL, note_imported, &found);
+    return found;
+}
+
+/* Of a process with memory of other ones, an H200 makes a checkpoint, but cannot restore it: the process is lost. So it is
+ * refused here. Memory that others have opened comes back to them, too, and events of others do not matter. */
 static CUresult checkpoint(void) {
     RETURN_IF(require(CU_PROCESS_STATE_LOCKED, "checkpointed"));
     bool managed = false;
@@ -89,10 +99,9 @@ static CUresult checkpoint(void) {
     if (managed)
         return fail(CUDA_ERROR_NOT_SUPPORTED,
                     "the process has managed memory (cuMemAllocManaged), with which no process can be checkpointed");
-    if (ipc_memory_has_imports())
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "the process has opened memory of another one (cuIpcOpenMemHandle), with which "
-                    "no process can be restored: close it first");
+    if (has_imports())
+        return fail(CUDA_ERROR_NOT_SUPPORTED, "the process has opened or imported memory of another one, with which no "
+                                              "process can be restored: close it first");
     cpu_guard_start();
     cpu_memory_leave();
     state = CU_PROCESS_STATE_CHECKPOINTED;

@@ -63,4 +63,7 @@ enum { MEMORY_IMPORTED = 1 << 29 }; /* how the table of allocations marks what c
 enum { MEMORY_VIRTUAL = 1 << 30 };
 bool virtual_admits(uint64_t base, int device, bool is_write);
 
+/* Whether memory of another process was imported (cuMemImportFromShareableHandle). */
+bool virtual_memory_has_imports(void);
+
 #endif

@@ -66,6 +66,14 @@ static void release_physical(struct physical *physical) {
     free(physical);
 }
 
+bool virtual_memory_has_imports(void) {
+    pthread_mutex_lock(&lock);
+    struct physical *physical = physicals;
+    while (physical && !physical->imported) physical = physical->next;
+    pthread_mutex_unlock(&lock);
+    return physical;
+}
+
 static CUresult check_step(const char *what, uint64_t value) {
     if (value && value % GRANULARITY == 0) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_INVALID_VALUE, "%s is %#llx; it must be a multiple of the granularity, %d bytes", what,

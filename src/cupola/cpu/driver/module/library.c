@@ -134,7 +134,7 @@ static CUresult enter_library(CUlibrary library) {
 }
 
 static CUresult check_options(CUlibrary *library, CUlibraryOption *options, unsigned count) {
-    RETURN_IF(enter_to_work());
+    RETURN_IF(enter());
     if (!library) return fail_null("library");
     if (count && !options) return fail_null("libraryOptions");
     for (unsigned i = 0; i < count; i++)
@@ -191,7 +191,6 @@ CUresult cuLibraryUnload(CUlibrary library) {
 
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
     size_t index;
-    pass_gate();
     RETURN_IF(enter_library(library));
     if (!kernel) return fail_null("pKernel");
     if (!name) return fail_null("name");
