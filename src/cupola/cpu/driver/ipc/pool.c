@@ -49,10 +49,10 @@ static uint64_t pages(uint64_t size) { return (size + PAGE - 1) / PAGE * PAGE; }
 CUresult pool_share_create(CUmemoryPool pool) {
     struct pool_share *share = calloc(1, sizeof *share);
     if (!share) return no_memory("another memory pool");
-    memcpy(share->header.magic, magic, sizeof magic);
-    random_bytes(share->header.id, sizeof share->header.id);
-    share->header.maker = *this_process();
-    share->header.location = pool->properties.location;
+    struct header header = {.maker = *this_process(), .location = pool->properties.location};
+    memcpy(header.magic, magic, sizeof magic);
+    random_bytes(header.id, sizeof header.id);
+    share->header = header; /* whole: gcc takes the header's address for that of a field that was filled, and warns */
     share->end = PAGE;
     share->file = memfd_create("cupola-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     /* A file that could shrink would take mapped pages away from those who use them. */
