@@ -14,23 +14,42 @@ cd "$(dirname "$0")/.."
 kind=${1:?address or thread}
 shift
 lists=$PWD/tools/sanitize build=$PWD/build/$kind
+fail() { echo "$1" >&2; exit 1; }
 
 case $kind in
-address) flags=address,undefined library=libasan.so ;;
-thread) flags=thread library=libtsan.so ;;
-*) echo "the sanitizers are address (with UBSan) and thread, not $kind" >&2; exit 1 ;;
+address) flags=address,undefined names="libasan libubsan" ;;
+thread) flags=thread names=libtsan ;;
+*) fail "the sanitizers are address (with UBSan) and thread, not $kind" ;;
 esac
-library=$(${CC:-cc} -print-file-name=$library)
-[[ -f $library ]] || { echo "the sanitizer's library is missing: install $(basename "$library" .so) (it comes with gcc)" >&2; exit 1; }
-tools/variant.sh "$kind" -Dbuildtype=debugoptimized -Db_sanitize=$flags -Db_lundef=false '-Dc_args=-O1 -fno-omit-frame-pointer'
+# gcc has one of these for each of its major versions.
+for name in $names; do
+    [[ $(${CC:-cc} -print-file-name="$name.so") == */* ]] ||
+        fail "${CC:-cc} has no $name: install it (Debian and Ubuntu: apt install gcc, which brings it; Fedora: dnf install $name), or name gcc: CC=gcc"
+done
+library=$(${CC:-cc} -print-file-name="${names%% *}.so")
+
+# ThreadSanitizer has no place for addresses as random as many systems make them (vm.mmap_rnd_bits above 28); children inherit this.
+start=()
+if [[ $kind == thread ]]; then
+    if setarch --addr-no-randomize true 2>/dev/null; then
+        start=(setarch --addr-no-randomize)
+    elif [[ $(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0) -gt 28 ]]; then
+        fail "ThreadSanitizer needs addresses that are less random, and setarch may not make them so here: sudo sysctl -w vm.mmap_rnd_bits=28"
+    fi
+fi
+
+# Without optimisation, which compiles four times as fast: what the tests wait for is mostly Python and LLVM.
+tools/variant.sh "$kind" -Dbuildtype=debug -Db_sanitize=$flags -Db_lundef=false '-Dc_args=-O0 -g1'
 
 # Signals stay with us: our handler makes faults of kernels of them, and a crash ends the process as ever. Leaks are not looked for:
 # Python keeps at exit what it may use again. Its own allocator would hide what lies behind an object.
-export ASAN_OPTIONS=exitcode=99:handle_segv=0:handle_sigbus=0:handle_abort=0:detect_leaks=0:allocator_may_return_null=1
+# Reports of wrong accesses and of races are files, whichever process wrote them, and none may be there at the end; UBSan ends the process.
+# The interpreter is not instrumented; what it does by itself is not looked at for races.
+reports=$build/reports
+rm -rf "$reports" && mkdir "$reports"
+export ASAN_OPTIONS=exitcode=99:handle_segv=0:handle_sigbus=0:handle_abort=0:detect_leaks=0:allocator_may_return_null=1:log_path=$reports/address
 export UBSAN_OPTIONS=exitcode=99:halt_on_error=1:print_stacktrace=1:suppressions=$lists/undefined.supp
-# A race is a file in $build/reports, and no race may be left. The interpreter is not instrumented; what it does by itself is not looked at.
-rm -rf "$build/reports" && mkdir "$build/reports"
-export TSAN_OPTIONS=exitcode=0:ignore_noninstrumented_modules=1:second_deadlock_stack=1:history_size=4:log_path=$build/reports/thread:suppressions=$lists/thread.supp
+export TSAN_OPTIONS=exitcode=0:ignore_noninstrumented_modules=1:second_deadlock_stack=1:history_size=4:log_path=$reports/thread:suppressions=$lists/thread.supp
 export PYTHONMALLOC=malloc CUPOLA_SANITIZER=$kind
 
 [[ $# -gt 0 ]] || set -- whole
@@ -42,14 +61,15 @@ if [[ $1 == quick || $1 == whole ]]; then
     set -- "${tests[@]}" "$@"
 fi
 failed=0
-LD_PRELOAD=$library "$build/venv/bin/python" -m pytest -n "${JOBS:-2}" --timeout 600 "$@" || failed=1
+run() { LD_PRELOAD=$library "${start[@]}" "$build/venv/bin/python" "$@" || failed=1; }
+run -m pytest -n "${JOBS:-2}" --timeout 600 "$@"
 if [[ $fuzz ]]; then # more seeds than the tests have, always the same
-    LD_PRELOAD=$library "$build/venv/bin/python" tools/fuzz_ptx.py --seeds 10000:10500 || failed=1
-    LD_PRELOAD=$library "$build/venv/bin/python" tools/fuzz_ptx.py --images --seeds 10000:12000 || failed=1
+    run tools/fuzz_ptx.py --seeds 10000:10500
+    run tools/fuzz_ptx.py --images --seeds 10000:12000
 fi
-if [[ -n $(ls "$build/reports") ]]; then
-    grep -h '^SUMMARY' "$build"/reports/* | sort | uniq -c | sort -rn
-    echo "the reports are in $build/reports" >&2
+if [[ -n $(ls "$reports") ]]; then
+    grep -h '^SUMMARY' "$reports"/* | sort | uniq -c | sort -rn
+    echo "the reports are in $reports" >&2
     failed=1
 fi
 exit $failed
