@@ -413,8 +413,27 @@ run({PRINTF!r}, "print", 1, {32 if width == "warp" else 1}, np.int32(7), np.floa
     assert sorted(lines) == sorted([*expected, "no arguments"] if width == "warp" else expected)
 
 
-# Flags, widths and stars without end: what they print is undefined, but nothing may be written beyond its place.
+FORMS = {
+    'printf("%.*f|%.*f", -1, 1.5, 2, 1.5)': "1.500000|1.50",  # a negative precision is none
+    'printf("%*d|%-*d|%0*d", -4, 5, 4, 5, 4, 5)': "5   |5   |0005",
+    'printf("%-+-5d|% 05d|%#x|%+.3d", 5, 5, 255, 5)': "+5   | 0005|0xff|+005",
+    'printf("%5s|%-5s|%.2s|%*.*s|", "abc", "abc", "abc", 4, 1, "abc")': "  abc|abc  |ab|   a|",
+    'printf("%5c|%.0d|%5.%|%", 65, 0)': "    A||%|",
+}
+
+
+@pytest.mark.cpu_only  # a GPU's driver formats by itself
+def test_printf_forms(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    calls = " ".join(f'{call}; printf("\\n");' for call in FORMS)
+    source = f'extern "C" __global__ void print() {{ {calls} }}'
+    done = run_python(f"from tests.cpu.engine.kernels import run\nrun({source!r}, 'print', 1, 1)")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == list(FORMS.values())
+
+
+# What C leaves undefined (a second star, a flag behind a width) is no conversion. Nothing is written beyond its place.
 ODD_FORMATS = {
+    "a flag behind a width": ("%-512-512d|", "5"),
     "four stars": ("%****d|", "-2000000000, -2000000000, -2000000000, -2000000000, 5"),
     "five stars": ("%*****d|", "-2000000000, -2000000000, -2000000000, -2000000000, -2000000000, 5"),
     "very many stars": ("%" + 1500 * "*" + "d|", 1500 * "-2000000000, " + "5"),
@@ -430,7 +449,7 @@ def test_printf_of_odd_formats(odd: str, run_python: Callable[..., subprocess.Co
     source = f'extern "C" __global__ void print() {{ printf("{form}", {arguments}); printf("and on\\n"); }}'
     done = run_python(f"from tests.cpu.engine.kernels import run\nrun({source!r}, 'print', 1, 1)")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("and on\n") and len(done.stdout) < 1000
+    assert done.stdout.endswith("and on\n") and len(done.stdout) < 2000
 
 
 PATTERNS = r"""

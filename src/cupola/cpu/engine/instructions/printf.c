@@ -18,11 +18,16 @@ struct output {
     size_t used;
 };
 
-/* Room for "%", flags, width and precision. Programs may repeat flags and stars without end; what is beyond that is
- * left out. */
-enum { FORM_BYTES = 48 };
 /* Of one conversion so many characters are printed at most, so a larger width makes no difference. */
 enum { PIECE_BYTES = 512 };
+
+static const char flags[] = "-+ #0";
+
+/* What stands between "%" and a conversion's length and type. */
+struct form {
+    char flags[sizeof flags]; /* each once, as a string */
+    int width, precision;     /* 0 and -1: none */
+};
 
 struct arguments {
     cpu_context *context;
@@ -65,18 +70,19 @@ static void put(struct output *output, const char *text, size_t length) {
     output->used += length;
 }
 
-/* One conversion: `form` is "%", flags, width and precision, without length and type. */
-#define FORMAT(...)                                                                                                    \
+/* One conversion of the form, whose length and type are `type`. */
+#define FORMAT(type, value)                                                                                            \
     do {                                                                                                               \
-        char piece[PIECE_BYTES];                                                                                               \
-        int written = snprintf(piece, sizeof piece, __VA_ARGS__);                                                      \
+        char full[16], piece[PIECE_BYTES];                                                                             \
+        snprintf(full, sizeof full, "%%%s*.*%s", form->flags, type);                                                   \
+        int written = snprintf(piece, sizeof piece, full, form->width, form->precision, value);                        \
         if (written > 0) put(output, piece, (size_t)written < sizeof piece ? (size_t)written : sizeof piece - 1);      \
     } while (0)
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
-static bool convert(struct output *output, struct arguments *arguments, const char *form, int longs, char type) {
-    char full[64];
+static bool convert(struct output *output, struct arguments *arguments, const struct form *form, int longs, char type) {
+    const char short_type[] = {type, 0}, long_type[] = {'l', 'l', type, 0};
     uint64_t value;
     double real;
     size_t length = 0;
@@ -84,58 +90,72 @@ static bool convert(struct output *output, struct arguments *arguments, const ch
     if (!next(arguments, wide ? 8 : 4, &value)) return false;
     switch (type) {
         case 'd':
-        case 'i':
-            snprintf(full, sizeof full, "%slld", form);
-            FORMAT(full, wide ? (long long)value : (long long)(int32_t)value);
-            return true;
+        case 'i': FORMAT(long_type, wide ? (long long)value : (long long)(int32_t)value); return true;
         case 'u':
         case 'o':
         case 'x':
-        case 'X':
-            snprintf(full, sizeof full, "%sll%c", form, type);
-            FORMAT(full, (unsigned long long)value);
-            return true;
-        case 'c':
-            snprintf(full, sizeof full, "%sc", form);
-            FORMAT(full, (int)value);
-            return true;
-        case 'p':
-            snprintf(full, sizeof full, "%sp", form);
-            FORMAT(full, (void *)(uintptr_t)value);
-            return true;
+        case 'X': FORMAT(long_type, (unsigned long long)value); return true;
+        case 'c': FORMAT(short_type, (int)value); return true;
+        case 'p': FORMAT(short_type, (void *)(uintptr_t)value); return true;
         case 's': {
             const char *text = value ? string_at(arguments, value, &length) : "(null)";
             if (!text) return false;
             if (!value) length = strlen(text);
-            if (strlen(form) == 1) {
+            if (!form->width && form->precision < 0) {
                 put(output, text, length);
-            } else { /* width or precision; the string need not end in zero */
+            } else { /* the string need not end in zero */
                 char copy[PIECE_BYTES];
                 if (length > sizeof copy - 1) length = sizeof copy - 1;
                 memcpy(copy, text, length);
                 copy[length] = 0;
-                snprintf(full, sizeof full, "%ss", form);
-                FORMAT(full, copy);
+                FORMAT(short_type, copy);
             }
             return true;
         }
         default:
             memcpy(&real, &value, sizeof real);
-            snprintf(full, sizeof full, "%s%c", form, type);
-            FORMAT(full, real);
+            FORMAT(short_type, real);
             return true;
     }
 }
 
-/* Write what stands for a star where there is room for so many bytes; how many it took, none when it does not fit. */
-static size_t put_number(char *to, size_t room, int number) {
-    char digits[12];
-    if (number > PIECE_BYTES) number = PIECE_BYTES;
-    if (number < -PIECE_BYTES) number = -PIECE_BYTES;
-    size_t length = (size_t)snprintf(digits, sizeof digits, "%d", number);
-    if (length > room) return 0;
-    memcpy(to, digits, length);
-    return length;
+static void add_flag(struct form *form, char flag) {
+    size_t used = strlen(form->flags);
+    if (strchr(form->flags, flag)) return;
+    form->flags[used] = flag;
+    form->flags[used + 1] = 0;
+}
+
+/* The number at `*at`, or for a star the next argument, within what makes a difference; false on a fault. */
+static bool number_at(struct arguments *arguments, const char **at, const char *end, int *number, int *count) {
+    *number = 0;
+    if (*at < end && **at == '*') {
+        uint64_t value;
+        if (!next(arguments, 4, &value)) return false;
+        *number = (int32_t)value;
+        ++*count;
+        ++*at;
+    }
+    for (; *at < end && isdigit((unsigned char)**at); ++*at)
+        if (*number < PIECE_BYTES) *number = 10 * *number + (**at - '0');
+    if (*number > PIECE_BYTES) *number = PIECE_BYTES;
+    if (*number < -PIECE_BYTES) *number = -PIECE_BYTES;
+    return true;
+}
+
+/* Flags, a width and a precision, in this order and each once, as in C. A negative width is a flag and a width; a
+ * negative precision is none. */
+static bool form_at(struct arguments *arguments, const char **at, const char *end, struct form *form, int *count) {
+    *form = (struct form){.precision = -1};
+    for (; *at < end && **at && strchr(flags, **at); ++*at) add_flag(form, **at);
+    if (!number_at(arguments, at, end, &form->width, count)) return false;
+    if (form->width < 0) {
+        add_flag(form, '-');
+        form->width = -form->width;
+    }
+    if (*at == end || **at != '.') return true;
+    ++*at;
+    return number_at(arguments, at, end, &form->precision, count);
 }
 
 /* Print for one thread; the number of arguments, or -1 after a fault. */
@@ -150,27 +170,17 @@ static int print(struct output *output, struct arguments *arguments, uint64_t fo
         if (!percent) percent = end;
         put(output, at, (size_t)(percent - at));
         if (percent == end) break;
-        char form[FORM_BYTES + 1] = "%";
-        size_t used = 1;
+        struct form form;
         int longs = 0;
-        for (at = percent + 1; at < end && strchr("-+ #0123456789.*", *at); at++) {
-            if (*at == '*') {
-                uint64_t width;
-                if (!next(arguments, 4, &width)) return -1;
-                count++;
-                used += put_number(form + used, FORM_BYTES - used, (int)width);
-            } else if (used < FORM_BYTES) {
-                form[used++] = *at;
-            }
-        }
-        form[used] = 0;
+        at = percent + 1;
+        if (!form_at(arguments, &at, end, &form, &count)) return -1;
         for (; at < end && strchr("hljztL", *at); at++) longs += *at != 'h';
         if (at == end) break;
         char type = *at++;
         if (type == '%') {
             put(output, "%", 1);
         } else if (strchr("diuoxXcpsfFeEgGaA", type)) {
-            if (!convert(output, arguments, form, longs, type)) return -1;
+            if (!convert(output, arguments, &form, longs, type)) return -1;
             count++;
         } else { /* not a conversion: as it stands */
             put(output, percent, (size_t)(at - percent));
