@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -405,3 +406,11 @@ def test_restore_takes_cuuuid(device: cupola.Device) -> None:
         in_state(process, "checkpointed")
         process.restore({uuid: uuid, **others})
         assert process.state == "locked"
+
+
+def test_restore_onto_other_devices(run_on_devices) -> None:  # type: ignore[no-untyped-def]
+    """Device 0 is another one behind each turn."""
+    done = run_on_devices(2, Path(__file__).with_name("checkpoint_round.py"))
+    assert done.returncode == 0, done.stderr
+    uuids = done.stdout.split()
+    assert len(set(uuids)) == len(uuids) >= 2
