@@ -84,6 +84,19 @@ def stream(device):
     stream.close()
 
 
+@pytest.fixture
+def gl(device):
+    """A context of OpenGL without a window: of the GPU, or for the CPU device Mesa's. Skips where there is none."""
+    from examples.opengl import NoOpenGL, OpenGL
+
+    try:
+        context = OpenGL(None if on_cpu_device() else device.device_id)
+    except NoOpenGL as error:
+        pytest.skip(str(error))
+    yield context
+    context.close()
+
+
 def need_devices(count: int) -> None:
     """Skip the test where there are fewer GPUs. Of the CPU device, CUPOLA_CPU_DEVICES makes as many as are wanted."""
     from cupola import Device

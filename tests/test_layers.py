@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / "cupola"  # sources of comp
 ROOMS = (
     "_above", "_completion", "_private_folder", "typing", "pathfinder", "cpu", "bindings",
     "core.base", "core.device", "core.memory", "core.exchange", "core.program", "core.launch", "core.texture",
-    "core", "graph",
+    "core.graphics", "core", "graph",
     "checkpoint", "utils", "texture", "", "system", "_aliases", "_alias_packages", "cli", "testing", "__main__",
 )  # fmt: skip
 # Rooms that may know that there is a CPU device: to all others it is a driver behind the table of bindings.

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cupola.core.device._stream import LEGACY_DEFAULT_STREAM as LEGACY_DEFAULT_STREAM
     from cupola.core.device._stream import PER_THREAD_DEFAULT_STREAM as PER_THREAD_DEFAULT_STREAM
     from cupola.core.device._stream import Stream as Stream
+    from cupola.core.graphics._graphics_resource import GraphicsResource as GraphicsResource
     from cupola.core.launch._launch import launch as launch
     from cupola.core.launch._launch_config import LaunchConfig as LaunchConfig
     from cupola.core.memory._buffer import Buffer as Buffer
@@ -71,6 +72,7 @@ _HOMES = {
     "Event": "core.device._event",
     "EventOptions": "core.device._options",
     "GraphMemoryResource": "core.memory._graph_memory",
+    "GraphicsResource": "core.graphics._graphics_resource",
     "Host": "core.memory._host",
     "Kernel": "core.program._kernel",
     "LEGACY_DEFAULT_STREAM": "core.device._stream",
@@ -128,7 +130,7 @@ _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "util
 
 # Parts of cuda.core that do not exist here yet.
 _LATER = frozenset({
-    "ContextOptions", "DeviceResources", "GraphicsResource", "SMResource", "SMResourceOptions", "TensorMapDescriptor",
+    "ContextOptions", "DeviceResources", "SMResource", "SMResourceOptions", "TensorMapDescriptor",
     "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions",
 })  # fmt: skip
 

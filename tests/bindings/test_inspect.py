@@ -86,10 +86,10 @@ def test_the_loaded_libraries():
 def test_the_cpu_device():
     said = driver.inspect()
     assert said.library == "cupola CPU device" and said.major == 13
-    # Interop with graphics needs a display: it stays missing, in the report and in the call.
-    assert "cuGLGetDevices" in said.missing and "cuGLGetDevices" in repr(said)
-    with pytest.raises(RuntimeError, match="the CPU device does not emulate cuGLGetDevices"):
-        driver.cuGLGetDevices(1, 1)
+    # Interop with video stays missing, in the report and in the call.
+    assert "cuVDPAUGetDevice" in said.missing and "cuVDPAUGetDevice" in repr(said)
+    with pytest.raises(RuntimeError, match="the CPU device does not emulate cuVDPAUGetDevice"):
+        driver.cuVDPAUGetDevice(1, 1)
 
 
 def test_without_a_library(run_python):

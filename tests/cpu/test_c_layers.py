@@ -22,6 +22,7 @@ UPWARD = [
     "driver/memory",
     "driver/module",
     "driver/texture",
+    "driver/graphics",
     "driver/graph",
     "driver/ipc",
     "driver/checkpoint",

@@ -258,6 +258,7 @@ def test_a_closed_texture(device, stream, code, picture):
         fetched(device, stream, code, texture, [(0, 0)])
 
 
+@pytest.mark.cpu_only  # of a GPU's memory, other processes may take and give back some meanwhile
 def test_the_array_lives_as_long_as_its_texture(device, stream):
     def free() -> int:
         return int(ok(driver.cuMemGetInfo())[0])

@@ -201,9 +201,10 @@ CUresult cuMemFree(CUdeviceptr dptr) {
     }
     if (found.kind != CPU_MEMORY_DEVICE && found.kind != CPU_MEMORY_MANAGED)
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is %s, which cuMemFree does not free.", (unsigned long long)dptr,
-                    found.kind == CPU_MEMORY_PINNED  ? "pinned host memory (use cuMemFreeHost)"
-                    : found.kind == CPU_MEMORY_ARRAY ? "in a CUDA array (use cuArrayDestroy)"
-                                                     : "a module's variable");
+                    found.kind == CPU_MEMORY_PINNED     ? "pinned host memory (use cuMemFreeHost)"
+                    : found.kind == CPU_MEMORY_ARRAY    ? "in a CUDA array (use cuArrayDestroy)"
+                    : found.kind == CPU_MEMORY_GRAPHICS ? "of a buffer of OpenGL (use cuGraphicsUnregisterResource)"
+                                                        : "a module's variable");
     if (found.flags & MEMORY_IMPORTED)
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is memory of another process: close it with cuIpcCloseMemHandle.",
                     (unsigned long long)dptr);

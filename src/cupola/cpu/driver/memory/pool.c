@@ -366,7 +366,8 @@ int cpu_driver_permits(const cpu_launch *launch, const cpu_allocation *found, in
     const struct CUctx_st *context = launch->context;
     if (found->flags & MEMORY_VIRTUAL) return virtual_admits(found->base, launch->device, is_write);
     if (handle_was_live(found->owner, HANDLE_POOL)) return pool_admits(found, launch->device, is_write);
-    bool is_plain = found->kind == CPU_MEMORY_DEVICE || found->kind == CPU_MEMORY_ARRAY;
+    bool is_plain =
+        found->kind == CPU_MEMORY_DEVICE || found->kind == CPU_MEMORY_ARRAY || found->kind == CPU_MEMORY_GRAPHICS;
     if (found->device < 0 || !is_plain || !handle_was_live(found->owner, HANDLE_CONTEXT)) return 1;
     return context->peers >> found->device & 1;
 }

@@ -249,22 +249,20 @@ static unsigned most_levels(const CUDA_ARRAY3D_DESCRIPTOR *d) {
     return 64 - (unsigned)__builtin_clzll(largest);
 }
 
-CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-                                unsigned int numMipmapLevels) {
-    CUcontext context;
+CUresult array_make_levels(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels,
+                           CUmipmappedArray *made) {
     struct cpu_texels texels;
-    RETURN_IF(enter_create("cuMipmappedArrayCreate", pHandle, pMipmappedArrayDesc, &context));
-    RETURN_IF(check_descriptor(context->device, pMipmappedArrayDesc, true, &texels));
+    RETURN_IF(check_descriptor(context->device, descriptor, true, &texels));
     CUmipmappedArray array = handle_new(HANDLE_MIPMAPPED_ARRAY, sizeof *array);
     if (!array) return no_handle();
-    unsigned most = most_levels(pMipmappedArrayDesc);
+    unsigned most = most_levels(descriptor);
     uint64_t size = 0;
     CUresult status = CUDA_SUCCESS;
     array->context = context;
-    array->descriptor = *pMipmappedArrayDesc;
-    array->count = numMipmapLevels < 1 ? 1 : numMipmapLevels > most ? most : numMipmapLevels;
+    array->descriptor = *descriptor;
+    array->count = levels < 1 ? 1 : levels > most ? most : levels;
     for (unsigned i = 0; i < array->count && !status; i++) {
-        CUarray level = array->level[i] = new_array(context, pMipmappedArrayDesc, texels.bytes, i);
+        CUarray level = array->level[i] = new_array(context, descriptor, texels.bytes, i);
         if (!level) {
             status = no_handle();
             break;
@@ -279,8 +277,43 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DE
         return status;
     }
     for (unsigned i = 0; i < array->count; i++) array->level[i]->image.base += array->base;
-    *pHandle = array;
+    *made = array;
     return CUDA_SUCCESS;
+}
+
+void array_free_levels(CUmipmappedArray array) {
+    (void)handle_kill(array);
+    (void)cpu_memory_free(array->base);
+    forget_levels(array);
+}
+
+CUarray array_make_layer(CUmipmappedArray whole, unsigned level, unsigned layer) {
+    CUarray array = handle_make(HANDLE_ARRAY, sizeof *array);
+    if (!array) return NULL;
+    array->context = whole->context;
+    array->texel = whole->level[level]->texel;
+    array->levels = whole;
+    array->descriptor = whole->level[level]->descriptor;
+    array->descriptor.Depth = 0;
+    array->descriptor.Flags &= ~(unsigned)(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+    array->image = whole->level[level]->image;
+    array->image.base += layer * array->image.slice;
+    array->image.layers = 1;
+    array->image.size = array->image.slice;
+    handle_publish(array);
+    return array;
+}
+
+void array_free_layer(CUarray layer) {
+    (void)handle_kill(layer);
+    handle_free(HANDLE_ARRAY, layer);
+}
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+                                unsigned int numMipmapLevels) {
+    CUcontext context;
+    RETURN_IF(enter_create("cuMipmappedArrayCreate", pHandle, pMipmappedArrayDesc, &context));
+    return array_make_levels(context, pMipmappedArrayDesc, numMipmapLevels, pHandle);
 }
 
 CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
@@ -298,6 +331,9 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     RETURN_IF(enter_to_work());
     RETURN_IF(capture_check_thread("cuMipmappedArrayDestroy"));
     RETURN_IF(mipmapped_array_check(hMipmappedArray));
+    if (hMipmappedArray->is_lent)
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "the array is that of a graphics resource, with which it goes (cuGraphicsUnregisterResource).");
     memory_wait_for_users(hMipmappedArray->context);
     if (!handle_kill(hMipmappedArray))
         return fail_handle("mipmapped CUDA array", hMipmappedArray, HANDLE_MIPMAPPED_ARRAY);

@@ -21,6 +21,7 @@ struct CUmipmappedArray_st {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     uint64_t base;
     unsigned count;
+    bool is_lent; /* by a graphics resource, with which it goes */
     CUarray level[CPU_MAX_LEVELS];
 };
 
@@ -32,6 +33,14 @@ CUresult mipmapped_array_check(CUmipmappedArray array);
 CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels *texels);
 bool texel_is_integer(uint32_t format);
 size_t texel_most_linear(uint32_t bytes); /* how many texels of this size linear memory may have */
+
+/* For images of OpenGL: a mipmapped array, and one layer or face of one of its levels as an array (NULL: out of memory). Layers
+ * go before the whole; nobody may use it any more. */
+CUresult array_make_levels(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels,
+                           CUmipmappedArray *made);
+void array_free_levels(CUmipmappedArray array);
+CUarray array_make_layer(CUmipmappedArray array, unsigned level, unsigned layer);
+void array_free_layer(CUarray layer);
 
 /* All of an array's kind but its levels, from a checked descriptor. */
 void array_describe(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct cpu_texels *texels);

@@ -14,7 +14,8 @@ enum cpu_memory_kind {
     CPU_MEMORY_MANAGED,
     CPU_MEMORY_MODULE,
     CPU_MEMORY_ARRAY,
-    CPU_MEMORY_HEAP /* from malloc() in a kernel, which may free it: nothing is remembered about it */
+    CPU_MEMORY_GRAPHICS, /* of a buffer that OpenGL has, too */
+    CPU_MEMORY_HEAP      /* from malloc() in a kernel, which may free it: nothing is remembered about it */
 };
 
 enum { CPU_MEMORY_DEVICES = 64, CPU_MEMORY_HOST = -1, CPU_MEMORY_ALIGNMENT = 512 };
