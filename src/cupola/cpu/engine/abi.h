@@ -63,6 +63,8 @@ enum { CPU_SITE_GENERIC = 5 };
 enum { CPU_SITE_WRITE = 1, CPU_SITE_CONTIGUOUS = 2 };
 /* A flag: what the site remembers is looked at in front of stores, too, so it must be memory that may be written. */
 enum { CPU_SITE_FOR_STORES = 4 };
+/* A flag: volatile, relaxed or stronger, so each element is accessed once and as a whole. */
+enum { CPU_SITE_STRONG = 8 };
 /* How many elements at the end of a vector load nobody uses is in the flags above these: compilers load a vector where
  * they want a part of it. The rest may be outside, since nothing that is aligned lies across the end of what GPUs
  * allocate. */

@@ -85,6 +85,7 @@ SPACES: Final = {"global": 0, "shared": 1, "local": 2, "const": 3, "param": 4, "
 SITE_WRITE: Final = 1
 SITE_CONTIGUOUS: Final = 2
 SITE_FOR_STORES: Final = 4
+SITE_STRONG: Final = 8
 SITE_UNUSED_SHIFT: Final = 4
 
 MBARRIER_DROP: Final = 1
@@ -124,9 +125,10 @@ def pack_site(
     write: bool,
     contiguous: bool,
     for_stores: bool = False,
+    strong: bool = False,
     unused: int = 0,
 ) -> int:
     """The description of an access site that the helpers take; the last ``unused`` elements are not wanted."""
-    flags = write * SITE_WRITE | contiguous * SITE_CONTIGUOUS | for_stores * SITE_FOR_STORES
+    flags = write * SITE_WRITE | contiguous * SITE_CONTIGUOUS | for_stores * SITE_FOR_STORES | strong * SITE_STRONG
     flags |= unused << SITE_UNUSED_SHIFT
     return index | size << 32 | element << 40 | SPACES[space] << 48 | flags << 56

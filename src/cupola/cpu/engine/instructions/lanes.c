@@ -209,14 +209,15 @@ static bool stays_on_line(uint64_t *addresses, uint64_t base, uint64_t step, uin
     return on_line;
 }
 
-/* Are a line's elements one piece of memory? ThreadSanitizer takes each by itself: it would report the copy of a piece
- * that threads of several blocks use at once, and what brings them in order is machine code, which it does not see. */
+/* May a line's elements be copied as one piece of memory, parts of which memcpy may write twice? ThreadSanitizer takes
+ * each by itself: it would report the copy of a piece that threads of several blocks use at once, and what brings them
+ * in order is machine code, which it does not see. */
 static bool is_piece(cpu_site site, uint32_t mask, uint64_t step) {
 #ifdef __SANITIZE_THREAD__
     return (void)site, (void)mask, (void)step, false;
 #endif
     mask >>= __builtin_ctz(mask);
-    return site.size == site.element && step == site.size && !(mask & (mask + 1));
+    return site.size == site.element && step == site.size && !(mask & (mask + 1)) && !(site.flags & CPU_SITE_STRONG);
 }
 
 CPU_HELPER CPU_VARIANTS uint32_t cupola_load_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, void *elements) {

@@ -129,6 +129,7 @@ def site_of(body: Body, access: Access, *, row: bool) -> tuple[int, int]:
         write=access.write,
         contiguous=row,
         for_stores=group is not None and group.stores,
+        strong=access.volatile,
         unused=_unused_elements(body, access),
     )
 
