@@ -28,7 +28,8 @@ cdef class Hierarchy:
     cdef object handles         # weak: address of a graph -> GraphHandle
     cdef dict records           # address of a graph -> {address of a node -> Record}
     cdef dict others            # address of a graph -> [Hold]: what it keeps that belongs to none of these nodes
-    cdef int bare               # how many calls under way need the graphs without user objects
+    cdef int bare               # how many calls of the thread with the lock need the graphs without user objects: more
+                                # than one when the collector runs a finalizer in one that makes an executable as well
     cdef object lock
     cdef object __weakref__
 

@@ -121,6 +121,16 @@ def test_memory_of_the_host(device):
     ok(runtime.cudaFreeHost(pinned))
 
 
+@pytest.mark.parametrize("size", [4096, 4096.0])
+def test_an_integral_float_is_a_size(device, size):
+    """cuda.bindings takes any float; one that is no integer is a mistake here."""
+    data = np.zeros(4096, np.uint8)
+    ok(runtime.cudaHostRegister(data.ctypes.data, size, 0))
+    ok(runtime.cudaHostUnregister(data.ctypes.data))
+    with pytest.raises(TypeError, match="an integer is required"):
+        runtime.cudaHostRegister(data.ctypes.data, size + 0.5, 0)
+
+
 def allocate(kind: str, stream: runtime.cudaStream_t) -> int:
     if kind == "managed":
         return ok(runtime.cudaMallocManaged(256, runtime.cudaMemAttachGlobal))
