@@ -182,7 +182,7 @@ cudaError_t runtime_failed(CUresult status) {
 
 /* What an asynchronous error left in the current context: it stays whatever is cleared. */
 static cudaError_t sticky(void) {
-    CUcontext context = current_context();
+    CUcontext context = current_owner();
     return context && context->active ? (cudaError_t)context_error(context) : cudaSuccess;
 }
 

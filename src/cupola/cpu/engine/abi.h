@@ -90,7 +90,7 @@ typedef struct cpu_context {
     const uint32_t *thread_ids[3]; /* x, y and z of every thread of a block, by linear index */
     uint64_t params;               /* the generic address of the parameters */
     uint32_t budget;               /* trips of a waiting loop before it gives way */
-    uint32_t worker;
+    uint32_t multiprocessor;       /* that the block is said to run on */
     uint64_t grid_workspace; /* of a cooperative launch: address of a word that nobody uses, and the grid's barrier */
     uint32_t clusterid[3], cluster_ctarank;
     uint32_t nclusterid[3], cluster_nctarank;

@@ -61,12 +61,20 @@ typedef struct cpu_heap {
 typedef struct cpu_kernel cpu_kernel;   /* a kernel of a loaded module; caches its compiled variants */
 typedef struct cpu_variant cpu_variant; /* machine code of a kernel for one block shape */
 
+/* How many threads may run launches of one part of the GPU at a time (schedule/share.c). NULL stands for all. */
+typedef struct cpu_share cpu_share;
+cpu_share *cpu_share_new(uint32_t part, uint32_t whole); /* multiprocessors; NULL: out of memory. Never freed */
+_Bool cpu_share_is_free(cpu_share *share);               /* no launch would have to wait */
+
 typedef struct cpu_launch {
     cpu_kernel *kernel;
     const cpu_variant *variant;
     uint32_t grid[3], block[3];
     uint32_t cluster[3];      /* in blocks; divides the grid */
     uint32_t multiprocessors; /* of the modeled GPU, for %nsmid */
+    const uint8_t *places;    /* the multiprocessors that it may run on, `place_count` of them; NULL: all */
+    uint32_t place_count;
+    cpu_share *share;
     uint8_t explicit_cluster; /* the launch or the kernel asks for clusters, of one block perhaps */
     uint32_t dynamic_shared;  /* bytes */
     const void *params;       /* 16-byte aligned private copy, readable up to param_bytes + 64 */

@@ -68,6 +68,7 @@ typedef struct cpu_cluster {
 typedef struct cpu_block {
     uint32_t ctaid[3];
     uint32_t rank; /* in the cluster, and where it stands there */
+    uint32_t multiprocessor;
     uint32_t clusterid[3], cluster_ctaid[3];
     uint32_t live; /* threads that have not exited */
     uint32_t warp_count;

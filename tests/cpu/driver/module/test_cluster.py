@@ -140,7 +140,7 @@ def test_occupancy(kernel):
     for size, count in zip((2, 4, 8), counts, strict=True):
         assert multiprocessors * 2 // size * 0.7 <= count <= multiprocessors * 2 // size
     if on_cpu_device():
-        assert counts == [132, 66, 32]
+        assert counts == [132, 62, 30]  # as an H200 has them
 
 
 def test_a_node_of_a_graph(kernel, make_stream, memory):

@@ -24,7 +24,7 @@ CONTEXT: Final = {
     "thread_ids.z": 80,
     "params": 88,
     "budget": 96,
-    "worker": 100,
+    "multiprocessor": 100,
     "grid_workspace": 104,
     "clusterid.x": 112,
     "clusterid.y": 116,

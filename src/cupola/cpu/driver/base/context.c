@@ -29,6 +29,7 @@ static CUcontext context_new(struct device *device) {
     CUcontext context = handle_new(HANDLE_CONTEXT, sizeof *context);
     if (!context) return NULL;
     context->device = device;
+    context->owner = context;
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->order_lock, NULL);
     return context;
@@ -78,6 +79,12 @@ CUresult context_new_primary(struct device *device) {
 }
 
 CUresult context_check(CUcontext context) {
+    if (unlikely(context->green != NULL)) {
+        if (!context_is_alive(context))
+            return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, "the green context on device %d has been destroyed",
+                        context->device->ordinal);
+        context = context->owner;
+    }
     if (unlikely(!atomic_load_explicit(&context->active, memory_order_acquire)))
         return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED,
                     context->is_primary
@@ -89,15 +96,21 @@ CUresult context_check(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-CUresult context_find(CUcontext handle, CUcontext *context) {
+CUresult context_find_itself(CUcontext handle, CUcontext *context) {
     RETURN_IF(enter());
     CUcontext found = handle ? handle : current_context();
     if (!found) return fail(CUDA_ERROR_INVALID_CONTEXT, "no context is current on this thread, and none is given");
     if (!handle_was_live(found, HANDLE_CONTEXT))
         return fail(CUDA_ERROR_INVALID_CONTEXT, "%p is not a context of the CPU device", (void *)found);
-    if (!found->active)
+    if (!context_is_alive(found))
         return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, "context %p has been destroyed or reset", (void *)found);
     *context = found;
+    return CUDA_SUCCESS;
+}
+
+CUresult context_find(CUcontext handle, CUcontext *context) {
+    RETURN_IF(context_find_itself(handle, context));
+    *context = (*context)->owner;
     return CUDA_SUCCESS;
 }
 
@@ -181,6 +194,8 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
     pthread_mutex_lock(&device->lock);
     if (!device->primary_users)
         status = fail(CUDA_ERROR_INVALID_CONTEXT, "the primary context of device %d is not retained", ordinal);
+    else if (device->primary_users == device->greens)
+        status = fail(CUDA_ERROR_NOT_PERMITTED, "only green contexts retain the primary context of device %d", ordinal);
     else if (!--device->primary_users) context_deactivate(device->primary);
     pthread_mutex_unlock(&device->lock);
     images_sweep();
@@ -192,10 +207,13 @@ CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
     pass_gate();
     RETURN_IF(device_get(ordinal, &device));
     pthread_mutex_lock(&device->lock);
-    context_deactivate(device->primary); /* which does not release it: that is up to those who retained it */
+    CUresult status = device->greens
+                          ? fail(CUDA_ERROR_NOT_PERMITTED, "device %d has green contexts: destroy them first", ordinal)
+                          : CUDA_SUCCESS;
+    if (!status) context_deactivate(device->primary); /* without a release: that is up to those who retained it */
     pthread_mutex_unlock(&device->lock);
     images_sweep();
-    return CUDA_SUCCESS;
+    return status;
 }
 
 static CUresult check_flags(unsigned flags) {
@@ -223,6 +241,53 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned *flags, int *acti
     *flags = device->primary_flags;
     *active = device->primary->active;
     return CUDA_SUCCESS;
+}
+
+/* ---- green contexts: their part of the base; stream/green.c has the rest ---------------------------------------- */
+
+static CUresult new_green(struct device *device, const struct part *part, CUcontext *context) {
+    CUcontext made = context_new(device);
+    if (!made) return no_memory("a green context");
+    made->places = malloc(part->count);
+    made->share = cpu_share_new(part->count, (uint32_t)device->model->multiprocessors);
+    if (!made->places || !made->share) {
+        free(made->places);
+        handle_kill(made);
+        return no_memory("a green context");
+    }
+    part_list(part, made->places);
+    made->part = *part;
+    made->owner = device->primary;
+    made->id = atomic_fetch_add(&next_id, 1);
+    made->active = true;
+    *context = made;
+    return CUDA_SUCCESS;
+}
+
+CUresult context_new_green(struct device *device, const struct part *part, CUcontext *context) {
+    CUcontext primary;
+    RETURN_IF(cuDevicePrimaryCtxRetain(&primary, device->ordinal));
+    CUresult status = new_green(device, part, context);
+    if (status) {
+        (void)cuDevicePrimaryCtxRelease(device->ordinal);
+        return status;
+    }
+    pthread_mutex_lock(&device->lock);
+    device->greens++;
+    pthread_mutex_unlock(&device->lock);
+    return CUDA_SUCCESS;
+}
+
+void context_end_green(CUcontext context) {
+    struct device *device = context->device;
+    pthread_mutex_lock(&device->lock);
+    device->greens--;
+    pthread_mutex_unlock(&device->lock);
+    (void)cuDevicePrimaryCtxRelease(device->ordinal);
+}
+
+int context_multiprocessors(CUcontext context) {
+    return context->green ? (int)context->part.count : context->device->model->multiprocessors;
 }
 
 /* ---- the current context --------------------------------------------------------------------------------------- */
@@ -272,6 +337,7 @@ CUresult cuCtxDestroy(CUcontext context) {
         return fail(CUDA_ERROR_INVALID_CONTEXT, "%p is not a context of the CPU device", (void *)context);
     if (context->is_primary)
         return fail(CUDA_ERROR_INVALID_CONTEXT, "a primary context is released with cuDevicePrimaryCtxRelease");
+    if (context->green) return fail(CUDA_ERROR_INVALID_CONTEXT, "a green context is destroyed with cuGreenCtxDestroy");
     if (!handle_kill(context)) return fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context has been destroyed already");
     if (current_context() == context) thread_state.depth--;
     context_deactivate(context);
@@ -282,7 +348,7 @@ CUresult cuCtxDestroy(CUcontext context) {
 CUresult cuCtxPushCurrent(CUcontext context) {
     RETURN_IF(enter());
     if (!context) return fail(CUDA_ERROR_INVALID_CONTEXT, "the context is null");
-    RETURN_IF(context_find(context, &context));
+    RETURN_IF(context_find_itself(context, &context));
     return push(context);
 }
 
@@ -296,7 +362,7 @@ CUresult cuCtxPopCurrent(CUcontext *context) {
 
 CUresult cuCtxSetCurrent(CUcontext context) {
     RETURN_IF(enter());
-    if (context) RETURN_IF(context_find(context, &context));
+    if (context) RETURN_IF(context_find_itself(context, &context));
     if (thread_state.depth) thread_state.depth--;
     return context ? push(context) : CUDA_SUCCESS;
 }
@@ -336,7 +402,7 @@ CUresult cuCtxSetFlags(unsigned flags) {
 }
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id) {
-    RETURN_IF(context_find(context, &context));
+    RETURN_IF(context_find_itself(context, &context));
     if (!id) return fail_null("ctxId");
     *id = context->id;
     return CUDA_SUCCESS;
@@ -350,7 +416,7 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version) {
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
-    RETURN_IF(context_find(context, &context));
+    RETURN_IF(context_find_itself(context, &context));
     return context_synchronize(context);
 }
 

@@ -13,6 +13,7 @@
 #include "device.h"
 #include "engine/engine.h"
 #include "handle.h"
+#include "partition.h"
 #include "status.h"
 
 enum { CONTEXT_STACK = 64, EXPLANATION_SIZE = 2048 /* bytes kept of an explanation */ };
@@ -79,12 +80,20 @@ struct fault_record {
     cpu_launch launch; /* a copy; `params` is NULL */
 };
 
+/* A green context is a context of its own only as far as programs see one: the multiprocessors that its kernels run on,
+ * its streams, and whether it is destroyed. All else belongs to the primary context of the device, its `owner`, and so
+ * entry points work with that: enter_context() and context_find() give owners. */
 struct CUctx_st {
     struct handle handle;
     struct device *device;
+    CUcontext owner;  /* itself, or of a green context the primary one, which it retains */
+    CUgreenCtx green; /* the handle of the green context; NULL: it is none */
+    struct part part; /* of a green context: what it may use */
+    uint8_t *places;  /* the same, the multiprocessors in ascending order */
+    cpu_share *share;
     uint64_t id;
     unsigned flags;
-    bool is_primary;
+    bool is_primary, has_default_stream;
     _Atomic bool active;        /* false: destroyed, or a primary context that nobody retains */
     _Atomic int error;          /* CUresult of the first asynchronous error; it stays until the context goes */
     struct fault_record *fault; /* set before `error` */
@@ -108,9 +117,22 @@ static inline CUcontext current_context(void) {
     return thread_state.depth ? thread_state.stack[thread_state.depth - 1] : NULL;
 }
 CUresult context_new_primary(struct device *device);
-CUresult context_check(CUcontext context);                   /* live and unspoiled, or the status to return */
-CUresult context_find(CUcontext handle, CUcontext *context); /* NULL means the current one; spoiled ones pass */
-CUresult context_error(CUcontext context);                   /* the asynchronous error, explained; or CUDA_SUCCESS */
+/* The same, and its owner: where what is made lies. */
+static inline CUcontext current_owner(void) {
+    CUcontext context = current_context();
+    return context ? context->owner : NULL;
+}
+static inline bool context_is_alive(CUcontext context) {
+    return atomic_load_explicit(&context->active, memory_order_acquire);
+}
+CUresult context_check(CUcontext context); /* live and unspoiled, or the status to return */
+CUresult context_find(CUcontext handle,
+                      CUcontext *context); /* its owner; NULL: of the current one. Spoiled ones pass */
+CUresult context_find_itself(CUcontext handle, CUcontext *context); /* the same, but green ones stay green */
+CUresult context_new_green(struct device *device, const struct part *part, CUcontext *context);
+void context_end_green(CUcontext context);      /* its streams have been detached */
+int context_multiprocessors(CUcontext context); /* that its kernels may use */
+CUresult context_error(CUcontext context);      /* the asynchronous error, explained; or CUDA_SUCCESS */
 size_t context_explain(CUcontext context, CUresult status, char *text, size_t size);
 /* Spoil the context, unless it is spoiled already. The launch that failed, or NULL: the thread's explanation is
  * kept. */

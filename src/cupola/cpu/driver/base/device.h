@@ -36,7 +36,7 @@ struct device {
     int ordinal;
     const struct model *model;
     CUcontext primary; /* made at start, active while `primary_users` > 0 */
-    unsigned primary_users, primary_flags;
+    unsigned primary_users, primary_flags, greens; /* green contexts, which are among the users */
     pthread_mutex_t lock;
 };
 extern struct device devices[MAX_DEVICES];

@@ -111,7 +111,7 @@ CUresult enter_context_to_ask(CUcontext *context) {
         return fail(CUDA_ERROR_INVALID_CONTEXT,
                     "no context is current on this thread: call Device(...).set_current() or cuCtxSetCurrent first");
     RETURN_IF(context_check(current));
-    *context = current;
+    *context = current->owner;
     return CUDA_SUCCESS;
 }
 

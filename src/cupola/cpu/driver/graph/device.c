@@ -93,12 +93,7 @@ void graph_node_leave_device(CUgraphNode node) {
 void device_node_reset(struct device_node *node, const struct op *op, bool enabled, uint64_t version) {
     CUgraphDeviceNode state = node->state;
     const cpu_launch *launch = &op->kernel.launch;
-    uint64_t resident = UINT64_MAX;
-    if (op->kernel.attributes.cooperative)
-        resident = (uint64_t)occupancy_blocks(op->kernel.function,
-                                              (int)(launch->block[0] * launch->block[1] * launch->block[2]),
-                                              launch->dynamic_shared) *
-                   (uint64_t)op->context->device->model->multiprocessors;
+    uint64_t resident = op->kernel.attributes.cooperative ? launch_resident_blocks(op) : UINT64_MAX;
     state->enabled = enabled;
     memcpy(state->grid, launch->grid, sizeof state->grid);
     memcpy(state->cluster, launch->cluster, sizeof state->cluster);

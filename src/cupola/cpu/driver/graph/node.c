@@ -10,10 +10,12 @@
 static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS *p, const struct launch_attributes *attributes,
                             struct op **op) {
     CUfunction function;
-    RETURN_IF(function_find(p->func ? p->func : (CUfunction)p->kern, p->ctx, &function));
+    CUcontext where = NULL;
+    if (p->ctx || current_context()) RETURN_IF(context_find_itself(p->ctx, &where));
+    RETURN_IF(function_find(p->func ? p->func : (CUfunction)p->kern, where ? where->owner : NULL, &function));
     const unsigned grid[3] = {p->gridDimX, p->gridDimY, p->gridDimZ};
     const unsigned block[3] = {p->blockDimX, p->blockDimY, p->blockDimZ};
-    return launch_prepare(function, grid, block, p->sharedMemBytes, p->kernelParams, p->extra, attributes, op);
+    return launch_prepare(function, grid, block, p->sharedMemBytes, p->kernelParams, p->extra, attributes, where, op);
 }
 
 static CUresult make_copy(const CUDA_MEMCPY3D *form, CUcontext handle, struct op **op) {
@@ -343,7 +345,7 @@ CUresult cuGraphNodeGetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) 
             CUDA_KERNEL_NODE_PARAMS_v3 *p = &nodeParams->kernel;
             p->func = op->kernel.function;
             p->kern = op->kernel.function->owner;
-            p->ctx = op->context;
+            p->ctx = op->kernel.green ? op->kernel.green : op->context;
             p->gridDimX = l->grid[0], p->gridDimY = l->grid[1], p->gridDimZ = l->grid[2];
             p->blockDimX = l->block[0], p->blockDimY = l->block[1], p->blockDimZ = l->block[2];
             p->sharedMemBytes = l->dynamic_shared;

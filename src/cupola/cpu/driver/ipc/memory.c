@@ -211,7 +211,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     if (!cpu_memory_find(dptr, &found) || found.base != dptr || !(found.flags & MEMORY_IMPORTED))
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx was not returned by cuIpcOpenMemHandle",
                     (unsigned long long)dptr);
-    CUcontext current = current_context(); /* an H200's driver waits for both */
+    CUcontext current = current_owner(); /* an H200's driver waits for both */
     if (context_synchronize(found.owner) == CUDA_ERROR_NOT_READY) return CUDA_ERROR_NOT_READY;
     if (current && current != found.owner && context_synchronize(current) == CUDA_ERROR_NOT_READY)
         return CUDA_ERROR_NOT_READY;

@@ -224,7 +224,7 @@ static struct accessor by_stream(CUstream stream) {
 
 /* Where no context is current, the stream's stands for it. */
 static struct accessor by_current(CUstream stream) {
-    CUcontext context = current_context();
+    CUcontext context = current_owner();
     if (likely(context == NULL || context == stream->context)) return by_stream(stream);
     return (struct accessor){context->device->ordinal, "the current context's", false};
 }

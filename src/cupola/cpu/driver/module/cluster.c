@@ -89,15 +89,30 @@ CUresult cluster_of_launch(CUfunction function, const struct launch_attributes *
 
 /* ---- occupancy ------------------------------------------------------------------------------------------------- */
 
-/* Multiprocessors come in GPCs of 16, some of 18: a GPU with 132 has six and two. */
-enum { GPC_SMALL = 16, GPC_LARGE = 18 };
+/* How many clusters the multiprocessors that the stream may use hold at once. */
+static int active_clusters(CUcontext context, int blocks_per_multiprocessor, int cluster_blocks) {
+    const struct model *model = context->device->model;
+    if (context->green) return part_clusters(model, &context->part, blocks_per_multiprocessor, cluster_blocks);
+    struct part whole;
+    part_whole(model, &whole);
+    return part_clusters(model, &whole, blocks_per_multiprocessor, cluster_blocks);
+}
 
-static int active_clusters(const struct model *model, int blocks_per_multiprocessor, int cluster_blocks) {
-    int gpcs = model->multiprocessors / GPC_SMALL;
-    int large = (model->multiprocessors - gpcs * GPC_SMALL) / (GPC_LARGE - GPC_SMALL);
-    if (large > gpcs) large = gpcs;
-    return (gpcs - large) * (GPC_SMALL * blocks_per_multiprocessor / cluster_blocks) +
-           large * (GPC_LARGE * blocks_per_multiprocessor / cluster_blocks);
+CUresult cluster_check_room(const struct op *op) {
+    const cpu_launch *launch = &op->kernel.launch;
+    int blocks = (int)(launch->cluster[0] * launch->cluster[1] * launch->cluster[2]);
+    if (likely(!op->kernel.green || blocks == 1) || active_clusters(op->kernel.green, 1, blocks)) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_CLUSTER_SIZE,
+                "clusters of %d blocks have no room on the %u multiprocessors of this green context: "
+                "cuOccupancyMaxPotentialClusterSize tells which have",
+                blocks, op->kernel.green->part.count);
+}
+
+/* The context in which a launch would run. */
+static CUcontext where(CUstream stream) {
+    if ((uintptr_t)stream <= (uintptr_t)CU_STREAM_PER_THREAD || !handle_is_live(stream, HANDLE_STREAM))
+        return current_context();
+    return stream->green ? stream->green : stream->context;
 }
 
 static CUresult enter_clusters(CUfunction handle, const CUlaunchConfig *config, CUfunction *function,
@@ -123,7 +138,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const 
     uint32_t most = model->major < 9 ? 1 : portable_limit(function, &attributes);
     if (function->image_kernel->info->max_cluster && function->image_kernel->info->max_cluster < most)
         most = function->image_kernel->info->max_cluster;
-    while (most && !active_clusters(model, blocks, (int)most)) most--;
+    while (most && !active_clusters(where(config->hStream), blocks, (int)most)) most--;
     *size = (int)most;
     return CUDA_SUCCESS;
 }
@@ -138,8 +153,7 @@ CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction handle, const CUlau
     if (!count) return fail_null("numClusters");
     const uint32_t grid[] = {config->gridDimX, config->gridDimY, config->gridDimZ};
     RETURN_IF(cluster_of_launch(function, &attributes, grid, cluster, &is_explicit));
-    *count =
-        active_clusters(function->module->context->device->model, blocks, (int)(cluster[0] * cluster[1] * cluster[2]));
+    *count = active_clusters(where(config->hStream), blocks, (int)(cluster[0] * cluster[1] * cluster[2]));
     return CUDA_SUCCESS;
 }
 

@@ -75,20 +75,22 @@ static CUresult check_shared(CUfunction function, unsigned dynamic_shared) {
         dynamic_shared, cpu_kernel_name(function->kernel), most, limit);
 }
 
-CUresult launch_check_attributes(CUfunction function, const cpu_launch *launch,
-                                 const struct launch_attributes *attributes) {
-    if (attributes->cooperative) {
-        const uint32_t *grid = launch->grid, *block = launch->block;
-        uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
-        int resident = occupancy_blocks(function, (int)(block[0] * block[1] * block[2]), launch->dynamic_shared) *
-                       function->module->context->device->model->multiprocessors;
-        if (blocks > (uint64_t)resident)
-            return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-                        "%llu blocks in a cooperative launch, but only %d can be on "
-                        "this device at once",
-                        (unsigned long long)blocks, resident);
-    }
-    return CUDA_SUCCESS;
+uint64_t launch_resident_blocks(const struct op *op) {
+    const cpu_launch *launch = &op->kernel.launch;
+    int each = occupancy_blocks(op->kernel.function, (int)(launch->block[0] * launch->block[1] * launch->block[2]),
+                                launch->dynamic_shared);
+    return (uint64_t)each * (uint64_t)context_multiprocessors(op->kernel.green ? op->kernel.green : op->context);
+}
+
+static CUresult check_attributes(const struct op *op, const struct launch_attributes *attributes) {
+    if (!attributes->cooperative) return CUDA_SUCCESS;
+    const uint32_t *grid = op->kernel.launch.grid;
+    uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2], resident = launch_resident_blocks(op);
+    if (blocks <= resident) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+                "%llu blocks in a cooperative launch, but only %llu can be on %s at once", (unsigned long long)blocks,
+                (unsigned long long)resident,
+                op->kernel.green ? "the multiprocessors of this green context" : "this device");
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------ */
@@ -153,7 +155,8 @@ CUresult op_set_attributes(struct op *op, const struct launch_attributes *attrib
     cpu_launch *launch = &op->kernel.launch;
     RETURN_IF(
         cluster_of_launch(op->kernel.function, attributes, launch->grid, launch->cluster, &launch->explicit_cluster));
-    RETURN_IF(launch_check_attributes(op->kernel.function, launch, attributes));
+    RETURN_IF(cluster_check_room(op));
+    RETURN_IF(check_attributes(op, attributes));
     op->kernel.attributes = *attributes;
     return CUDA_SUCCESS;
 }
@@ -165,6 +168,7 @@ struct op *kernel_op_copy(const struct op *op) {
     copy->kernel.launch = op->kernel.launch;
     copy->kernel.launch.params = params;
     copy->kernel.attributes = op->kernel.attributes;
+    copy->kernel.green = op->kernel.green;
     copy->context = op->context;
     return copy;
 }
@@ -195,6 +199,10 @@ CUresult kernel_execute(struct op *op) {
     launch->cooperative = op->kernel.attributes.cooperative;
     launch->context = op->context;
     launch->multiprocessors = (uint32_t)op->context->device->model->multiprocessors;
+    if (op->kernel.green) {
+        launch->places = op->kernel.green->places;
+        launch->place_count = op->kernel.green->part.count;
+    }
     launch->heap = &op->context->heap;
     launch->stack_limit = (uint32_t)op->context->limits[CU_LIMIT_STACK_SIZE];
     launch->fault.kind = CPU_FAULT_NONE;
@@ -221,7 +229,7 @@ static void count_in_blocks(const cpu_kernel_info *info, unsigned grid[3]) {
 
 CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const unsigned block[3],
                         unsigned dynamic_shared, void **params, void **extra,
-                        const struct launch_attributes *attributes, struct op **result) {
+                        const struct launch_attributes *attributes, CUcontext where, struct op **result) {
     static const struct launch_attributes none;
     unsigned grid[] = {given_grid[0], given_grid[1], given_grid[2]};
     count_in_blocks(function->image_kernel->info, grid);
@@ -250,6 +258,10 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
         return status;
     }
     launch->variant = variant;
+    if (unlikely(where && where->green)) {
+        op->kernel.green = where;
+        launch->share = where->share;
+    }
     memcpy(launch->grid, grid, sizeof launch->grid);
     memcpy(launch->block, block, sizeof launch->block);
     launch->dynamic_shared = dynamic_shared;
@@ -270,7 +282,7 @@ static CUresult prepare_on(CUstream stream, CUfunction handle, const unsigned gr
     if (unlikely(function->module->context != stream->context))
         return fail(CUDA_ERROR_INVALID_HANDLE, "%s was loaded into another context than the stream's",
                     cpu_kernel_name(function->kernel));
-    return launch_prepare(function, grid, block, dynamic_shared, params, extra, attributes, op);
+    return launch_prepare(function, grid, block, dynamic_shared, params, extra, attributes, stream->green, op);
 }
 
 /* For CUDA_LAUNCH_BLOCKING, by which a fault belongs to the launch that has it. */

@@ -92,7 +92,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid_size, int *block_si
         }
         if (best_threads == model->threads_per_multiprocessor) break;
     }
-    *grid_size = best_blocks * model->multiprocessors;
+    *grid_size = best_blocks * context_multiprocessors(current_context());
     *block_size = best_block;
     return CUDA_SUCCESS;
 }

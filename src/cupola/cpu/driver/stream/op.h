@@ -60,6 +60,7 @@ struct op {
     union {
         struct {
             CUfunction function; /* its module is referenced */
+            CUcontext green;     /* whose multiprocessors it runs on; NULL: on all */
             cpu_launch launch;   /* `params` points into the memory of this op */
             struct launch_attributes attributes;
         } kernel;

@@ -108,7 +108,7 @@ static bool park(CUstream stream, const struct op *op) {
 /* Is it known that the operation ends by itself, or expected? */
 static bool is_bounded(const struct op *op) {
     switch (op->kind) {
-        case OP_KERNEL: return cpu_engine_is_quick(&op->kernel.launch);
+        case OP_KERNEL: return cpu_engine_is_quick(&op->kernel.launch) && cpu_share_is_free(op->kernel.launch.share);
         case OP_GRAPH: return graph_is_quick(op);
         case OP_VALUES: return !values_wait(op);
         case OP_WAIT: return op->wait.stream; /* the stream is parked */
@@ -403,9 +403,14 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
 
 CUresult context_synchronize(CUcontext context) {
     size_t count;
-    CUstream *streams = context_streams(context, &count);
+    CUstream *streams = context_streams(context->owner, &count);
     if (count && !streams) return no_memory("a list of the streams");
     CUresult status = CUDA_SUCCESS;
+    for (size_t i = 0; context->green && i < count; i++)
+        if (streams[i]->green != context) {
+            stream_release(streams[i]);
+            streams[i--] = streams[--count];
+        }
     for (size_t i = 0; i < count; i++)
         if (stream_is_capturing(streams[i]) && !status) status = capture_refuse(streams[i], "cuCtxSynchronize");
     for (size_t i = 0; i < count; i++) {
@@ -414,5 +419,5 @@ CUresult context_synchronize(CUcontext context) {
     }
     free(streams);
     if (!status) pools_synchronized();
-    return status ? status : context_error(context);
+    return status ? status : context_error(context->owner);
 }

@@ -5,6 +5,8 @@
 #include "engine/memory/memory.h"
 #include "stream.h"
 
+enum { STREAMS_ARE_DETACHED = 13010 }; /* the version of CUDA since which a stream outlives its green context */
+
 static _Atomic uint64_t next_id = 3; /* 1 and 2 stand for the default streams */
 
 /* ---- entering ------------------------------------------------------------------------------------------------ */
@@ -23,25 +25,33 @@ CUresult enter_stream_to_ask(CUstream handle, CUstream *stream) {
             return fail_handle("stream", handle, HANDLE_STREAM);
         }
         RETURN_IF(context_check(handle->context));
+        if (unlikely(handle->green && !context_is_alive(handle->green)))
+            return fail(settings.version < STREAMS_ARE_DETACHED ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                                                : CUDA_ERROR_STREAM_DETACHED,
+                        "the green context of the stream has been destroyed: all that can be done with the stream is "
+                        "to destroy it, too");
         *stream = handle;
         return CUDA_SUCCESS;
     }
     CUcontext context;
     RETURN_IF(enter_context_to_ask(&context));
-    return context_default_stream(
-        context, handle == CU_STREAM_PER_THREAD || (!handle && thread_state.null_stream_is_per_thread), stream);
+    return context_default_stream(current_context(),
+                                  handle == CU_STREAM_PER_THREAD || (!handle && thread_state.null_stream_is_per_thread),
+                                  stream);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
-static CUstream stream_new(CUcontext context, enum stream_role role, unsigned flags, int priority) {
+static CUstream stream_new(CUcontext itself, enum stream_role role, unsigned flags, int priority) {
     CUstream stream = handle_new(HANDLE_STREAM, sizeof *stream);
+    CUcontext context = itself->owner;
     if (!stream) return NULL;
     stream->context = context;
+    stream->green = itself->green ? itself : NULL;
     stream->role = (uint8_t)role;
-    stream->flags = flags;
+    stream->flags = stream->green ? CU_STREAM_NON_BLOCKING : flags; /* those of green contexts all are */
     stream->priority = priority;
-    stream->id = role == STREAM_USER ? atomic_fetch_add(&next_id, 1) : (uint64_t)role;
+    stream->id = role == STREAM_LEGACY || role == STREAM_PER_THREAD ? (uint64_t)role : atomic_fetch_add(&next_id, 1);
     pthread_mutex_init(&stream->lock, NULL);
     pthread_mutex_lock(&context->lock);
     stream->next_in_context = context->streams;
@@ -110,7 +120,7 @@ static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 static void own_streams_end(void *list) {
     for (struct own_stream *own = list, *next; own; own = next) {
         next = own->next;
-        if (own->context->active && own->context->id == own->context_id && handle_kill(own->stream))
+        if (context_is_alive(own->context) && own->context->id == own->context_id && handle_kill(own->stream))
             stream_destroy(own->stream);
         stream_release(own->stream);
         free(own);
@@ -140,23 +150,26 @@ static CUstream legacy_stream(CUcontext context) {
     pthread_mutex_lock(&context->order_lock);
     legacy = atomic_load(&context->legacy);
     if (!legacy) {
-        legacy = stream_new(context, STREAM_LEGACY, 0, 0);
+        legacy = stream_new(context, context->green ? STREAM_GREEN : STREAM_LEGACY, 0, 0);
         atomic_store_explicit(&context->legacy, legacy, memory_order_release);
     }
     pthread_mutex_unlock(&context->order_lock);
     return legacy;
 }
 
+/* The one of a green context neither waits for blocking streams nor they for it; there is none for each thread. */
 CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream) {
+    if (unlikely(context->green && (per_thread || !context->has_default_stream)))
+        return fail(CUDA_ERROR_INVALID_HANDLE, per_thread ? "a green context has no default streams of threads"
+                                                          : "the green context was made without a default stream "
+                                                            "(CU_GREEN_CTX_DEFAULT_STREAM)");
     *stream = per_thread ? own_stream(context) : legacy_stream(context);
     return *stream ? CUDA_SUCCESS : no_memory("a stream's work");
 }
 
 /* ---- entry points ---------------------------------------------------------------------------------------------- */
 
-CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
-    CUcontext context;
-    RETURN_IF(enter_context(&context));
+CUresult stream_create(CUcontext context, unsigned flags, int priority, CUstream *stream) {
     if (!stream) return fail_null("phStream");
     if (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return fail(CUDA_ERROR_INVALID_VALUE, "%#x are not flags of a stream: 0 or CU_STREAM_NON_BLOCKING (1)", flags);
@@ -166,6 +179,12 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     if (!made) return no_memory("another stream");
     *stream = made;
     return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
+    CUcontext context;
+    RETURN_IF(enter_context(&context));
+    return stream_create(current_context(), flags, priority, stream);
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
@@ -296,7 +315,7 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext *context) {
     CUstream stream;
     RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (!context) return fail_null("pctx");
-    *context = stream->context;
+    *context = stream->green ? stream->green : stream->context;
     return CUDA_SUCCESS;
 }
 
@@ -305,7 +324,7 @@ CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *gree
     RETURN_IF(enter_stream_to_ask(handle, &stream));
     if (!context) return fail_null("pCtx");
     *context = stream->context;
-    if (green) *green = NULL;
+    if (green) *green = stream->green ? stream->green->green : NULL;
     return CUDA_SUCCESS;
 }
 

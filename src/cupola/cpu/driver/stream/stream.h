@@ -14,8 +14,16 @@
  * that. It passes the gate, enter_stream_to_ask() does not. */
 CUresult enter_stream(CUstream handle, CUstream *stream);
 CUresult enter_stream_to_ask(CUstream handle, CUstream *stream);
+CUresult stream_create(CUcontext context, unsigned flags, int priority, CUstream *stream);
+CUresult cuStreamDestroy(CUstream stream);
+CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags);
 
-enum stream_role { STREAM_USER, STREAM_LEGACY, STREAM_PER_THREAD };
+enum stream_role {
+    STREAM_USER,
+    STREAM_LEGACY,
+    STREAM_PER_THREAD,
+    STREAM_GREEN /* the default one of a green context */
+};
 enum stream_state {
     STREAM_IDLE,      /* nothing queued */
     STREAM_SCHEDULED, /* something queued, nobody at work yet */
@@ -32,7 +40,8 @@ struct waiter { /* someone who waits until a stream has completed `sequence` */
 
 struct CUstream_st {
     struct handle handle;
-    CUcontext context;
+    CUcontext context; /* the owner of what its work uses */
+    CUcontext green;   /* the green context it was made in, or NULL */
     CUstream next_in_context, previous_in_context;
     uint64_t id;
     unsigned flags; /* CU_STREAM_NON_BLOCKING or 0 */
@@ -86,7 +95,7 @@ void stream_run(CUstream stream, uint64_t until); /* the caller made the state S
 CUstream stream_take_handed_over(void); /* a scheduled stream, referenced, that this worker is to go on with; or NULL */
 extern __thread bool thread_is_worker;
 void worker_schedule(CUstream stream); /* the caller has made the state STREAM_SCHEDULED */
-CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream);
+CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream); /* of green ones their own */
 CUstream *context_streams(CUcontext context, size_t *count); /* all, referenced; in an array to be freed, or NULL */
 void stream_release(CUstream stream);                        /* gives a reference (handle_retain) back */
 

@@ -53,7 +53,7 @@ static void note_if_quick(const cpu_launch *launch, uint64_t begin) {
 int cpu_engine_run(cpu_launch *launch) {
     uint32_t size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
     uint64_t clusters = blocks_of(launch) / size;
-    uint64_t threads = (uint64_t)cpu_pool_threads(), chunk = clusters / (threads * 32);
+    uint64_t threads = cpu_share_threads(launch->share), chunk = clusters / (threads * 32);
     cpu_job job = {
         .launch = launch,
         .cluster_count = clusters,
@@ -71,8 +71,10 @@ int cpu_engine_run(cpu_launch *launch) {
     }
     struct progress progress = {.begin = threads > 1 && clusters > 1 ? clock_now() : 0,
                                 .offered = threads < 2 || clusters < 2};
+    cpu_share_enter(launch->share);
     cpu_stop_begin(&job);
-    cpu_worker_run(&job, 0, progress.offered ? NULL : offer_when_long, &progress);
+    cpu_worker_run(&job, progress.offered ? NULL : offer_when_long, &progress);
+    cpu_share_leave(launch->share);
     if (progress.offered && threads > 1 && clusters > 1) cpu_pool_withdraw(&job);
     cpu_stop_end(&job);
     if (to_learn) note_if_quick(launch, to_learn);

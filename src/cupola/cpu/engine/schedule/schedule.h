@@ -11,12 +11,20 @@
 cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusal);
 
 /* Run blocks of the job on this thread until none is left. `between`, when not NULL, is called after each chunk. */
-void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, void *), void *argument);
+void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argument);
 
 /* Let helper threads take part in the job; take the job back and wait until they have left it. */
 void cpu_pool_offer(cpu_job *job);
 void cpu_pool_withdraw(cpu_job *job);
-int cpu_pool_threads(void); /* threads that may work on a launch, its own included */
+int cpu_pool_threads(void);     /* threads that may work on a launch, its own included */
+void cpu_pool_look_again(void); /* a launch that had enough helpers may have room for one */
+
+/* A place in a share of the threads (share.c), for this thread. NULL: nothing to do. */
+void cpu_share_enter(cpu_share *share);
+bool cpu_share_try(cpu_share *share); /* without waiting */
+void cpu_share_leave(cpu_share *share);
+void cpu_share_turn(cpu_share *share);              /* let those go on who wait, if they have waited for long */
+uint32_t cpu_share_threads(const cpu_share *share); /* that may work on a launch */
 
 /* Launches that are ended from outside (stop.c): a launch begins and ends; this thread works on it, and goes back to
  * what it did before. */

@@ -219,6 +219,12 @@ static cpu_block *cluster_new(const cpu_launch *launch, uint32_t size, const str
     return leader;
 }
 
+/* Blocks are dealt out to the multiprocessors in turn. Each has its number, of those that the launch may use. */
+static uint32_t multiprocessor_of(const cpu_launch *launch, uint64_t block) {
+    if (!launch->places) return (uint32_t)(block % launch->multiprocessors);
+    return launch->places[block % launch->place_count];
+}
+
 /* Begin the cluster with an index in the grid of clusters. */
 static void cluster_begin(cpu_context *context, cpu_block *leader, const cpu_launch *launch, uint64_t index) {
     cpu_cluster *cluster = &leader->own;
@@ -236,6 +242,7 @@ static void cluster_begin(cpu_context *context, cpu_block *leader, const cpu_lau
         } else {
             memcpy(block->ctaid, block->clusterid, sizeof block->ctaid);
         }
+        block->multiprocessor = multiprocessor_of(launch, index * cluster->size + rank);
         block_begin(block, launch);
     }
 }
@@ -351,6 +358,7 @@ static void enter(cpu_context *context, cpu_block *block) {
         memcpy(context->cluster_ctaid, block->cluster_ctaid, sizeof context->cluster_ctaid);
         context->cluster_ctarank = block->rank;
     }
+    context->multiprocessor = block->multiprocessor;
     context->block = block;
     context->shared = block->shared;
     context->units_end = block->warps + block->warp_count;
@@ -445,6 +453,7 @@ static bool is_stuck(cpu_cluster *cluster, bool progressed) {
 struct run {
     cpu_context context;
     cpu_job *job;
+    cpu_share *share;
     struct keepsakes *kept;
     struct layout layout;
     cpu_block *first, *last; /* resident clusters that stalled, longest ago first */
@@ -472,13 +481,18 @@ static cpu_block *take_oldest(struct run *run) {
 }
 
 /* Everything here spins: give way to the threads that it may wait for, longer each time. */
-static void give_way(unsigned rounds) {
-    if (rounds < 64) {
-        sched_yield();
-        return;
-    }
+static void give_way(cpu_share *share, unsigned rounds) {
     struct timespec pause = {0, rounds < 1024 ? 20000 : 200000};
-    nanosleep(&pause, NULL);
+    cpu_share_leave(share);
+    if (rounds < 64) sched_yield();
+    else nanosleep(&pause, NULL);
+    cpu_share_enter(share);
+}
+
+/* After some blocks. */
+static void pause_between(struct run *run) {
+    if (run->between) run->between(run->job, run->argument);
+    cpu_share_turn(run->share);
 }
 
 static void raise_no_memory(struct run *run) {
@@ -522,6 +536,7 @@ static void run_whole_blocks(struct run *run) {
             if (rows) count = (uint32_t)(left < in_row ? left : in_row);
             for (int i = 0; i < 3; i++) context->ctaid[i] = context->clusterid[i] = block->ctaid[i] = at[i];
             context->row_end = at[0] + count;
+            context->multiprocessor = multiprocessor_of(job->launch, next);
             if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
             if (run_unit(context, block, block->warps) != CPU_STATE_DONE) return;
             at[0] += count;
@@ -531,7 +546,7 @@ static void run_whole_blocks(struct run *run) {
             at[1] = 0;
             at[2]++;
         }
-        if (run->between) run->between(job, run->argument);
+        pause_between(run);
     } while (take_blocks(job, &next, &end));
 }
 
@@ -553,7 +568,7 @@ static void run_blocks(void *argument) {
             return;
         }
         if (next == end && !run->exhausted && run->residents < run->limit) {
-            if (end && run->between) run->between(job, run->argument);
+            if (end) pause_between(run);
             run->exhausted = !take_blocks(job, &next, &end);
             if (run->exhausted) end = next;
         }
@@ -591,7 +606,7 @@ static void run_blocks(void *argument) {
                 run->current = NULL;
                 put_aside(run, block);
                 if (++stalled_in_a_row > run->residents) {
-                    give_way(rounds++);
+                    give_way(run->share, rounds++);
                     stalled_in_a_row = 0;
                 }
                 break;
@@ -611,11 +626,16 @@ static cpu_site_cache *fresh_site_caches(struct keepsakes *kept, uint32_t count)
     return kept->sites;
 }
 
-void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, void *), void *argument) {
+void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argument) {
     const cpu_launch *launch = job->launch;
     const cpu_variant *variant = launch->variant;
     struct keepsakes *kept = keepsakes();
-    struct run run = {.job = job, .kept = kept, .layout = lay_out(launch), .between = between, .argument = argument};
+    struct run run = {.job = job,
+                      .share = launch->share,
+                      .kept = kept,
+                      .layout = lay_out(launch),
+                      .between = between,
+                      .argument = argument};
     size_t affordable = RESIDENT_BYTES / run.layout.total;
     run.limit = (affordable < RESIDENT_BLOCKS ? (uint32_t)affordable : RESIDENT_BLOCKS) / job->cluster_size;
     if (!run.limit) run.limit = 1;
@@ -630,7 +650,6 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
         .thread_ids = {variant->thread_ids[0], variant->thread_ids[1], variant->thread_ids[2]},
         .params = (uint64_t)(uintptr_t)launch->params,
         .budget = SPIN_BUDGET,
-        .worker = worker,
         .grid_workspace = job->grid_workspace,
         .nclusterid = {launch->grid[0] / launch->cluster[0], launch->grid[1] / launch->cluster[1],
                        launch->grid[2] / launch->cluster[2]},

@@ -49,18 +49,19 @@ static bool has_work(const cpu_job *job) {
 }
 
 static void *help(void *argument) {
-    uint32_t worker = (uint32_t)(uintptr_t)argument;
+    (void)argument;
     pthread_mutex_lock(&pool.lock);
     for (;;) {
         cpu_job *job = pool.jobs;
-        while (job && !has_work(job)) job = job->next;
+        while (job && !(has_work(job) && cpu_share_try(job->launch->share))) job = job->next;
         if (!job) {
             pthread_cond_wait(&pool.work, &pool.lock);
             continue;
         }
         job->helpers++;
         pthread_mutex_unlock(&pool.lock);
-        cpu_worker_run(job, worker, NULL, NULL);
+        cpu_worker_run(job, NULL, NULL);
+        cpu_share_leave(job->launch->share);
         pthread_mutex_lock(&pool.lock);
         if (--job->helpers == 0) pthread_cond_broadcast(&pool.left);
     }
@@ -74,8 +75,13 @@ static void start_helpers(void) {
         pthread_atfork(NULL, NULL, forget_helpers);
         registered = true;
     }
-    while (pool.started < cpu_pool_threads() - 1 && thread_start(help, (void *)(uintptr_t)(pool.started + 1)))
-        pool.started++;
+    while (pool.started < cpu_pool_threads() - 1 && thread_start(help, NULL)) pool.started++;
+}
+
+void cpu_pool_look_again(void) {
+    pthread_mutex_lock(&pool.lock);
+    pthread_cond_broadcast(&pool.work);
+    pthread_mutex_unlock(&pool.lock);
 }
 
 void cpu_pool_offer(cpu_job *job) {

@@ -54,7 +54,7 @@ def read_special(body: Body, special: ast.Special) -> Value:
         workspace = body.context_field("grid_workspace", "i64")
         return body.at_entry(name, lambda b: b.cast("trunc", b.binary("lshr", workspace, half), "i32"))
     if name == "smid":
-        return body.context_field("worker")
+        return body.context_field("multiprocessor")
     if name in ("laneid", "warpid", "nwarpid") or name.startswith("lanemask_"):
         return _WARP_REGISTERS[name](body)
     if name.startswith(("clock", "globaltimer")):
