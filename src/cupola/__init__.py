@@ -29,8 +29,14 @@ if TYPE_CHECKING:
     from cupola.core.device._device import Device as Device
     from cupola.core.device._event import Event as Event
     from cupola.core.device._memory_resource import MemoryResource as MemoryResource
+    from cupola.core.device._options import ContextOptions as ContextOptions
     from cupola.core.device._options import EventOptions as EventOptions
+    from cupola.core.device._options import SMResourceOptions as SMResourceOptions
     from cupola.core.device._options import StreamOptions as StreamOptions
+    from cupola.core.device._options import WorkqueueResourceOptions as WorkqueueResourceOptions
+    from cupola.core.device._resources import DeviceResources as DeviceResources
+    from cupola.core.device._resources import SMResource as SMResource
+    from cupola.core.device._resources import WorkqueueResource as WorkqueueResource
     from cupola.core.device._stream import LEGACY_DEFAULT_STREAM as LEGACY_DEFAULT_STREAM
     from cupola.core.device._stream import PER_THREAD_DEFAULT_STREAM as PER_THREAD_DEFAULT_STREAM
     from cupola.core.device._stream import Stream as Stream
@@ -66,9 +72,11 @@ _HOMES = {
     "CUDAWarning": "core.base._errors",
     "CompilerWarning": "core.base._errors",
     "Context": "core.device._context",
+    "ContextOptions": "core.device._options",
     "Device": "core.device._device",
     "DeviceMemoryResource": "core.memory._device_memory",
     "DeviceMemoryResourceOptions": "core.memory._options",
+    "DeviceResources": "core.device._resources",
     "Event": "core.device._event",
     "EventOptions": "core.device._options",
     "GraphMemoryResource": "core.memory._graph_memory",
@@ -91,10 +99,14 @@ _HOMES = {
     "PinnedMemoryResourceOptions": "core.memory._options",
     "Program": "core.program._program",
     "ProgramOptions": "core.program._program_options",
+    "SMResource": "core.device._resources",
+    "SMResourceOptions": "core.device._options",
     "Stream": "core.device._stream",
     "StreamOptions": "core.device._options",
     "VirtualMemoryResource": "core.memory._virtual_memory",
     "VirtualMemoryResourceOptions": "core.memory._options",
+    "WorkqueueResource": "core.device._resources",
+    "WorkqueueResourceOptions": "core.device._options",
     "launch": "core.launch._launch",
 }
 
@@ -118,6 +130,7 @@ _ABOVE = {
     "reduce_buffer": "core.memory._ipc_memory",
     "reduce_sent": "core.memory._ipc_memory",
     "request": "bindings._provider",
+    "resources_of_context": "core.device._resources",
     "system_device": "system._device",
 }
 
@@ -130,8 +143,7 @@ _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "util
 
 # Parts of cuda.core that do not exist here yet.
 _LATER = frozenset({
-    "ContextOptions", "DeviceResources", "SMResource", "SMResourceOptions", "TensorMapDescriptor",
-    "TensorMapDescriptorOptions", "WorkqueueResource", "WorkqueueResourceOptions",
+    "TensorMapDescriptor", "TensorMapDescriptorOptions",
 })  # fmt: skip
 
 __all__ = sorted([*_HOMES, *_SUBMODULES])

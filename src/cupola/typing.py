@@ -5,11 +5,17 @@ The enums are :class:`enum.StrEnum`: members equal their strings, and every API 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Literal, Protocol, SupportsInt, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, SupportsInt, TypeAlias
+
+if TYPE_CHECKING:
+    from cupola.core.device._resources import SMResource, WorkqueueResource
 
 #: An address on the device, as an int or as a ``cupola.bindings.driver.CUdeviceptr``.
 DevicePointerType: TypeAlias = SupportsInt | None
+#: What a green context is made of (:class:`.ContextOptions`).
+DeviceResourcesType: TypeAlias = Sequence["SMResource | WorkqueueResource"]
 ProcessStateType: TypeAlias = Literal["running", "locked", "checkpointed", "failed"]
 
 
@@ -167,6 +173,7 @@ __all__ = [
     "ArrayFormatType",
     "CompilerBackendType",
     "DevicePointerType",
+    "DeviceResourcesType",
     "FilterModeType",
     "GraphConditionalType",
     "GraphMemoryType",
@@ -184,11 +191,3 @@ __all__ = [
     "VirtualMemoryLocationType",
     "WorkqueueSharingScopeType",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name == "DeviceResourcesType":
-        raise AttributeError(
-            f"cupola.typing.{name} is not there yet: docs/migrate.md lists what differs from cuda.core"
-        )
-    raise AttributeError(f"module 'cupola.typing' has no attribute {name!r}")

@@ -4,12 +4,24 @@ from cupola.core.base._cuda cimport CUcontext
 cdef class Context:
     cdef CUcontext pointer          # NULL once closed
     cdef int device_id
+    cdef object green               # what keeps the green context (_green.pyx), or None
     cdef Py_hash_t known_hash       # 0 until asked
     cdef object __weakref__
 
 
 # A wrapper that does not own `pointer`; CUDAError when it is NULL or gone.
 cdef Context wrap_context(CUcontext pointer)
+
+# What keeps a green context that this package has made, or None; and that there is one now, or no more.
+cdef int greens                     # how many there are
+cdef object find_green(CUcontext pointer)
+cdef inline object green_of(CUcontext pointer):
+    return find_green(pointer) if greens else None
+cdef int add_green(CUcontext pointer, object keeper) except -1
+cdef void remove_green(CUcontext pointer) noexcept
+
+# How Context.create_stream does it, which is in a module above (_stream.pyx).
+cdef object (*green_stream)(Context context, object options)
 
 cdef CUcontext current_context() except? NULL           # NULL: none is current on this thread
 cdef CUcontext primary_context(int device_id) except NULL   # retained for the life of the process, anew after a reset

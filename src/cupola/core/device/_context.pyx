@@ -1,11 +1,12 @@
 """Contexts: the primary one of each device, wrappers, and making one current for a few calls."""
 
 from _thread import RLock
+from _weakref import ref
 
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, cu, driver_module, factory_error,
+    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, closed_error, cu, driver_module, factory_error,
     forget_faults
 )
 
@@ -18,6 +19,9 @@ cdef class Context:
     Get it from :attr:`Device.context`, :meth:`Device.set_current`, :attr:`Stream.context` or
     :attr:`Event.context`. The primary context of a device, which is the one that ``set_current()`` takes, is
     retained for the life of the process; closing a Context only drops this wrapper.
+
+    A *green* context comes from :meth:`Device.create_context`: kernels of its streams run on a part of the device's
+    multiprocessors. It is destroyed when it is closed and the streams and events made in it are gone.
     """
 
     def __init__(self, *args, **kwargs):
@@ -38,7 +42,50 @@ cdef class Context:
     @property
     def is_green(self):
         """bool: whether the context was made from part of a device's resources."""
-        return False
+        return self.green is not None
+
+    @property
+    def resources(self):
+        """DeviceResources: what of the device the context may use, of a green context its part.
+
+        Raises
+        ------
+        RuntimeError
+            The context is closed.
+        """
+        if self.pointer == NULL:
+            raise closed_error(self)
+        return above("resources_of_context")(self)
+
+    def create_stream(self, options=None):
+        """Make a stream whose kernels run on the part of the device that this green context has.
+
+        The context need not be current (``cuGreenCtxStreamCreate``).
+
+        Parameters
+        ----------
+        options : StreamOptions or dict, optional
+            What it is for. Streams of green contexts are non-blocking.
+
+        Returns
+        -------
+        Stream
+            It keeps the green context.
+
+        Raises
+        ------
+        RuntimeError
+            The context is closed, or is no green one: use :meth:`Device.create_stream` then.
+        ValueError
+            ``nonblocking=False``, or the priority is outside the device's range.
+        """
+        if self.pointer == NULL:
+            raise closed_error(self)
+        if self.green is None:
+            raise RuntimeError(
+                "Context.create_stream() is for green contexts; in the primary context use Device.create_stream()"
+            )
+        return green_stream(self, options)
 
     @property
     def device(self):
@@ -58,6 +105,7 @@ cdef class Context:
         if current_context() == self.pointer:
             raise RuntimeError("Context is current on this thread: make another one current before closing it")
         self.pointer = NULL
+        self.green = None
 
     def __eq__(self, other):
         if not isinstance(other, Context):
@@ -89,7 +137,34 @@ cdef Context wrap_context(CUcontext pointer):
     check(status, b"cuCtxGetDevice")
     context.pointer = pointer
     context.device_id = device
+    context.green = green_of(pointer)
     return context
+
+
+# ---- green contexts -------------------------------------------------------------------------------------------------
+
+cdef dict _greens = {}      # address of a green context -> weak reference to what keeps it
+
+
+cdef object find_green(CUcontext pointer):
+    known = _greens.get(<uintptr_t>pointer)
+    return None if known is None else known()
+
+
+cdef int add_green(CUcontext pointer, object keeper) except -1:
+    global greens
+    _greens[<uintptr_t>pointer] = ref(keeper)
+    greens += 1
+    return 0
+
+
+cdef void remove_green(CUcontext pointer) noexcept:
+    global greens
+    if _greens.pop(<uintptr_t>pointer, None) is not None:
+        greens -= 1
+
+
+# ---- the current context --------------------------------------------------------------------------------------------
 
 
 cdef CUcontext current_context() except? NULL:

@@ -8,6 +8,7 @@ cdef class Device:
     cdef bint memory_is_own         # found by this object, not set by the user
     cdef unsigned long born         # `resets` when set_current() was last called
     cdef object known_properties
+    cdef object known_resources
     cdef object known_capability
     cdef str known_name
     cdef str known_uuid

@@ -5,7 +5,8 @@ from cupola.core.device._context import Context
 from cupola.core.device._device_properties import DeviceProperties
 from cupola.core.device._event import Event
 from cupola.core.device._memory_resource import MemoryResource
-from cupola.core.device._options import EventOptions, StreamOptions
+from cupola.core.device._options import ContextOptions, EventOptions, StreamOptions
+from cupola.core.device._resources import DeviceResources
 from cupola.core.device._stream import Stream
 from cupola.core.memory._buffer import Buffer
 from cupola.core.texture._array import MipmappedArray, OpaqueArray
@@ -36,6 +37,8 @@ class Device:
     @property
     def properties(self) -> DeviceProperties: ...
     @property
+    def resources(self) -> DeviceResources: ...
+    @property
     def compute_capability(self) -> ComputeCapability: ...
     @property
     def arch(self) -> str: ...
@@ -52,6 +55,7 @@ class Device:
     def set_current(self, ctx: None = None) -> None: ...
     @overload
     def set_current(self, ctx: Context) -> Context: ...
+    def create_context(self, options: ContextOptions | dict[str, Any] | None = None) -> Context: ...
     def create_stream(
         self,
         obj: IsStreamType | None = None,

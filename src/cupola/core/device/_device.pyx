@@ -28,6 +28,7 @@ from cupola.core.device._stream cimport create_stream, default_stream, foreign_s
 from cupola._above import above
 from cupola.core.device._device_properties import properties_of
 from cupola.core.base._errors import CUDAError
+from cupola.core.base._options import as_options
 
 cimport cython
 
@@ -168,6 +169,15 @@ cdef class Device:
         return self.known_properties
 
     @property
+    def resources(self):
+        """DeviceResources: what the device has that contexts can be given a part of."""
+        if self.known_resources is None:
+            from cupola.core.device._resources import resources_of_device
+
+            self.known_resources = resources_of_device(self.device_id)
+        return self.known_resources
+
+    @property
     def compute_capability(self):
         """ComputeCapability: named tuple (major, minor)."""
         if self.known_capability is None:
@@ -301,6 +311,49 @@ cdef class Device:
         check(cu.cuCtxPushCurrent(chosen.pointer), b"cuCtxPushCurrent")
         self.current = chosen
         return before
+
+    def create_context(self, options=None):
+        """Make a green context: a part of the device for streams to run on (``cuGreenCtxCreate``).
+
+        It is not made current. Either make streams with :meth:`Context.create_stream`, or make it current with
+        :meth:`set_current` for what is made next. :meth:`set_current` need not have been called before.
+
+        Parameters
+        ----------
+        options : ContextOptions or dict
+            The resources that the context has.
+
+        Returns
+        -------
+        Context
+
+        Raises
+        ------
+        ValueError
+            There are no options or no resources, or these are of a dry run.
+        TypeError
+            `options` or one of the resources is something else.
+        CUDAError
+            The driver refuses the combination, such as groups of different splits.
+
+        Examples
+        --------
+        >>> groups, rest = dev.resources.sm.split(SMResourceOptions(count=16))
+        >>> small = dev.create_context(ContextOptions(groups))
+        >>> stream = small.create_stream()
+        """
+        from cupola.core.device._options import ContextOptions
+        from cupola.core.device._resources import create_green_context
+
+        if options is None:
+            raise ValueError("a green context needs resources: create_context(ContextOptions(resources=...))")
+        resources = as_options(ContextOptions, options).resources
+        if resources is None:
+            raise ValueError("a green context needs resources, but ContextOptions.resources is None")
+        resources = list(resources)
+        if not resources:
+            raise ValueError("a green context needs resources, but ContextOptions.resources is empty")
+        return create_green_context(self.device_id, resources)
 
     def create_stream(self, obj=None, options=None, *, nonblocking=True, priority=None):
         """Make a stream on this device (``cuStreamCreateWithPriority``), or wrap one of another library.

@@ -10,6 +10,7 @@ cdef class SharedEvent:
     cdef int device_id
     cdef bint timing
     cdef bint blocking
+    cdef object green
 
 
 cdef class Event:
@@ -22,6 +23,7 @@ cdef class Event:
     cdef bint ipc                   # for several processes
     cdef object descriptor          # IPCEventDescriptor, once asked for
     cdef Py_hash_t known_hash       # 0 until asked
+    cdef object green               # what keeps its green context, or None
     cdef object shared              # who destroys the native event instead of this object, or None
     cdef object __weakref__
     cdef inline CUevent open_pointer(self) except NULL:         # RuntimeError once closed, CUDAError once gone

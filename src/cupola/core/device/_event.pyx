@@ -6,7 +6,7 @@ from cpython.pystate cimport PyThreadState
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy
 
-from cupola.core.device._context cimport current_context, enter, is_gone, leave, primary_context, resets, wrap_context
+from cupola.core.device._context cimport current_context, enter, green_of, is_gone, leave, primary_context, resets, wrap_context
 from cupola.core.base._cuda cimport (
     CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CU_EVENT_BLOCKING_SYNC,
     CU_EVENT_DISABLE_TIMING, CU_EVENT_INTERPROCESS, CUcontext, CUdevice, CUevent, CUipcEventHandle, CUresult, CUstream,
@@ -291,6 +291,7 @@ cdef object share_event(Event event):
         shared = SharedEvent.__new__(SharedEvent)
         shared.pointer, shared.context, shared.born = event.pointer, event.context, event.born
         shared.device_id, shared.timing, shared.blocking = event.device_id, event.timing, event.blocking
+        shared.green = event.green
         event.shared = shared
     return event.shared
 
@@ -382,6 +383,7 @@ cdef Event _create(CUcontext context, bint timing, bint blocking, unsigned int f
     event.device_id = device
     event.timing = timing
     event.blocking = blocking
+    event.green = green_of(context)
     return event
 
 

@@ -1,4 +1,4 @@
-"""Options of streams and events.
+"""Options of streams, events, contexts and splits.
 
 Imported when options are first used: dataclasses are slow to import.
 """
@@ -13,7 +13,10 @@ from cupola.core.base._options import naming_options
 
 TYPE_CHECKING = False  # so is typing
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    from cupola.typing import DeviceResourcesType, WorkqueueSharingScopeType
 
 
 def _users_level() -> int:
@@ -103,3 +106,81 @@ class EventOptions:
             value = getattr(self, name)
             if value is not None and not isinstance(value, bool):
                 raise TypeError(f"{name} must be a bool or None, not {type(value).__name__}")
+
+
+@naming_options
+@dataclass(slots=True)
+class ContextOptions:
+    """Options of :meth:`Device.create_context`.
+
+    Parameters
+    ----------
+    resources : sequence of SMResource and WorkqueueResource
+        What of the device the context has: groups of one split, whose multiprocessors add up, or all of
+        :attr:`Device.resources`. Checked when a context is made.
+    """
+
+    resources: DeviceResourcesType
+
+
+@naming_options
+@dataclass(slots=True)
+class SMResourceOptions:
+    """Options of :meth:`SMResource.split`; they are checked there.
+
+    Parameters
+    ----------
+    count : int or sequence of int, optional
+        Multiprocessors of the group, or of each of several groups. None or 0: as many as the driver finds.
+    coscheduled_sm_count : int or sequence of int, optional
+        So many at a time are close to each other, so that clusters of that many blocks have room. Needs a driver of
+        CUDA 13.1, as does the next one.
+    preferred_coscheduled_sm_count : int or sequence of int, optional
+        The same, as far as it can be had.
+    backfill : bool or sequence of bool
+        Rather have multiprocessors that are not close to each other than not enough of them.
+    """
+
+    count: int | Sequence[int | None] | None = None
+    coscheduled_sm_count: int | Sequence[int | None] | None = None
+    preferred_coscheduled_sm_count: int | Sequence[int | None] | None = None
+    backfill: bool | Sequence[bool] = False
+
+
+@naming_options
+@dataclass(slots=True)
+class WorkqueueResourceOptions:
+    """Options of :meth:`WorkqueueResource.configure`.
+
+    Parameters
+    ----------
+    sharing_scope : WorkqueueSharingScopeType or str, optional
+        ``"device_ctx"``: all contexts of the device share the queues. ``"green_ctx_balanced"``: contexts have queues
+        of their own, as far as there are enough.
+    concurrency_limit : int, optional
+        How many streams are expected to be at work at the same time, at least 1.
+
+    Raises
+    ------
+    ValueError
+        The scope is unknown, or the limit is below 1.
+    TypeError
+        The limit is no number.
+    """
+
+    sharing_scope: WorkqueueSharingScopeType | str | None = None
+    concurrency_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.sharing_scope not in (None, "device_ctx", "green_ctx_balanced"):
+            raise ValueError(
+                f"sharing_scope must be None, 'device_ctx' or 'green_ctx_balanced', not {self.sharing_scope!r}"
+            )
+        if self.concurrency_limit is not None:
+            if not hasattr(type(self.concurrency_limit), "__int__"):
+                raise TypeError(
+                    f"concurrency_limit must be an int or None, not {type(self.concurrency_limit).__name__}"
+                )
+            self.concurrency_limit = int(self.concurrency_limit)
+            if self.concurrency_limit < 1:
+                raise ValueError(f"concurrency_limit must be >= 1, got {self.concurrency_limit}")

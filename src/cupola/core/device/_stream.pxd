@@ -12,7 +12,7 @@ cdef class StreamHandle:
     cdef CUcontext context          # NULL until asked, and always for the default streams
     cdef unsigned long born         # `resets` at that time
     cdef bint owned                 # destroy the stream in the end
-    cdef object owner               # who owns it instead (kept alive), or None
+    cdef object owner               # what is kept alive: who owns it instead, or its green context; or None
     cdef bint is_gone(self) noexcept        # whether it went with its context
 
 

@@ -5,6 +5,7 @@ from cupola.core.device._context import Context
 from cupola.core.device._device import Device
 from cupola.core.device._event import Event
 from cupola.core.device._options import EventOptions
+from cupola.core.device._resources import DeviceResources
 from cupola.graph import GraphBuilder
 from cupola.typing import IsStreamType
 
@@ -29,6 +30,8 @@ class Stream:
     def device(self) -> Device: ...
     @property
     def context(self) -> Context: ...
+    @property
+    def resources(self) -> DeviceResources: ...
     def sync(self) -> None: ...
     def record(
         self,

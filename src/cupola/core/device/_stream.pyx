@@ -6,13 +6,15 @@ from cpython.pystate cimport PyThreadState
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv, strtol
 
-from cupola.core.device._context cimport current_context, enter, is_gone, leave, resets, wrap_context
+from cupola.core.device cimport _context
+from cupola.core.device._context cimport Context, current_context, enter, green_of, is_gone, leave, resets, wrap_context
 from cupola.core.base._cuda cimport (
     CUDA_SUCCESS, CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING, CUcontext, CUdevice, CUevent, CUresult, CUstream,
     check, closed_error, cu, driver_module, driver_usable, factory_error, gone_error,
 )
 from cupola.core.device._event cimport Event, event_from_options, new_event, record_event
 from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.device._green cimport GreenContext
 from cupola.core.device._later cimport destroy
 
 from cupola.core.base._options import as_options
@@ -173,6 +175,13 @@ cdef class Stream:
     def context(self):
         """Context: the context of the stream; the caller's current one for the default streams."""
         return wrap_context(self.find_context())
+
+    @property
+    def resources(self):
+        """DeviceResources: what of the device the stream's kernels may use: all, or the part of a green context."""
+        from cupola.core.device._resources import resources_of_context
+
+        return resources_of_context(self.context)
 
     def sync(self):
         """Wait until all work queued so far is complete (``cuStreamSynchronize``).
@@ -343,14 +352,13 @@ cdef Stream _default_stream_token(uintptr_t value):
 
 
 cdef Stream create_stream(CUcontext context, object options, object nonblocking, object priority):
-    cdef StreamHandle native
-    cdef Stream stream
     cdef CUstream pointer = NULL
     cdef unsigned int flags = CU_STREAM_NON_BLOCKING
     cdef int least = 0
     cdef int greatest = 0
     cdef int level = 0      # the lowest, on every device
     cdef CUresult status
+    cdef GreenContext green = green_of(context)
     cdef int pushed
     if options is not None or nonblocking is not True or priority is not None:
         from cupola.core.device._options import StreamOptions
@@ -360,6 +368,10 @@ cdef Stream create_stream(CUcontext context, object options, object nonblocking,
         chosen = as_options(StreamOptions, options, keywords)
         flags = CU_STREAM_NON_BLOCKING if chosen.nonblocking else CU_STREAM_DEFAULT
         priority = chosen.priority
+        if green is not None and flags != CU_STREAM_NON_BLOCKING:
+            raise ValueError("streams of a green context are non-blocking: leave out nonblocking=False")
+    if green is not None and priority is None:
+        return _green_stream(green)
     pushed = enter(context)
     try:
         if priority is not None:
@@ -367,19 +379,46 @@ cdef Stream create_stream(CUcontext context, object options, object nonblocking,
             check(cu.cuCtxGetStreamPriorityRange(&least, &greatest), b"cuCtxGetStreamPriorityRange")
             if not greatest <= level <= least:
                 raise ValueError(f"priority must be within [{greatest}, {least}], got {level}")
-        with nogil:
-            status = cu.cuStreamCreateWithPriority(&pointer, flags, level)
+        if green is None:
+            with nogil:
+                status = cu.cuStreamCreateWithPriority(&pointer, flags, level)
     finally:
         leave(pushed)
+    if green is not None:
+        return _green_stream(green, level)
     check(status, b"cuStreamCreateWithPriority")
-    native = StreamHandle.__new__(StreamHandle)
+    return _own_stream(pointer, context, None, flags, level)
+
+
+cdef Stream _own_stream(CUstream pointer, CUcontext context, GreenContext green, unsigned int flags, int level):
+    cdef StreamHandle native = StreamHandle.__new__(StreamHandle)
+    cdef Stream stream
     native.pointer = pointer
     native.context = context
     native.owned = True
+    native.owner = green
     stream = new_stream(native)
     stream.nonblocking = flags == CU_STREAM_NON_BLOCKING
     stream.level = level
     return stream
+
+
+cdef Stream _green_stream(GreenContext green, int level=0):
+    cdef CUstream pointer = NULL
+    cdef CUresult status
+    with nogil:
+        status = cu.cuGreenCtxStreamCreate(&pointer, green.pointer, CU_STREAM_NON_BLOCKING, level)
+    check(status, b"cuGreenCtxStreamCreate")
+    return _own_stream(pointer, green.context, green, CU_STREAM_NON_BLOCKING, level)
+
+
+cdef object _stream_of_green_context(Context context, object options):
+    if options is None:
+        return _green_stream(<GreenContext>context.green)
+    return create_stream(context.pointer, options, True, None)
+
+
+_context.green_stream = _stream_of_green_context
 
 
 cdef Stream foreign_stream(object owner):

@@ -18,7 +18,7 @@ BACKFILL = 1
 structured = pytest.mark.skipif(
     not on_cpu_device() and driver_version() < 13010, reason="the driver is older than CUDA 13.1"
 )
-h200_model = pytest.mark.skipif(not on_cpu_device(), reason="figures of the modelled GPU; cards of a name differ")
+h200_model = pytest.mark.skipif(not on_cpu_device(), reason="figures of the modeled GPU; cards of a name differ")
 
 
 @pytest.fixture
