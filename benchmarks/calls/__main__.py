@@ -85,8 +85,18 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
         "copy 1 KiB host to device": measurer(library, "copy", names["b"].handle, names["host"].handle, 1024, stream),
         "fill 1 KiB": measurer(library, "fill", names["b"].handle, 1024, stream),
         "stream create + close": measurer(library, "stream_life", 0),
+        "texture create + close": measurer(library, "texture_life", names["texture_array"].handle),
+        **_opengl(library, names, stream),
         **{row: measurer(library, "graph_launch", graph, stream) for row, graph in graphs.items()},
     }
+
+
+def _opengl(library: Any, names: dict[str, Any], stream: int) -> dict[str, Callable[[int], float]]:
+    from .c_side import measurer
+
+    if "shared" not in names:
+        return {}
+    return {"OpenGL buffer, map + unmap": measurer(library, "map", names["shared"].handle, stream)}
 
 
 def import_milliseconds(module: str | None, repeats: int) -> float:

@@ -43,13 +43,20 @@ ENTRY(CUresult, host_function, "cuLaunchHostFunc", CUstream, CUhostFn, void *)
 ENTRY(CUresult, instantiate, "cuGraphInstantiateWithFlags", CUgraphExec *, CUgraph, unsigned long long)
 ENTRY(CUresult, upload, "cuGraphUpload", CUgraphExec, CUstream)
 
+ENTRY(CUresult, texture_create, "cuTexObjectCreate", CUtexObject *, const CUDA_RESOURCE_DESC *,
+      const CUDA_TEXTURE_DESC *, const CUDA_RESOURCE_VIEW_DESC *)
+ENTRY(CUresult, texture_destroy, "cuTexObjectDestroy", CUtexObject)
+ENTRY(CUresult, map, "cuGraphicsMapResources", unsigned, CUgraphicsResource *, CUstream)
+ENTRY(CUresult, unmap, "cuGraphicsUnmapResources", unsigned, CUgraphicsResource *, CUstream)
+ENTRY(CUresult, pointer, "cuGraphicsResourceGetMappedPointer_v2", CUdeviceptr *, size_t *, CUgraphicsResource)
+
 int bench_open(const char *path) {
     driver = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!driver) return -1;
     find_launch(), find_alloc(), find_release(), find_event_create(), find_event_destroy(), find_event_record();
     find_wait_event(), find_copy(), find_fill(), find_stream_create(), find_stream_destroy(), find_sync();
     find_graph_launch(), find_begin_capture(), find_end_capture(), find_host_function(), find_instantiate();
-    find_upload();
+    find_upload(), find_texture_create(), find_texture_destroy(), find_map(), find_unmap(), find_pointer();
     return 0;
 }
 
@@ -97,6 +104,21 @@ double bench_fill(int n, CUdeviceptr to, size_t size, CUstream stream) { MEASURE
 double bench_stream_life(int n, int priority) {
     CUstream stream;
     MEASURE(p_stream_create(&stream, CU_STREAM_NON_BLOCKING, priority); p_stream_destroy(stream));
+}
+
+double bench_texture_life(int n, CUarray array) {
+    const CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array};
+    const CUDA_TEXTURE_DESC sampler = {
+        .addressMode = {CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP},
+        .flags = CU_TRSF_READ_AS_INTEGER};
+    CUtexObject texture;
+    MEASURE(p_texture_create(&texture, &resource, &sampler, NULL); p_texture_destroy(texture));
+}
+
+double bench_map(int n, CUgraphicsResource resource, CUstream stream) {
+    CUdeviceptr pointer;
+    size_t size;
+    MEASURE(p_map(1, &resource, stream); p_pointer(&pointer, &size, resource); p_unmap(1, &resource, stream));
 }
 
 static void do_nothing(void *data) { (void)data; }

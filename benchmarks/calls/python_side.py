@@ -6,6 +6,7 @@ Each maker returns a dictionary from the row's name to ``(statement, names)`` fo
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 from typing import Any
 
@@ -65,6 +66,7 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
         "event": event,
         **_graphs(core, module_name, stream, config, code, buffers),
         "array": np.zeros((3, 5), np.float32),
+        **_textures(module_name, dev),
     }
     statements = {
         "launch, 1 pointer": "launch(stream, config, one, b)",
@@ -78,6 +80,10 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
         "copy 1 KiB host to device": "b.copy_from(host, stream=stream)",
         "fill 1 KiB": "b.fill(0, stream=stream)",
         "stream create + close": "dev.create_stream().close()",
+        "texture create + close": "dev.create_texture_object(resource=descriptor).close()",
+        "texture create + close, with options": (
+            "dev.create_texture_object(resource=descriptor, options=sampling).close()"
+        ),
         **{row: f"{name}.launch(stream)" for row, name in GRAPHS.items()},
         "view of a NumPy array": "SMV.from_any_interface(array, stream_ptr=-1)",
         "Device(0)": "Device(0)",
@@ -86,6 +92,12 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
     rows: Statements = {
         name: (statement, names) for name, statement in statements.items() if names.get(GRAPHS.get(name), 0) is not None
     }
+    try:
+        gl = _opengl(None if dev.name.startswith("cupola") else 0)
+        names["shared"] = core.GraphicsResource.from_gl_buffer(gl.buffer(1024))
+        rows["OpenGL buffer, map + unmap"] = ("shared.map(stream=stream); shared.unmap()", names)
+    except (ImportError, RuntimeError) as error:
+        print(f"without OpenGL: {error}")
     try:
         import torch
 
@@ -106,6 +118,24 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
     except Exception:  # CuPy raises errors of its own where there is no GPU
         pass
     return rows, names
+
+
+def _textures(module_name: str, dev: Any) -> dict[str, Any]:
+    texture = importlib.import_module(f"{module_name}.texture")
+    array = dev.create_opaque_array(texture.OpaqueArrayOptions((64, 64), "float32", 4))
+    return {
+        "texture_array": array,
+        "descriptor": texture.ResourceDescriptor.from_opaque_array(array),
+        "sampling": texture.TextureObjectOptions(filter_mode="linear", address_mode="wrap", normalized_coords=True),
+    }
+
+
+@functools.cache
+def _opengl(cuda_device: int | None) -> Any:
+    """A context of OpenGL, current from here on; the same for all layers."""
+    from examples.opengl import OpenGL
+
+    return OpenGL(cuda_device)
 
 
 def _graphs(core: Any, module_name: str, stream: Any, config: Any, code: Any, buffers: list[Any]) -> dict[str, Any]:

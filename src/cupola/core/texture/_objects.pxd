@@ -5,7 +5,7 @@ from cupola.core.texture._resource cimport ResourceDescriptor
 cdef class TextureObject:
     cdef NativeObject native        # None once closed
     cdef ResourceDescriptor described
-    cdef readonly object options
+    cdef object chosen              # its options, None for the default ones that nobody has asked for
     cdef int device_id
 
 

@@ -1,7 +1,7 @@
 """Texture and surface objects: what kernels read and write arrays through."""
 
 from libc.stdint cimport uint64_t, uintptr_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cupola.core.base._cuda cimport (
     CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUcontext, CUfilter_mode, CUresult, CUsurfObject, CUtexObject,
@@ -24,11 +24,6 @@ cdef class TextureObject:
     Pass it to a kernel that takes a ``cudaTextureObject_t``, or :attr:`handle` as ``numpy.uint64``. Make it with
     :meth:`.Device.create_texture_object`. It keeps what it reads: the array or Buffer may be closed before it. Close it
     when no kernel uses it any more.
-
-    Attributes
-    ----------
-    options : TextureObjectOptions
-        What it was made with.
 
     Examples
     --------
@@ -61,6 +56,13 @@ cdef class TextureObject:
     def device(self):
         """Device: where the texture is."""
         return Device(self.device_id)
+
+    @property
+    def options(self):
+        """TextureObjectOptions: what it was made with."""
+        if self.chosen is None:
+            self.chosen = TextureObjectOptions()
+        return self.chosen
 
     def close(self):
         """Destroy the texture (``cuTexObjectDestroy``); idempotent. A graph that was given it keeps the native one."""
@@ -150,8 +152,12 @@ def create_texture_object(int device, context, resource, options):
     cdef CUresult status
     cdef TextureObject texture
     cdef int pushed
-    chosen = as_options(TextureObjectOptions, options)
-    _fill_sampler(&sampler, as_sampling(chosen))
+    if options is None:
+        chosen, fields = None, _default
+    else:
+        chosen = as_options(TextureObjectOptions, options)
+        fields = _fields_of(chosen)
+    memcpy(&sampler, <const char*><bytes>fields, sizeof(sampler))
     needs = described.describe(&form)       # behind all code written in Python
     pushed = enter(native)
     with nogil:
@@ -160,8 +166,33 @@ def create_texture_object(int device, context, resource, options):
     check(status, b"cuTexObjectCreate")
     texture = TextureObject.__new__(TextureObject)
     texture.native = new_native(TEXTURE, handle, native, device, needs)
-    texture.described, texture.options, texture.device_id = described, chosen, device
+    texture.described, texture.chosen, texture.device_id = described, chosen, device
     return texture
+
+
+# Values of options -> CUDA_TEXTURE_DESC with them, as bytes: a program has few kinds of textures, but may have many of each.
+cdef dict _known = {}
+
+
+cdef bytes _fields_of(object options):
+    """Check the options, and give the record for the driver."""
+    cdef CUDA_TEXTURE_DESC form
+    key = (
+        options.address_mode, options.filter_mode, options.read_mode, options.normalized_coords, options.srgb,
+        options.disable_trilinear_optimization, options.seamless_cubemap, options.max_anisotropy,
+        options.mipmap_filter_mode, options.mipmap_level_bias, options.min_mipmap_level_clamp,
+        options.max_mipmap_level_clamp, options.border_color,
+    )
+    try:
+        known = _known.get(key)
+    except TypeError:       # a list among them
+        key = known = None
+    if known is None:
+        _fill_sampler(&form, as_sampling(options))
+        known = (<char*>&form)[:sizeof(form)]
+        if key is not None and len(_known) < 1000:
+            _known[key] = known
+    return known
 
 
 cdef int _fill_sampler(CUDA_TEXTURE_DESC* form, tuple sampling) except -1:
@@ -230,3 +261,5 @@ def _kept_of(value):
 
 register_handle_type(TextureObject, _handle_of, _kept_of)
 register_handle_type(SurfaceObject, _handle_of, _kept_of)
+
+cdef bytes _default = _fields_of(TextureObjectOptions())
