@@ -32,8 +32,8 @@ struct checkpoint_reply {
     char explanation[512];
 };
 
-/* The name of the socket of a process that began at some time. Returns the length of the address. */
-socklen_t checkpoint_address(struct sockaddr_un *address, int64_t number, uint64_t began);
+/* The name of the socket of a process. Returns the length of the address. */
+socklen_t checkpoint_address(struct sockaddr_un *address, int64_t number);
 
 /* Carry out a request in this process, but for GET_THREAD (state.c). `given_up` says whether nobody waits any more for a
  * lock. */

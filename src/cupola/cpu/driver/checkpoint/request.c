@@ -33,12 +33,11 @@ static CUresult open_connection(int pid, int *connection) {
     socklen_t size = sizeof peer;
     int64_t process = process_of(pid);
     if (!process) return fail(CUDA_ERROR_OPERATING_SYSTEM, "there is no process %d", pid);
-    uint64_t began = process_began(process);
-    socklen_t length = checkpoint_address(&address, process, began);
+    socklen_t length = checkpoint_address(&address, process);
     int made = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (made < 0) return fail(CUDA_ERROR_OPERATING_SYSTEM, "no socket to ask with: %s", strerror(errno));
     int status;
-    do status = began ? connect(made, (struct sockaddr *)&address, length) : -1;
+    do status = connect(made, (struct sockaddr *)&address, length);
     while (status && errno == EINTR);
     if (!status && !getsockopt(made, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.pid == process) {
         *connection = made;

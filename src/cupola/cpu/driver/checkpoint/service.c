@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint.h"
@@ -11,12 +12,13 @@
 
 static int listener = -1;
 
-socklen_t checkpoint_address(struct sockaddr_un *address, int64_t number, uint64_t began) {
+/* Nothing but the number of the process is in the name, so that it holds when CRIU has started the process anew. The first
+ * byte stays 0: the name is in no file system, and goes with the socket. */
+socklen_t checkpoint_address(struct sockaddr_un *address, int64_t number) {
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
-    /* The first byte stays 0: the name is in no file system, and goes with the socket. */
-    int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "cupola-checkpoint-%lld-%llu",
-                          (long long)number, (unsigned long long)began);
+    int length =
+        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "cupola-checkpoint-%lld", (long long)number);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
@@ -53,10 +55,17 @@ static void answer(int connection) {
     (void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL); /* whoever has gone does not hear it */
 }
 
+/* A program that closes files which are not its own may get the number of the socket again, for one of its own. */
+static ino_t inode_of(int file) {
+    struct stat status;
+    return fstat(file, &status) ? 0 : status.st_ino;
+}
+
 static void *serve(void *argument) {
     int socket = (int)(intptr_t)argument;
+    ino_t inode = inode_of(socket);
     pthread_setname_np(pthread_self(), "cupola-restore");
-    for (;;) {
+    while (inode_of(socket) == inode) {
         int connection = accept4(socket, NULL, NULL, SOCK_CLOEXEC);
         if (connection >= 0) {
             answer(connection);
@@ -64,15 +73,16 @@ static void *serve(void *argument) {
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             usleep(10000); /* until the program has closed a file */
         } else if (errno != EINTR && errno != ECONNABORTED) {
-            return NULL; /* the program has closed files that are not its own */
+            break;
         }
     }
+    return NULL;
 }
 
 /* Where there can be no socket, or no thread, the process cannot be checkpointed, which does no harm to it. */
 void checkpoint_serve(void) {
     struct sockaddr_un address;
-    socklen_t length = checkpoint_address(&address, getpid(), this_process()->began);
+    socklen_t length = checkpoint_address(&address, getpid());
     listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (listener < 0) return;
     if (!bind(listener, (struct sockaddr *)&address, length) && !listen(listener, 16) &&

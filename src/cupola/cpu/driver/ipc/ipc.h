@@ -14,8 +14,6 @@ struct process {
 
 const struct process *this_process(void);
 bool is_this_process(const struct process *process);
-/* When a process began (field 22 of /proc/N/stat, see proc(5)); 0 when it has ended, waited for or not. */
-uint64_t process_began(int64_t number);
 bool process_is_alive(int64_t number, uint64_t began);
 
 /* A descriptor for the file that the process has open as descriptor `file`, or -1. */

@@ -19,7 +19,8 @@ void random_bytes(void *target, size_t size) {
     }
 }
 
-uint64_t process_began(int64_t number) {
+/* When a process began (field 22 of /proc/N/stat, see proc(5)); 0 when it has ended, waited for or not. */
+static uint64_t beginning_of(int64_t number) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)number);
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -35,14 +36,14 @@ uint64_t process_began(int64_t number) {
     return strtoull(at, NULL, 10);
 }
 
-bool process_is_alive(int64_t number, uint64_t began) { return process_began(number) == began && began; }
+bool process_is_alive(int64_t number, uint64_t began) { return beginning_of(number) == began && began; }
 
 static struct process self;
 
 static void introduce(void) {
     random_bytes(self.nonce, sizeof self.nonce);
     self.number = getpid();
-    self.began = process_began(self.number);
+    self.began = beginning_of(self.number);
 }
 
 const struct process *this_process(void) {
