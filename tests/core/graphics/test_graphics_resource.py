@@ -250,11 +250,24 @@ def test_without_a_current_context_of_opengl(gl, stream, numbers):
         resource.map(stream=stream)
     with pytest.raises(CUDAError, match="CUDA_ERROR_INVALID_GRAPHICS_CONTEXT"):
         resource.close()
-    assert not resource.is_closed
+    assert resource.is_closed
+    resource.close()
     with pytest.raises(CUDAError, match="context of OpenGL"):
         GraphicsResource.from_gl_buffer(numbers)
+
+
+def test_a_mapped_resource_stays_until_its_context_is_current(gl, stream, numbers):
+    resource = GraphicsResource.from_gl_buffer(numbers)
+    resource.map(stream=stream)
+    gl.release()
+    with pytest.raises(CUDAError, match="CUDA_ERROR_INVALID_GRAPHICS_CONTEXT"):
+        resource.unmap()
+    with pytest.raises(CUDAError, match="CUDA_ERROR_INVALID_GRAPHICS_CONTEXT"):
+        resource.close()
+    assert (resource.is_mapped, resource.is_closed) == (True, False)
     gl.make_current()
     resource.close()
+    assert resource.is_closed
 
 
 def test_what_ends_on_another_thread_warns(gl, stream, numbers):

@@ -383,16 +383,20 @@ cdef class GraphicsResource:
         Raises
         ------
         CUDAError
-            The context of OpenGL is not current. The resource stays registered.
+            The context of OpenGL is not current: a mapped resource stays mapped, another one is gone nevertheless.
         """
+        cdef CUresult status
         if self.registration is None:
             return
         if self.registration.is_mapped:
             self.unmap(stream=stream)
-        check(_unregister(self.registration), b"cuGraphicsUnregisterResource")
-        self.registration.handle = NULL
-        self.registration = None
-        self.buffer = None
+        status = _unregister(self.registration)
+        if status != CUDA_ERROR_NOT_PERMITTED:
+            # Also where it fails: a GPU's driver has freed the resource nevertheless, and crashes when it is told again.
+            self.registration.handle = NULL
+            self.registration = None
+            self.buffer = None
+        check(status, b"cuGraphicsUnregisterResource")
 
     def __enter__(self):
         return self if self.stream is None else self.map(stream=self.stream)

@@ -193,16 +193,17 @@ CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource) {
     RETURN_IF(enter());
     RETURN_IF(capture_check_thread("cuGraphicsUnregisterResource"));
     RETURN_IF(resource_check(resource));
-    RETURN_IF(enter_opengl(resource, &gl));
     pthread_mutex_lock(&lock);
     bool is_mapped = resource->is_mapped;
     pthread_mutex_unlock(&lock);
     if (is_mapped) return fail(CUDA_ERROR_ALREADY_MAPPED, "the resource is mapped: unmap it first.");
     memory_wait_for_users(resource->context);
     if (!handle_kill(resource)) return fail_handle("graphics resource", resource, HANDLE_GRAPHICS);
-    gl->DeleteBuffers(1, &resource->marker);
+    /* Without its OpenGL that is an error, but the resource is gone nevertheless: a GPU's driver does so, too. */
+    CUresult status = enter_opengl(resource, &gl);
+    if (!status) gl->DeleteBuffers(1, &resource->marker);
     resource_free(resource);
-    return CUDA_SUCCESS;
+    return status;
 }
 
 CUresult cuGraphicsResourceSetMapFlags(CUgraphicsResource resource, unsigned int flags) {
