@@ -257,7 +257,7 @@ def test_views_of_foreign_memory():
 )
 def test_a_small_number_is_no_address(cls, address):
     for given in (lambda: cls(address), lambda: cls(_ptr=address)):
-        with pytest.raises(ValueError, match=rf"{cls.__name__}\({address}\).*fields are given by keyword"):
+        with pytest.raises(ValueError, match=rf"{cls.__name__}\({address}\).*give fields by keyword"):
             given()
 
 

@@ -157,7 +157,7 @@ def test_closed_buffer(device, stream, module, out):
 # C type of the parameter, Python value, error, what its text says
 REFUSED = [
     ("int", 2**32, OverflowError, "32 bits wide: 4294967296 does not fit"),
-    ("int", 2**31, OverflowError, r"does not fit, which must be within \[-2147483648, 2147483647\]"),
+    ("int", 2**31, OverflowError, r"does not fit; it must be within \[-2147483648, 2147483647\]"),
     ("unsigned int", -1, OverflowError, r"within \[0, 4294967295\]"),
     ("unsigned int", 2**32, OverflowError, "32 bits wide"),
     ("short", 2**15, OverflowError, r"within \[-32768, 32767\]"),
@@ -176,7 +176,7 @@ REFUSED = [
     ("double", ctypes.c_float(1), TypeError, "ctypes.c_float is 4 bytes"),
     ("short", 1.5, TypeError, r"is an integer of 2 bytes, 1.5 is a float: pass int\("),
     ("int", 2.0, TypeError, "is an integer of 4 bytes"),
-    ("unsigned long long", 2.0, TypeError, r"a pointer or an integer of 8 bytes, 2.0 is a float: .*int\("),
+    ("unsigned long long", 2.0, TypeError, r"a pointer or an integer of 8 bytes, but 2.0 is a float: .*int\("),
     ("char*", 1.5, TypeError, "is a pointer or .* 1.5 is a float: pass a Buffer, an array on the device or an address"),
     ("int", 1j, TypeError, "complex is 16 bytes"),
     ("Pair", 1, TypeError, "ctypes.Structure"),

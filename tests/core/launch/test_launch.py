@@ -57,9 +57,9 @@ def test_keywords(stream, module):
 @pytest.mark.parametrize(
     ("arguments", "keywords", "text"),
     [
-        ((), {}, "misses stream, config, kernel"),
-        ((1, 2), {}, "misses kernel"),
-        ((1,), {"kernel": 3}, "misses config"),
+        ((), {}, "is missing stream, config, kernel"),
+        ((1, 2), {}, "is missing kernel"),
+        ((1,), {"kernel": 3}, "is missing config"),
         ((1, 2, 3), {"kernel": 3}, "multiple values for argument 'kernel'"),
         ((1, 2), {"kernel": 3, "shmem_size": 4}, "unexpected keyword argument 'shmem_size'"),
     ],
