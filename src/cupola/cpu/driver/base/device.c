@@ -139,8 +139,8 @@ int device_attribute(const struct device *device, CUdevice_attribute attribute) 
         case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: return model->double_ratio;
         case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: return model->major >= 9;
         case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return model->copy_engines;
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return device_bus(cpu_usage_place(device->ordinal));
-        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return cpu_usage_place(device->ordinal);
+        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return device_bus(device->ordinal);
+        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return device->ordinal;
         default: return common[attribute];
     }
 }
@@ -251,7 +251,7 @@ CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice ordinal) {
     RETURN_IF(device_get(ordinal, &device));
     if (!text) return fail_null("pciBusId");
     if (length < 13) return fail(CUDA_ERROR_INVALID_VALUE, "a PCI bus id needs 13 bytes, the buffer has %d", length);
-    snprintf(text, (size_t)length, "0000:%02X:00.0", (unsigned)device_bus(cpu_usage_place(ordinal)));
+    snprintf(text, (size_t)length, "0000:%02X:00.0", (unsigned)device_bus(ordinal));
     return CUDA_SUCCESS;
 }
 
@@ -277,8 +277,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
     if (found == NO_PCI_BUS_ID)
         return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is not a PCI bus id such as 0000:10:00.0", text);
     if (found == NO_DEVICE) return fail(CUDA_ERROR_INVALID_DEVICE, "no device has the PCI bus id %s", text);
-    for (int i = 0; i < device_count; i++)
-        if (cpu_usage_place(i) == found) *device = i;
+    *device = found;
     return CUDA_SUCCESS;
 }
 

@@ -35,7 +35,7 @@ enum { MAX_DEVICES = 16 };
 struct device {
     int ordinal;
     const struct model *model;
-    CUcontext primary; /* made at start, active while `primary_users` > 0 */
+    CUcontext primary;                             /* made at start, active while `primary_users` > 0 */
     unsigned primary_users, primary_flags, greens; /* green contexts, which are among the users */
     pthread_mutex_t lock;
 };
@@ -45,7 +45,8 @@ CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INV
 CUresult cuDriverGetVersion(int *version);                     /* of CUDA, which the device says it has */
 int device_attribute(const struct device *device, CUdevice_attribute attribute);
 
-/* The modelled device in a place: which number it has in this process may change (engine/memory/usage.h). */
+/* The modelled device in a place: which number it has in this process may change (engine/memory/usage.h). On two H200s the
+ * UUID of a number is then that of the new GPU, and the PCI bus id still that of the old one. */
 void device_uuid(int place, CUuuid *uuid);
 int device_bus(int place); /* of PCI */
 /* The place with a PCI bus id; NO_DEVICE, or NO_PCI_BUS_ID when the text is none. */
