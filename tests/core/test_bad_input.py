@@ -483,8 +483,8 @@ def test_a_bad_launch_leaves_a_recording_alone(things):
     assert ctypes.c_int.from_address(things.out.handle).value == 5
 
 
-WGMMA = INCREMENT.replace(b"sm_75", b"sm_90a").replace(b"7.0", b"8.0")
-WGMMA = WGMMA.replace(b"ld.global", b"wgmma.fence.sync.aligned; ld.global")
+MULTIMEM_PTX = INCREMENT.replace(b"sm_75", b"sm_90").replace(b"7.0", b"8.1")
+MULTIMEM_PTX = MULTIMEM_PTX.replace(b"ld.global", b"multimem.ld_reduce.weak.global.add")
 MULTIMEM = r"""
 extern "C" __global__ void everywhere(unsigned* x) {
     asm volatile("multimem.red.relaxed.sys.global.add.u32 [%0], 1;" ::"l"(x));
@@ -497,8 +497,8 @@ extern "C" __global__ void everywhere(unsigned* x) {
     ("load", "texts"),
     [
         (
-            lambda arch: ObjectCode.from_ptx(WGMMA, name="mine").get_kernel("increment"),
-            ["unsupported PTX instruction 'wgmma.fence.sync.aligned'", "in kernel 'increment'", "at PTX line 11"],
+            lambda arch: ObjectCode.from_ptx(MULTIMEM_PTX, name="mine").get_kernel("increment"),
+            ["unsupported PTX instruction 'multimem.ld_reduce.weak", "in kernel 'increment'", "at PTX line 11"],
         ),
         (
             lambda arch: Program(
@@ -507,7 +507,7 @@ extern "C" __global__ void everywhere(unsigned* x) {
             ["unsupported PTX instruction 'multimem.red.relaxed.sys.global.add.u32'", "at PTX line", "mine.cu:3"],
         ),
     ],
-    ids=["wgmma", "multimem"],
+    ids=["ptx", "source"],
 )  # fmt: skip
 def test_instructions_that_the_cpu_device_does_not_have(device, load, texts):
     with pytest.raises(CUDAError, match="CUDA_ERROR_INVALID_PTX") as caught:
