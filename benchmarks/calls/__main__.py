@@ -56,6 +56,8 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
     """The C counterparts, on the very handles that the cupola statements use, but with graphs of their own."""
     import ctypes
 
+    from cupola.bindings import driver
+
     from .c_side import argument_pointers, build, capture, measurer
 
     library = build()
@@ -63,6 +65,8 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
     three = argument_pointers([pointer, a, n])
     sixteen = [ctypes.c_size_t(int(b.handle)) for b in names["bs"]]
     stream, other, event = (int(names[k].handle) for k in ("stream", "other", "event"))
+    green_stream = int(names["green_stream"].handle)
+    green = int(driver.cuStreamGetGreenCtx(green_stream)[1])
     handles = {k: int(names[k].handle) for k in ("one", "three", "sixteen")}
     names["keep"] = (pointer, a, n, sixteen)
     plain = capture(library, 20, 0, handles["one"], argument_pointers([pointer]))
@@ -85,6 +89,8 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
         "copy 1 KiB host to device": measurer(library, "copy", names["b"].handle, names["host"].handle, 1024, stream),
         "fill 1 KiB": measurer(library, "fill", names["b"].handle, 1024, stream),
         "stream create + close": measurer(library, "stream_life", 0),
+        "stream of a green context, create + close": measurer(library, "green_stream_life", green),
+        "event create + record + destroy, green context": measurer(library, "event_life", green_stream),
         "texture create + close": measurer(library, "texture_life", names["texture_array"].handle),
         **_opengl(library, names, stream),
         **{row: measurer(library, "graph_launch", graph, stream) for row, graph in graphs.items()},

@@ -34,6 +34,7 @@ ENTRY(CUresult, wait_event, "cuStreamWaitEvent", CUstream, CUevent, unsigned)
 ENTRY(CUresult, copy, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, size_t, CUstream)
 ENTRY(CUresult, fill, "cuMemsetD8Async", CUdeviceptr, unsigned char, size_t, CUstream)
 ENTRY(CUresult, stream_create, "cuStreamCreateWithPriority", CUstream *, unsigned, int)
+ENTRY(CUresult, green_stream_create, "cuGreenCtxStreamCreate", CUstream *, CUgreenCtx, unsigned, int)
 ENTRY(CUresult, stream_destroy, "cuStreamDestroy_v2", CUstream)
 ENTRY(CUresult, sync, "cuStreamSynchronize", CUstream)
 ENTRY(CUresult, graph_launch, "cuGraphLaunch", CUgraphExec, CUstream)
@@ -56,7 +57,7 @@ int bench_open(const char *path) {
     find_launch(), find_alloc(), find_release(), find_event_create(), find_event_destroy(), find_event_record();
     find_wait_event(), find_copy(), find_fill(), find_stream_create(), find_stream_destroy(), find_sync();
     find_graph_launch(), find_begin_capture(), find_end_capture(), find_host_function(), find_instantiate();
-    find_upload(), find_texture_create(), find_texture_destroy(), find_map(), find_unmap(), find_pointer();
+    find_upload(), find_green_stream_create(), find_texture_create(), find_texture_destroy(), find_map(), find_unmap(), find_pointer();
     return 0;
 }
 
@@ -104,6 +105,11 @@ double bench_fill(int n, CUdeviceptr to, size_t size, CUstream stream) { MEASURE
 double bench_stream_life(int n, int priority) {
     CUstream stream;
     MEASURE(p_stream_create(&stream, CU_STREAM_NON_BLOCKING, priority); p_stream_destroy(stream));
+}
+
+double bench_green_stream_life(int n, CUgreenCtx green) {
+    CUstream stream;
+    MEASURE(p_green_stream_create(&stream, green, CU_STREAM_NON_BLOCKING, 0); p_stream_destroy(stream));
 }
 
 double bench_texture_life(int n, CUarray array) {

@@ -45,6 +45,8 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
     host = core.LegacyPinnedMemoryResource().allocate(1024)
     event = dev.create_event()
     stream.record(event)
+    groups, _rest = dev.resources.sm.split(core.SMResourceOptions(count=16))
+    green = dev.create_context(core.ContextOptions(groups))
     one, config = code.get_kernel("one"), core.LaunchConfig(grid=1, block=32)
     names: dict[str, Any] = {
         "Device": core.Device,
@@ -54,6 +56,8 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
         "properties": dev.properties,
         "stream": stream,
         "other": other,
+        "green": green,
+        "green_stream": green.create_stream(),
         "config": config,
         "one": one,
         "three": code.get_kernel("three"),
@@ -80,6 +84,8 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
         "copy 1 KiB host to device": "b.copy_from(host, stream=stream)",
         "fill 1 KiB": "b.fill(0, stream=stream)",
         "stream create + close": "dev.create_stream().close()",
+        "stream of a green context, create + close": "green.create_stream().close()",
+        "event create + record + destroy, green context": "green_stream.record().close()",
         "texture create + close": "dev.create_texture_object(resource=descriptor).close()",
         "texture create + close, with options": (
             "dev.create_texture_object(resource=descriptor, options=sampling).close()"
