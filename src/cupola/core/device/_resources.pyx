@@ -265,8 +265,10 @@ cdef object _split(SMResource whole, list rows, bint dry):
         check(status, b"cuDevSmResourceSplit")
         if dry:
             for i in range(count):
+                made[i].type = CU_DEV_RESOURCE_TYPE_SM
                 made[i].sm.smCount, made[i].sm.flags = wanted[i].smCount, wanted[i].flags
                 taken += wanted[i].smCount
+            made[count].type = CU_DEV_RESOURCE_TYPE_SM
             made[count].sm.smCount = whole.raw.sm.smCount - taken
         return [_part(&made[i], whole, dry) for i in range(count)], _part(&made[count], whole, dry)
     finally:

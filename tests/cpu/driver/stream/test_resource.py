@@ -272,7 +272,7 @@ def test_a_workqueue_of_another_context(context, whole):
     queue = ok(driver.cuCtxGetDevResource(context, kind))
     green = ok(driver.cuGreenCtxCreate(ok(driver.cuDevResourceGenerateDesc([whole, queue], 2)), 0, 1))
     ok(driver.cuGreenCtxDestroy(green))
-    assert status(driver.cuDeviceGetDevResource(0, kind)) == "CUDA_ERROR_INVALID_RESOURCE_TYPE"
+    assert ok(driver.cuDeviceGetDevResource(0, kind)).type == kind  # cuda.core 1.2 asks for it
 
 
 @structured

@@ -87,6 +87,15 @@ static void write_workqueues(CUdevResource *resource, const struct device *devic
     };
 }
 
+/* An existing workqueue is told by the context that has it, 0: any. */
+static void write_workqueue(CUdevResource *resource, const struct device *device, uint64_t context_id) {
+    struct sealed sealed = {.seal = SEAL, .device = device->ordinal};
+    memset(resource, 0, sizeof *resource);
+    resource->type = CU_DEV_RESOURCE_TYPE_WORKQUEUE;
+    memcpy(resource->_internal_padding, &sealed, sizeof sealed);
+    memcpy(resource->wq.reserved, &context_id, sizeof context_id);
+}
+
 /* ---- what there is --------------------------------------------------------------------------------------------- */
 
 static CUresult fail_type(CUdevResourceType type, const char *what) {
@@ -105,11 +114,12 @@ CUresult cuDeviceGetDevResource(CUdevice ordinal, CUdevResource *resource, CUdev
             write_part(resource, device, &part, 0, false);
             return CUDA_SUCCESS;
         case CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG: write_workqueues(resource, device, NULL); return CUDA_SUCCESS;
+        case CU_DEV_RESOURCE_TYPE_WORKQUEUE: write_workqueue(resource, device, 0); return CUDA_SUCCESS;
         default: return fail_type(type, "a device");
     }
 }
 
-/* Of a context, green or not. An existing workqueue is told by the context that has it. */
+/* Of a context, green or not. */
 CUresult context_resource(CUcontext context, CUdevResource *resource, CUdevResourceType type) {
     struct part part;
     if (!resource) return fail_null("resource");
@@ -123,14 +133,9 @@ CUresult context_resource(CUcontext context, CUdevResource *resource, CUdevResou
         case CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG:
             write_workqueues(resource, context->device, context->green ? &context->green->queues : NULL);
             return CUDA_SUCCESS;
-        case CU_DEV_RESOURCE_TYPE_WORKQUEUE: {
-            struct sealed sealed = {.seal = SEAL, .device = context->device->ordinal};
-            memset(resource, 0, sizeof *resource);
-            resource->type = type;
-            memcpy(resource->_internal_padding, &sealed, sizeof sealed);
-            memcpy(resource->wq.reserved, &context->id, sizeof context->id);
+        case CU_DEV_RESOURCE_TYPE_WORKQUEUE:
+            write_workqueue(resource, context->device, context->id);
             return CUDA_SUCCESS;
-        }
         default: return fail_type(type, "a context");
     }
 }
