@@ -57,7 +57,8 @@ int bench_open(const char *path) {
     find_launch(), find_alloc(), find_release(), find_event_create(), find_event_destroy(), find_event_record();
     find_wait_event(), find_copy(), find_fill(), find_stream_create(), find_stream_destroy(), find_sync();
     find_graph_launch(), find_begin_capture(), find_end_capture(), find_host_function(), find_instantiate();
-    find_upload(), find_green_stream_create(), find_texture_create(), find_texture_destroy(), find_map(), find_unmap(), find_pointer();
+    find_upload(), find_green_stream_create(), find_texture_create(), find_texture_destroy(), find_map(), find_unmap(),
+        find_pointer();
     return 0;
 }
 
