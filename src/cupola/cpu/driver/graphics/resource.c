@@ -190,7 +190,7 @@ CUresult cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, GLuint ima
 
 CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource) {
     const struct opengl *gl;
-    RETURN_IF(enter());
+    RETURN_IF(enter_to_work());
     RETURN_IF(capture_check_thread("cuGraphicsUnregisterResource"));
     RETURN_IF(resource_check(resource));
     pthread_mutex_lock(&lock);
