@@ -274,6 +274,22 @@ def test_memory_comes_back(kind: str) -> None:
         assert target.run("put(p, b'ijkl'); get(p)") == b"ijkl"
 
 
+def test_array_comes_back() -> None:
+    setup = """
+described = driver.CUDA_ARRAY_DESCRIPTOR()
+described.Width, described.NumChannels = 16, 1
+described.Format = driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8
+array = ok(driver.cuArrayCreate(described))
+ok(driver.cuMemcpyHtoA(array, 0, b"0123456789abcdef", 16))
+"""
+    with Target(setup) as target:
+        process = Process(target.pid)
+        in_state(process, "restored")
+        process.unlock()
+        copied = target.run("data = bytearray(16); ok(driver.cuMemcpyAtoH(data, array, 0, 16)); bytes(data)")
+        assert copied == b"0123456789abcdef"
+
+
 def test_pinned_memory_stays_within_reach() -> None:
     with Target() as target:
         process = Process(target.pid)

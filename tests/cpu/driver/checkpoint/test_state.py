@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cupola import system
+from cupola import CUDAError, system
 from cupola.checkpoint import Process
 from tests.checkpoint_target import Target
 
@@ -116,6 +116,28 @@ def test_call_that_is_under_way_waits_for_its_memory() -> None:
             process.restore()
             process.unlock()
         assert target.answer() == 1
+
+
+def test_work_of_a_green_context_is_waited_for() -> None:
+    setup = """
+from cupola import ContextOptions, SMResourceOptions
+parts, rest = device.resources.sm.split(SMResourceOptions(count=16))
+green = device.create_context(ContextOptions(resources=[parts[0]]))
+mine = green.create_stream()
+x = zeros()
+set_flag(0)
+cupola.launch(mine, one, code.get_kernel("spin"), flag)
+"""
+    with Target(setup) as target:
+        process = Process(target.pid)
+        with pytest.raises(CUDAError, match="CUDA_ERROR_NOT_READY"):
+            process.lock(300)
+        target.run("set_flag(1)")
+        for step in ("lock", "checkpoint", "restore", "unlock"):
+            getattr(process, step)()
+        assert (
+            target.run("cupola.launch(mine, one, code.get_kernel('increment'), x); mine.sync(); number(x.handle)") == 1
+        )
 
 
 def test_freed_and_new_memory_afterwards() -> None:
