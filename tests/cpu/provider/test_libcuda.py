@@ -39,7 +39,7 @@ call("cuCtxDestroy_v2", context)
 address = ctypes.c_void_p()
 call("cuGetProcAddress", b"cuInit", ctypes.byref(address), 12000, ctypes.c_uint64(0))
 print(count.value, text.value.decode(), sum(back), bool(address), hasattr(lib, "cuNothing"))
-print(lib.cuDeviceGetHostAtomicCapabilities())
+print(lib.cuFlushGPUDirectRDMAWrites())
 """
 
 # The same by another library, which says that it needs libcuda.so.1.
