@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from cupola.core.device._stream import LEGACY_DEFAULT_STREAM as LEGACY_DEFAULT_STREAM
     from cupola.core.device._stream import PER_THREAD_DEFAULT_STREAM as PER_THREAD_DEFAULT_STREAM
     from cupola.core.device._stream import Stream as Stream
+    from cupola.core.exchange._tensor_map import TensorMapDescriptor as TensorMapDescriptor
+    from cupola.core.exchange._tensor_map_options import TensorMapDescriptorOptions as TensorMapDescriptorOptions
     from cupola.core.graphics._graphics_resource import GraphicsResource as GraphicsResource
     from cupola.core.launch._launch import launch as launch
     from cupola.core.launch._launch_config import LaunchConfig as LaunchConfig
@@ -103,6 +105,8 @@ _HOMES = {
     "SMResourceOptions": "core.device._options",
     "Stream": "core.device._stream",
     "StreamOptions": "core.device._options",
+    "TensorMapDescriptor": "core.exchange._tensor_map",
+    "TensorMapDescriptorOptions": "core.exchange._tensor_map_options",
     "VirtualMemoryResource": "core.memory._virtual_memory",
     "VirtualMemoryResourceOptions": "core.memory._options",
     "WorkqueueResource": "core.device._resources",
@@ -129,9 +133,11 @@ _ABOVE = {
     "prepare": "core.launch._prepared",
     "reduce_buffer": "core.memory._ipc_memory",
     "reduce_sent": "core.memory._ipc_memory",
+    "register_argument_type": "core.launch._arguments",
     "request": "bindings._provider",
     "resources_of_context": "core.device._resources",
     "system_device": "system._device",
+    "tensor_map_of": "core.exchange._tensor_map",
 }
 
 _SUBMODULES = frozenset(
@@ -140,11 +146,6 @@ _SUBMODULES = frozenset(
 
 # Older places of names that have moved.
 _MOVED = {"StridedMemoryView": "utils", "args_viewable_as_strided_memory": "utils"}
-
-# Parts of cuda.core that do not exist here yet.
-_LATER = frozenset({
-    "TensorMapDescriptor", "TensorMapDescriptorOptions",
-})  # fmt: skip
 
 __all__ = sorted([*_HOMES, *_SUBMODULES])
 
@@ -173,8 +174,6 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("cupola")
-    if name in _LATER:
-        raise AttributeError(f"cupola.{name} is not there yet: docs/migrate.md lists what differs from cuda.core")
     raise AttributeError(f"module 'cupola' has no attribute {name!r}")
 
 

@@ -33,6 +33,8 @@ ALIASES = {
     # Where programs find the exceptions of the object layer, which have no public name there.
     "cuda.core._utils": "cupola.core",
     "cuda.core._utils.cuda_utils": "cupola.core.base._errors",
+    # The enums of tensor maps likewise.
+    "cuda.core._tensor_map": "cupola.core.exchange._tensor_map",
 }
 
 # Spellings from before 1.0, and today's.

@@ -18,10 +18,14 @@ A form is a short program, most often of one instruction, that every thread runs
   to the thread alone and are filled with random bytes; ``%G0`` and ``%S0`` are where those of the block's first thread
   are, and those of the next threads follow. What a form leaves in memory is recorded by loading it. The parameters
   of the kernel that may be loaded are ``first`` and ``second``, 64 bits each.
-- ``%T_name`` and ``%S_name`` are the texture and surface objects of `objects.TABLE`, made anew for each form.
+- ``%T_name``, ``%S_name`` and ``%M_name`` are the texture and surface objects and the tensor maps of `objects.TABLE`,
+  made anew for each form. A tensor map is its address; 128 bytes behind it are room for another one, and 256 bytes
+  behind it its tensor begins.
 - After ``//`` come options: ``error=`` (relative), ``absolute=`` or ``ulp=`` bounds of what the ISA calls approximate,
   all those given must be missed for a result to be wrong; ``block=`` and ``grid=`` (threads and blocks, in one
   dimension, 128 and 1), ``cluster=``, ``target=`` and ``version=`` of the module (``sm_90`` and ``8.7``).
+
+``$name: text`` gives a name to text that many forms have in common; ``$name`` in a line below stands for it.
 
 Lines that begin with ``#`` are comments; a line that begins with white space goes on where the previous one ended.
 """
@@ -40,8 +44,10 @@ CELL = 32
 """Bytes of memory that belong to a thread in each space."""
 
 _REGISTER = re.compile(r"%([a-z]\w*):(\w+)")
+_OBJECT = re.compile(r"%([TSM]_\w+)")
+_SHORT = re.compile(r"\$(\w+)")
+_DEFINITION = re.compile(r"\$(\w+):\s*(.*)")
 _ROW = re.compile(r"%([a-z]\w*)\[(\d+)\]:(\w+)")
-_OBJECT = re.compile(r"%([TS]_\w+)")
 _NUMBERS = ("error", "absolute", "ulp", "block", "grid", "cluster")
 _TEXTS = ("target", "version")
 _TAKEN = {"in", "out", "cells", "at", "wide", "row", "byte", "corner", "low", "high"}
@@ -58,6 +64,8 @@ class Form:
         The name of the table.
     line
         Normalised text of the line, options included: what identifies the form.
+    whole
+        The same with the text that ``$name`` stands for.
     code
         PTX statements; registers without their types.
     registers
@@ -68,6 +76,7 @@ class Form:
 
     family: str
     line: str
+    whole: str
     code: str
     registers: dict[str, str] = field(hash=False)
     options: dict[str, float | str] = field(hash=False)
@@ -97,7 +106,7 @@ class Form:
     @property
     def name(self) -> str:
         """The name of its kernel: the same as long as the form is the same."""
-        return "form_" + blake2b(self.line.encode(), digest_size=6).hexdigest()
+        return "form_" + blake2b(self.whole.encode(), digest_size=6).hexdigest()
 
 
 def families() -> list[str]:
@@ -109,10 +118,14 @@ def families() -> list[str]:
 def forms(family: str) -> tuple[Form, ...]:
     """The forms of a table, in its order."""
     found: dict[str, Form] = {}
+    short: dict[str, str] = {}
     for number, line in _lines((FOLDER / f"{family}.txt").read_text()):
         try:
+            if match := _DEFINITION.match(line):
+                short[match[1]] = _spell_out(match[2], short)
+                continue
             for text in _expand(line):
-                form = _parse(family, text)
+                form = _parse(family, text, short)
                 if form.line in found:
                     raise ValueError(f"{form.line!r} is in the table twice")
                 found[form.line] = form
@@ -165,12 +178,21 @@ def _expand(line: str) -> list[str]:
     return found
 
 
-def _parse(family: str, text: str) -> Form:
+def _spell_out(text: str, short: dict[str, str]) -> str:
+    """The text with what its ``$name`` stand for."""
+    for name in _SHORT.findall(text):
+        if name not in short:
+            raise ValueError(f"${name} is not defined above")
+    return _SHORT.sub(lambda match: short[match[1]], text)
+
+
+def _parse(family: str, text: str, short: dict[str, str]) -> Form:
     from tests.ptx.inputs import SETS
 
     text = " ".join(text.split())
     line, _, comment = text.partition("//")
-    code = _ROW.sub(lambda m: ", ".join(f"%{m[1]}{i}:{m[3]}" for i in range(int(m[2]))), line)
+    spelled = _spell_out(line, short)
+    code = _ROW.sub(lambda m: ", ".join(f"%{m[1]}{i}:{m[3]}" for i in range(int(m[2]))), spelled)
     registers: dict[str, str] = {}
     for name, type in _REGISTER.findall(code):
         if type not in SETS:
@@ -185,8 +207,9 @@ def _parse(family: str, text: str) -> Form:
         if not sign or key not in (*_NUMBERS, *_TEXTS):
             raise ValueError(f"there is no option {item!r}")
         options[key] = _number(value) if key in _NUMBERS else value
-    line = line.strip() + (f" // {' '.join(comment.split())}" if options else "")
-    return Form(family, line, _REGISTER.sub(r"%\1", code).strip().rstrip(";"), registers, options)
+    end = f" // {' '.join(comment.split())}" if options else ""
+    plain = _REGISTER.sub(r"%\1", code).strip().rstrip(";")
+    return Form(family, line.strip() + end, spelled.strip() + end, plain, registers, options)
 
 
 def _number(text: str) -> float:

@@ -1,4 +1,7 @@
-"""The textures and surfaces that recorded forms may use, by name. Change nothing here without recording again."""
+"""The textures, surfaces and tensor maps that recorded forms may use, by name.
+
+Change nothing here without recording again.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from tests.cpu.engine.texture.texturing import Sampler, Textures
 from tests.ptx.inputs import memory
+from tests.ptx.tensor_maps import MAPS, Map
 
 WIDTH, HEIGHT, DEPTH, LAYERS = 16, 8, 4, 4
 
@@ -55,6 +59,10 @@ def _surface(shape: str, dtype: str, channels: int) -> Maker:
     return lambda made: made.surface(made.array(data, shape[-2:], "surface", *_FLAGS.get(shape, ())))
 
 
+def _tensor_map(given: Map) -> Maker:
+    return lambda made: np.uint64(made.tensor_map(given.data(), given.encode))
+
+
 TABLE: dict[str, Maker] = {
     # Floats, by the geometry: a texel, or a mixture. Directions into cubemaps are normalized.
     **{f"T_{shape}": _texture(shape, normalized="cube" in shape) for shape in EXTENTS},
@@ -98,6 +106,8 @@ TABLE: dict[str, Maker] = {
     "S_one_i4": _surface("2d", "i4", 1),
     "S_two_u4": _surface("2d", "u4", 2),
     "S_two_i4": _surface("2d", "i4", 2),
+    # Tensor maps.
+    **{f"M_{name}": _tensor_map(given) for name, given in MAPS.items()},
 }
 
 

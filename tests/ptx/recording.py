@@ -25,7 +25,7 @@ RECIPE = 1
 
 def digest(form: Form) -> str:
     """Twelve hexadecimal digits for a form and its inputs."""
-    hashed = blake2b(f"{RECIPE}\n{form.line}\n".encode(), digest_size=6)
+    hashed = blake2b(f"{RECIPE}\n{form.whole}\n".encode(), digest_size=6)
     for row in input_rows(form):
         hashed.update(repr(list(row.values())).encode())
     return hashed.hexdigest()

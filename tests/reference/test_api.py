@@ -155,17 +155,6 @@ def test_names_exist(module, name):
     assert name in dir(home)
 
 
-@pytest.mark.parametrize(("home", "name"), listed("later"))
-def test_later_names_say_so(home, name):
-    subject = cupola if home == "cupola" else importlib.import_module(home) if home == "cupola.typing" else find(home)
-    with pytest.raises(AttributeError, match=f"{name}"):
-        getattr(subject, name)
-    if inspect.ismodule(subject):
-        with pytest.raises(AttributeError, match="not there yet.*docs/migrate.md"):
-            getattr(subject, name)
-        assert name not in dir(subject)
-
-
 @pytest.mark.parametrize(("path", "members"), API["enums"].items())
 def test_enums(path, members):
     enum = find(path)

@@ -1,9 +1,18 @@
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy
 
 from cupola.core.exchange._layout import _StridedLayout
 from cupola.core.exchange._strided_memory import StridedMemory
+from cupola.core.exchange._tensor_map import TensorMapDescriptor
+from cupola.core.exchange._tensor_map_options import (
+    TensorMapDescriptorOptions,
+    TensorMapInterleave,
+    TensorMapL2Promotion,
+    TensorMapOOBFill,
+    TensorMapSwizzle,
+)
 from cupola.core.memory._buffer import Buffer
 
 class StridedMemoryView(StridedMemory):
@@ -29,6 +38,18 @@ class StridedMemoryView(StridedMemory):
         dtype: numpy.dtype[Any] | None = None,
         is_readonly: bool = False,
     ) -> Self: ...
+    def as_tensor_map(
+        self,
+        box_dim: Sequence[int] | None = None,
+        *,
+        options: TensorMapDescriptorOptions | dict[str, Any] | None = None,
+        element_strides: Sequence[int] | None = None,
+        data_type: Any = None,
+        interleave: TensorMapInterleave | None = None,
+        swizzle: TensorMapSwizzle | None = None,
+        l2_promotion: TensorMapL2Promotion | None = None,
+        oob_fill: TensorMapOOBFill | None = None,
+    ) -> TensorMapDescriptor: ...
     def view(self, layout: _StridedLayout | None = None, dtype: Any = None) -> Self: ...
     def copy_from(self, other: Any, stream: Any, allocator: Any = None, blocking: bool | None = None) -> None: ...
     def copy_to(self, other: Any, stream: Any = None, allocator: Any = None, blocking: bool | None = None) -> None: ...

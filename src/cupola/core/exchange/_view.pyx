@@ -11,8 +11,11 @@ from cupola.core.exchange._protocols cimport (
 )
 from cupola.core.exchange._strided_memory cimport OTHER_TYPE, StridedMemory
 
+from cupola._above import above
 from cupola.core.exchange._exchange_api import capsule as _exchange_api_capsule
 from cupola.core.exchange._layout import _StridedLayout
+
+cdef object _tensor_map_of = None
 
 
 cdef class StridedMemoryView(StridedMemory):
@@ -267,6 +270,59 @@ cdef class StridedMemoryView(StridedMemory):
         if dtype is None and layout.itemsize == self.itemsize:
             other.dl_type, other.type_text = self.dl_type, self.type_text
         return other
+
+    def as_tensor_map(
+        self, box_dim=None, *, options=None, element_strides=None, data_type=None, interleave=None, swizzle=None,
+        l2_promotion=None, oob_fill=None
+    ):
+        """Describe tiles of the tensor to the copy engine of the GPU, TMA (``cuTensorMapEncodeTiled``).
+
+        Sequences begin with the outermost dimension, as the shape does; the driver is given them the other way round.
+        The enums are in ``cupola.core.exchange._tensor_map``; None means their ``NONE``.
+
+        Parameters
+        ----------
+        box_dim : tuple of int, optional
+            What one copy moves: elements in each dimension, 1 to 256. The last one times the size of an element must be
+            a multiple of 16 bytes. It or `options` must be given.
+        options : TensorMapDescriptorOptions or dict, optional
+            All arguments at once, instead of the others.
+        element_strides : tuple of int, optional
+            Take every so manyth element in each dimension, 1 to 8.
+        data_type : numpy.dtype or TensorMapDataType, optional
+            Type of the elements, by default the view's: uint8 to uint64, int32, int64, float16 to float64, bfloat16.
+        interleave : TensorMapInterleave, optional
+            Layout of the channels of images.
+        swizzle : TensorMapSwizzle, optional
+            Order in shared memory, against bank conflicts.
+        l2_promotion : TensorMapL2Promotion, optional
+            What is fetched into the second cache at a time.
+        oob_fill : TensorMapOOBFill, optional
+            What elements outside of the tensor are read as: zero by default, or a NaN.
+
+        Returns
+        -------
+        TensorMapDescriptor
+            It keeps this view.
+
+        Raises
+        ------
+        TypeError
+            For other types than these, and both or neither of `box_dim` and `options`.
+        ValueError
+            When the tensor is not on the current device or not aligned to 16 bytes, has a type or a number of
+            dimensions that tensor maps do not have, or breaks a rule of the driver; the text says which.
+        RuntimeError
+            When no context is current.
+        CUDAError
+            When the device has no tensor maps: before compute capability 9.0.
+        """
+        global _tensor_map_of
+        if _tensor_map_of is None:
+            _tensor_map_of = above("tensor_map_of")
+        return _tensor_map_of(
+            self, box_dim, options, element_strides, data_type, interleave, swizzle, l2_promotion, oob_fill
+        )
 
     def copy_from(self, other, stream, allocator=None, blocking=None):
         """Reserved; copy between Buffers and arrays with :meth:`.Buffer.copy_from`.

@@ -9,7 +9,7 @@
     X(stream) X(event) X(value) X(resource) X(green)                                                                                        \
     X(memory) X(copy) X(fill) X(pointer) X(pool) X(managed) X(virtual)                                                 \
     X(module) X(link) X(library) X(function) X(launch) X(occupancy) X(cluster) X(nvrtc) X(nvjitlink)                   \
-    X(texel) X(array) X(copy_array) X(texture) X(texture_reference) X(graphics)                                                    \
+    X(texel) X(array) X(copy_array) X(texture) X(texture_reference) X(graphics) X(tensor_map)                          \
     X(capture) X(graph) X(graph_node) X(graph_attribute) X(graph_conditional) X(graph_object) X(graph_exec)            \
     X(graph_update) X(graph_dot)                                                                                       \
     X(ipc_event) X(ipc_memory) X(ipc_pool)                                                                             \

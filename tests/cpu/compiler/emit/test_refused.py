@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+# ruff: noqa: E501
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.modules import load_image
 
@@ -24,7 +25,19 @@ PTX = """.version 8.8
 """
 
 REFUSED = {
-    "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%s], [%a, {%t}], [%n]": "(TMA)",
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%s], [%a, {%t}], [%n]": "it takes 2 coord",
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%s], [%a], [%n]": "such as [map, {x, y}]",
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%s], [%a, {%t, %t, %t, %t, %t}], [%n]": "'.tile::gather4' needs compute capability 10.0",
+    "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%a, {%t, %t, %t, %t, %t}], [%s]": "'.tile::scatter4' needs compute capability 10.0",
+    "cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes [%s], [%a, {%t, %t, %t}], [%n], {%h, %h}": "'.im2col::w' needs compute capability 10.0",
+    "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::1 [%s], [%a, {%t, %t}], [%n]": "'.cta_group::1' needs compute capability 10.0",
+    "cp.async.bulk.tensor.2d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%s], [%a, {%t, %t}], [%n], {%h}": "images have 3 dimensions or more",
+    "cp.async.bulk.tensor.4d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%s], [%a, {%t, %t, %t, %t}], [%n], {%h}": "it takes 2 offsets of pixels",
+    "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%a], 1": "needs compute capability 10.0",
+    "tensormap.replace.tile.box_dim.global.b1024.b32 [%a], 5, %t": "a constant from 0 to 4",
+    "tensormap.replace.tile.elemtype.global.b1024.b32 [%a], 13": "a constant from 0 to 12",
+    "tensormap.replace.tile.rank.global.b1024.b32 [%a], 1, %t": "takes 2 operands",
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%a], [%s], 64": "128 bytes",
     "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%a], [%s], 16, %h": "compute capability 10.0",
     "multimem.ld_reduce.global.add.u32 %t, [%a]": "multicast objects",
     "multimem.red.global.add.u32 [%a], %t": "multicast objects",

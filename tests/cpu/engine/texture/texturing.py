@@ -1,9 +1,9 @@
-"""Arrays, textures and surfaces for the tests of their instructions, by the driver API; the same on both devices."""
+"""Arrays, textures, surfaces and tensor maps for the tests of instructions, by the driver API; on both devices."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -158,6 +158,13 @@ class Textures:
         surface = ok(driver.cuSurfObjectCreate(resource))
         self._later(driver.cuSurfObjectDestroy, surface)
         return np.uint64(int(surface))
+
+    def tensor_map(self, data: np.ndarray, encode: Callable[[int], bytes]) -> int:
+        """The address of a tensor map that ``encode`` makes for a tensor, 256 bytes in front of the tensor."""
+        address = int(self._memory(np.concatenate([np.zeros(256, np.uint8), data])))
+        encoded = np.frombuffer(encode(address + 256), np.uint8)
+        ok(driver.cuMemcpyHtoD(address, encoded.ctypes.data, encoded.nbytes))
+        return address
 
     def _memory(self, data: np.ndarray) -> driver.CUdeviceptr:
         pointer = ok(driver.cuMemAlloc(data.nbytes))

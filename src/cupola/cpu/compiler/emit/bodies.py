@@ -14,7 +14,18 @@ from cupola.cpu.compiler.ptx import ast
 from . import instructions
 from .control import calls, functions, lowerings, meetings  # noqa: F401
 from .control.body import Body, Facts, Site
-from .memory import addresses, atomics, bulk, copies, matrix_memory, mbarriers, memory, textures, warpgroups  # noqa: F401
+from .memory import (  # noqa: F401
+    addresses,
+    atomics,
+    bulk,
+    copies,
+    matrix_memory,
+    mbarriers,
+    memory,
+    tensors,
+    textures,
+    warpgroups,
+)
 from .threads.registers import Demand, Inexact, Kind
 
 lowerings.require_all(instructions.opcodes())

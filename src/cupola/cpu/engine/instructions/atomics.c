@@ -3,7 +3,7 @@
  * A block runs on one thread, so its shared memory needs no host atomics. Global memory is shared with other
  * worker threads and the host: there each operation is one atomic of the host, sequentially consistent, which is
  * stronger than every .sem that PTX knows. Scopes need no distinction. */
-#include "access.h"
+#include "atomics.h"
 
 #include <string.h>
 
@@ -20,6 +20,12 @@ static inline uint64_t add_f64(uint64_t a, uint64_t b) {
     x += y;
     memcpy(&a, &x, sizeof a);
     return a;
+}
+
+/* By tensor maps: a NaN stays as it is, also a signaling one. */
+static inline bool is_nan_f64(uint64_t a) { return (a & INT64_MAX) > UINT64_C(0x7FF0000000000000); }
+static inline uint64_t add_f64_kept(uint64_t a, uint64_t b) {
+    return is_nan_f64(a) ? a : is_nan_f64(b) ? b : add_f64(a, b);
 }
 
 /* Single precision has more than twice the bits of a half (and of a bfloat16), so rounding a sum to single precision
@@ -133,6 +139,7 @@ CAS(b16, uint16_t)
 LOOPS(add, f32, uint32_t, IS_SHARED ? add_f32(old, operand) : add_f32_flushed(old, operand), add_f32(old, operand))
 LOOP(add, f32_subnormal, uint32_t, add_f32(old, operand))
 LOOP(add, f64, uint64_t, add_f64(old, operand))
+LOOP(add, f64_kept, uint64_t, add_f64_kept(old, operand))
 LOOP(add, f16, uint16_t, add_f16(old, operand))
 LOOP(add, bf16, uint16_t, add_bf16(old, operand))
 LOOP(add, f16x2, uint32_t, add_f16x2(old, operand))
@@ -185,3 +192,42 @@ ATOMIC_LANES(cupola_atomic_cas_b128, u128, ANYWHERE, old = compares[lane]; swap_
 ATOMIC_LANES(cupola_shared_cas_b128, u128, SHARED, old = *target; if (old == compares[lane]) *target = operand;)
 ATOMIC_LANES(cupola_atomic_exch_b128, u128, ANYWHERE, old = 0; while (!swap_wide(target, &old, operand)) {})
 ATOMIC_LANES(cupola_shared_exch_b128, u128, SHARED, old = *target; *target = operand;)
+
+/* ---- by number -------------------------------------------------------------------------------------------------- */
+
+#define BY_TYPE(OPERATION, TYPE) (cpu_atomic *)cupola_atomic_##OPERATION##_##TYPE
+static cpu_atomic *const reductions[REDUCTIONS][REDUCED_TYPES] = {
+    [REDUCE_ADD] = {[REDUCED_U32] = BY_TYPE(add, u32),
+                    [REDUCED_S32] = BY_TYPE(add, u32),
+                    [REDUCED_U64] = BY_TYPE(add, u64),
+                    [REDUCED_F16] = BY_TYPE(add, f16),
+                    [REDUCED_BF16] = BY_TYPE(add, bf16),
+                    [REDUCED_F32] = BY_TYPE(add, f32_subnormal),
+                    [REDUCED_F32_FLUSHED] = BY_TYPE(add, f32),
+                    [REDUCED_F64] = BY_TYPE(add, f64_kept)},
+    [REDUCE_MIN] = {[REDUCED_U32] = BY_TYPE(min, u32),
+                    [REDUCED_S32] = BY_TYPE(min, s32),
+                    [REDUCED_U64] = BY_TYPE(min, u64),
+                    [REDUCED_S64] = BY_TYPE(min, s64),
+                    [REDUCED_F16] = BY_TYPE(min, f16),
+                    [REDUCED_BF16] = BY_TYPE(min, bf16)},
+    [REDUCE_MAX] = {[REDUCED_U32] = BY_TYPE(max, u32),
+                    [REDUCED_S32] = BY_TYPE(max, s32),
+                    [REDUCED_U64] = BY_TYPE(max, u64),
+                    [REDUCED_S64] = BY_TYPE(max, s64),
+                    [REDUCED_F16] = BY_TYPE(max, f16),
+                    [REDUCED_BF16] = BY_TYPE(max, bf16)},
+    [REDUCE_INC] = {[REDUCED_U32] = BY_TYPE(inc, u32)},
+    [REDUCE_DEC] = {[REDUCED_U32] = BY_TYPE(dec, u32)},
+    [REDUCE_AND] = {[REDUCED_U32] = BY_TYPE(and, b32),
+                    [REDUCED_S32] = BY_TYPE(and, b32),
+                    [REDUCED_U64] = BY_TYPE(and, b64)},
+    [REDUCE_OR] = {[REDUCED_U32] = BY_TYPE(or, b32),
+                   [REDUCED_S32] = BY_TYPE(or, b32),
+                   [REDUCED_U64] = BY_TYPE(or, b64)},
+    [REDUCE_XOR] = {[REDUCED_U32] = BY_TYPE(xor, b32),
+                    [REDUCED_S32] = BY_TYPE(xor, b32),
+                    [REDUCED_U64] = BY_TYPE(xor, b64)},
+};
+
+cpu_atomic *cpu_atomic_find(enum reduction operation, enum reduced type) { return reductions[operation][type]; }

@@ -11,7 +11,7 @@ from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.ptx import ast
 
-from . import atomics
+from . import atomics, tensors
 from .accessors import call_accessor
 from .addresses import address_of, space_of
 from .bounds import Access
@@ -30,7 +30,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
     """Why a bulk copy, ``st.async`` or ``red.async`` cannot be run, or None."""
     modifiers = instruction.modifiers
     if "tensor" in modifiers:
-        return "tensor copies (TMA) are not supported; bulk copies of plain ranges are"
+        return tensors.problem_with_copy(instruction)
     if "cp_mask" in modifiers:
         return "byte masks need compute capability 10.0"
     if instruction.opcode in ("st", "red") and ("mmio" in modifiers or "shared::cluster" not in modifiers):
@@ -43,6 +43,9 @@ def problem_with(instruction: ast.Instruction) -> str | None:
 def copy(body: Body, instruction: ast.Instruction) -> None:
     """``cp.async.bulk`` and ``cp.reduce.async.bulk``."""
     modifiers = instruction.modifiers
+    if "tensor" in modifiers:
+        tensors.copy(body, instruction)
+        return
     if not {"commit_group", "wait_group", "prefetch"}.isdisjoint(modifiers):
         return
     operands = list(instruction.operands)

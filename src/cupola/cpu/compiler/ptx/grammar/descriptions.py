@@ -165,8 +165,8 @@ cp.commit_group                own      none   stay  no      none
 cp.wait_group                  own      none   stay  no      none
 cp.wait_all                    own      none   stay  no      none
 cp                             own      both   stay  no      none
-tensormap.cp_fenceproxy        refused  both   stay  warp    none     : tensor copies (TMA) are not supported
-tensormap                      refused  both   stay  no      none     : tensor copies (TMA) are not supported
+tensormap.cp_fenceproxy        own      both   stay  warp    none     whole-warp
+tensormap                      own      both   stay  no      none
 clusterlaunchcontrol.try_cancel refused writes stay  no      none     : it needs compute capability 10.0
 clusterlaunchcontrol           refused  none   stay  no      plain    : it needs compute capability 10.0
 

@@ -1,0 +1,253 @@
+"""Tensor copies in CUDA kernels, with the map as a parameter: a pipeline, and faults that name the line.
+
+What single instructions do is compared with an H200 (tests/ptx/forms/tensor.txt).
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from cupola import CUDAError, Device, LaunchConfig, launch
+from cupola.core.exchange._tensor_map import TensorMapSwizzle
+from cupola.utils import StridedMemoryView
+from tests.cpu.engine.kernels import compile_kernel
+
+
+@pytest.fixture(autouse=True)
+def needs_hopper() -> None:
+    if Device(0).compute_capability < (9, 0):
+        pytest.skip("tensor copies need compute capability 9.0")
+
+
+COMMON = r"""
+#include <cuda/ptx>
+namespace ptx = cuda::ptx;
+struct alignas(64) TensorMap { char bytes[128]; };
+__device__ void make(uint64_t *bar, int count) {
+    ptx::mbarrier_init(bar, count);
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+}
+__device__ void expect(uint64_t *bar, int bytes) {
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, bar, bytes);
+}
+__device__ void load(void *box, const TensorMap *map, int x, int y, uint64_t *bar) {
+    const int at[] = {x, y};
+    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, box, map, at, bar);
+}
+"""
+
+PIPELINE = (
+    COMMON
+    + r"""
+// One warp loads tiles of 8 rows into a ring, the other sums up columns and stores the sums as tiles.
+enum { STAGES = 3, ROWS = 8, COLUMNS = 64 };
+extern "C" __global__ void column_sums(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap out,
+                                       int tiles) {
+    __shared__ alignas(128) int ring[STAGES][ROWS][COLUMNS], sums[COLUMNS];
+    __shared__ uint64_t full[STAGES], empty[STAGES];
+    if (threadIdx.x == 0)
+        for (int i = 0; i < STAGES; i++) make(&full[i], 1), make(&empty[i], COLUMNS);
+    __syncthreads();
+    const int left = blockIdx.x * COLUMNS;
+    if (threadIdx.x >= COLUMNS) {
+        if (threadIdx.x == COLUMNS)
+            for (int i = 0; i < tiles; i++) {
+                const int stage = i % STAGES;
+                if (i >= STAGES) while (!ptx::mbarrier_try_wait_parity(&empty[stage], (i / STAGES - 1) & 1)) {}
+                expect(&full[stage], sizeof ring[stage]);
+                load(ring[stage], &in, left, i * ROWS, &full[stage]);
+            }
+        return;
+    }
+    int sum = 0;
+    for (int i = 0; i < tiles; i++) {
+        const int stage = i % STAGES;
+        while (!ptx::mbarrier_try_wait_parity(&full[stage], (i / STAGES) & 1)) {}
+        for (int row = 0; row < ROWS; row++) sum += ring[stage][row][threadIdx.x];
+        ptx::mbarrier_arrive(&empty[stage]);
+    }
+    sums[threadIdx.x] = sum;
+    ptx::fence_proxy_async(ptx::space_shared);
+    asm volatile("bar.sync 1, 64;" ::: "memory");
+    if (threadIdx.x == 0) {
+        const int at[] = {left, 0};
+        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &out, at, sums);
+        ptx::cp_async_bulk_commit_group();
+        ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+    }
+}
+"""
+)
+
+
+def view_of(buffer, shape, dtype="i4") -> StridedMemoryView:
+    return StridedMemoryView.from_buffer(buffer, shape, dtype=np.dtype(dtype))
+
+
+def test_a_pipeline(device, stream) -> None:
+    rows, columns = 50, 100
+    numbers = np.random.default_rng(1).integers(-1000, 1000, (rows, columns), np.int32)
+    with device.allocate(numbers.nbytes, stream=stream) as given, device.allocate(columns * 4, stream=stream) as made:
+        given.copy_from(numbers, stream=stream)
+        source = view_of(given, (rows, columns)).as_tensor_map((8, 64))
+        target = view_of(made, (1, columns)).as_tensor_map((1, 64))
+        kernel = compile_kernel(PIPELINE, "column_sums")
+        launch(stream, LaunchConfig(grid=2, block=96), kernel, source, target, 7)
+        sums = np.zeros(columns, np.int32)
+        made.copy_to(sums, stream=stream)
+        stream.sync()
+    np.testing.assert_array_equal(sums, numbers.sum(axis=0))
+
+
+FAULTS = (
+    COMMON
+    + r"""
+__device__ void wait(uint64_t *bar) { while (!ptx::mbarrier_try_wait_parity(bar, 0)) {} }
+extern "C" __global__ void k(const __grid_constant__ TensorMap map, TensorMap *other, int which) {
+    extern __shared__ __align__(1024) char shared[];
+    __shared__ uint64_t bar, none;
+    make(&bar, 1);
+    none = 0;
+    char *box = shared;
+    if (which == 0) load(box + 64, &map, 0, 0, &bar);  // LINE unaligned
+    if (which == 1) load(box + 3072, &map, 0, 0, &bar);  // LINE beyond
+    if (which == 2) load(box, &map, 0, 0, &none);  // LINE barrier
+    if (which == 3) load(box, other, 0, 0, &bar);  // LINE garbage
+    if (which == 4) load(box, &map, 1, 0, &bar);  // LINE start
+    if (which == 5) {
+        const int at[] = {0, 0, 0};
+        ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, box, &map, at, &bar);  // LINE rank
+    }
+    if (which == 6) {
+        const int at[] = {-4, 0};
+        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &map, at, box);  // LINE below
+    }
+    if (which == 7) load(box, &map, 0, 0, &bar);  // LINE freed
+    if (which == 8) load(box, (const TensorMap *)box, 0, 0, &bar);  // LINE shared
+    if (which == 9) load(box, (const TensorMap *)((const char *)other + 16), 0, 0, &bar);  // LINE map
+    if (which == 10) load(box, nullptr, 0, 0, &bar);  // LINE null
+    if (which == 11) {
+        const int at[] = {0, 0, 0, 0};
+        ptx::cp_async_bulk_prefetch_tensor(ptx::space_global, &map, at);  // LINE kind
+    }
+}
+"""
+)
+
+KERNEL_LINES = {
+    mark: number for number, line in enumerate(FAULTS.splitlines(), 1) if (mark := line.partition("// LINE ")[2])
+}
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(
+    ("which", "mark", "patterns"),
+    [
+        (0, "unaligned", ["misaligned write", "in shared memory"]),
+        (1, "beyond", ["out-of-bounds write of 4096 bytes in shared memory"]),
+        (2, "barrier", ["it was not initialized"]),
+        (3, "garbage", ["tensor map at 0x[0-9a-f]+ cannot be used: its bytes were not made by the driver"]),
+        (4, "start", ["starts at element 1 of the innermost dimension, byte 4; it must start at a multiple of 16"]),
+        (5, "rank", ["it has 2 dimensions, the instruction 3"]),
+        (6, "below", ["the store starts at -4 in dimension 0; only loads may start below 0"]),
+        (7, "freed", ["read of 128 bytes in global memory", "that was freed"]),
+        (8, "shared", ["the tensor map is in shared or local memory"]),
+        (9, "map", ["misaligned read", "an address that is a multiple of 64"]),
+        (10, "null", ["read of 128 bytes in global memory at address (0x)?0"]),
+        (11, "kind", ["it has 2 dimensions, the instruction 4"]),
+    ],
+)
+def test_faults(run_python, which: int, mark: str, patterns: list[str]) -> None:
+    program = f"""
+import numpy as np
+from cupola import Device, LaunchConfig, launch
+from tests.cpu.engine.kernels import compile_kernel
+from tests.cpu.engine.tensor.test_tensor_copies import FAULTS, view_of
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+memory = device.allocate(1 << 14, stream=stream)
+garbage = device.allocate(256, stream=stream)
+garbage.fill(0xA5, stream=stream)
+tensor_map = view_of(memory, (64, 64)).as_tensor_map((32, 32))
+if {which} == 7:
+    memory.close()
+    stream.sync()
+config = LaunchConfig(grid=1, block=1, shmem_size=6144)
+launch(stream, config, compile_kernel(FAULTS, "k"), tensor_map, garbage, {which})
+try:
+    stream.sync()
+except Exception as error:
+    print(error)
+"""
+    done = run_python(program)
+    text = done.stdout
+    assert done.returncode == 0, done.stderr
+    for pattern in patterns:
+        assert re.search(pattern, text), text
+    assert re.search(rf":{KERNEL_LINES[mark]}\b", text), text
+
+
+REPLACE = r"""
+struct alignas(128) TensorMap { char bytes[128]; };
+extern "C" __global__ void k(TensorMap *map, int value) {
+    asm volatile("tensormap.replace.tile.box_dim.global.b1024.b32 [%0], 0, %1;" :: "l"(map), "r"(value) : "memory");
+}
+"""
+
+
+@pytest.mark.cpu_only
+def test_a_value_that_no_map_can_have(run_python) -> None:
+    program = """
+from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
+from tests.cpu.engine.tensor.test_tensor_copies import REPLACE
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+kernel = Program(REPLACE, "c++", ProgramOptions(arch="sm_90a")).compile("ptx").get_kernel("k")
+memory = device.allocate(256, stream=stream)
+launch(stream, LaunchConfig(grid=1, block=1), kernel, memory, 300)
+try:
+    stream.sync()
+except Exception as error:
+    print(error)
+"""
+    done = run_python(program)
+    assert "tensormap.replace with .box_dim 300; it can be 1 to 256" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.cpu_only
+def test_any_bytes_as_a_map_are_a_fault_or_a_copy(device, stream) -> None:
+    """Random changes of a good map never end the process."""
+    from cupola.bindings import driver
+
+    rng = np.random.default_rng(7)
+    kernel = compile_kernel(FAULTS, "k")
+    with device.allocate(1 << 14, stream=stream) as memory:
+        good = view_of(memory, (64, 64)).as_tensor_map((32, 32), swizzle=TensorMapSwizzle.SWIZZLE_128B)
+        assert good is not None
+    outcomes = set()
+    for _ in range(40):
+        device.set_current()
+        own = device.create_stream()
+        memory = device.allocate(1 << 14, stream=own)
+        copied = np.zeros(256, np.uint8)
+        encoded = driver.cuTensorMapEncodeTiled(
+            7, 2, int(memory.handle), [64, 64], [256], [32, 32], [1, 1], 0, 0, 0, 0
+        )[1]
+        copied[:128] = np.frombuffer(b"".join(int(word).to_bytes(8, "little") for word in encoded.opaque), np.uint8)
+        for place in rng.integers(0, 128, rng.integers(0, 3)):
+            copied[place] = rng.integers(0, 256)
+        other = device.allocate(256, stream=own)
+        other.copy_from(copied, stream=own)
+        launch(own, LaunchConfig(grid=1, block=1, shmem_size=65536), kernel, good, other, 3)
+        try:
+            own.sync()
+            outcomes.add("copied")
+        except CUDAError as error:
+            outcomes.add(error.name)
+            driver.cuDevicePrimaryCtxReset(0)
+    assert "copied" in outcomes and len(outcomes) > 1
