@@ -31,7 +31,8 @@ cdef str HEXADECIMAL = "0123456789abcdefABCDEF"
 
 
 cdef class Process:
-    """A process that uses CUDA, to be paused and to have its device memory taken off the GPU for a while.
+    # Cython writes no signature where all parameters are required, so it is written here.
+    """Process(pid)\n--\n\nA process that uses CUDA, to be paused and to have its device memory taken off the GPU for a while.
 
     No driver is needed to make one. Two objects are equal only if they are the same. Every operation asks the driver,
     and raises RuntimeError where that is older than CUDA 12.8 or the system is not Linux, and :class:`~cupola.CUDAError`
