@@ -90,7 +90,7 @@ def gl(device):
     from examples.opengl import NoOpenGL, OpenGL
 
     try:
-        context = OpenGL(None if on_cpu_device() else device.device_id)
+        context = OpenGL(None if on_cpu_device() else 0)
     except NoOpenGL as error:
         pytest.skip(str(error))
     yield context

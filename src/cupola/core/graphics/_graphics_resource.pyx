@@ -9,7 +9,7 @@ from operator import index
 from libc.stdint cimport uint64_t, uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CUDA_ARRAY3D_DESCRIPTOR, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_MAPPED_AS_ARRAY, CUDA_ERROR_NOT_MAPPED_AS_POINTER,
+    CUDA_ARRAY3D_DESCRIPTOR, CUDA_ERROR_INVALID_GRAPHICS_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_MAPPED_AS_ARRAY, CUDA_ERROR_NOT_MAPPED_AS_POINTER,
     CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CUarray, CUcontext, CUdevice, CUdeviceptr, CUgraphicsResource, CUresult,
     CUstream, check, closed_error, cu, driver_usable, factory_error, fail_because, fail_with, gone_error, initialise,
     report,
@@ -82,7 +82,10 @@ cdef class Mapping(Allocation):
 
 
 cdef CUresult _unmap(Registration registration, StreamHandle stream) noexcept:
-    """Unmap, ordered behind the work in `stream`; on failure the resource stays mapped."""
+    """Unmap, ordered behind the work in `stream`.
+
+    Without its context of OpenGL that fails, but for the driver the resource is not mapped any more.
+    """
     cdef CUgraphicsResource handle = registration.handle
     cdef CUstream native = stream.pointer
     cdef CUcontext current = NULL
@@ -96,7 +99,7 @@ cdef CUresult _unmap(Registration registration, StreamHandle stream) noexcept:
         status = cu.cuGraphicsUnmapResources(1, &handle, native)
     if pushed:
         cu.cuCtxPopCurrent(&current)
-    if status == CUDA_SUCCESS:
+    if status == CUDA_SUCCESS or status == CUDA_ERROR_INVALID_GRAPHICS_CONTEXT:
         registration.is_mapped = False
     return status
 
@@ -356,7 +359,8 @@ cdef class GraphicsResource:
         RuntimeError
             The resource is closed or not mapped.
         CUDAError
-            Work in the stream has failed, or the context of OpenGL is not current. The resource stays mapped.
+            Work in the stream has failed, and the resource stays mapped. Or the context of OpenGL is not current; then
+            it is unmapped nevertheless.
         """
         cdef OpaqueArray array
         _open(self)
@@ -383,7 +387,7 @@ cdef class GraphicsResource:
         Raises
         ------
         CUDAError
-            The context of OpenGL is not current: a mapped resource stays mapped, another one is gone nevertheless.
+            The context of OpenGL is not current. A mapped resource is unmapped nevertheless, another one is gone.
         """
         cdef CUresult status
         if self.registration is None:

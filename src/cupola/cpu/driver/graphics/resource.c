@@ -299,7 +299,13 @@ CUresult cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resour
         const bool is_mapped = resources[i]->is_mapped;
         pthread_mutex_unlock(&lock);
         if (!is_mapped) return fail(CUDA_ERROR_NOT_MAPPED, "resource %u of %u is not mapped.", i, count);
-        RETURN_IF(enter_opengl(resources[i], &gl));
+        const CUresult status = enter_opengl(resources[i], &gl);
+        if (status) { /* as on a GPU, it is unmapped nevertheless; what CUDA wrote is lost */
+            pthread_mutex_lock(&lock);
+            resources[i]->is_mapped = false;
+            pthread_mutex_unlock(&lock);
+            return status;
+        }
         if (!waited) {
             struct op *op = op_new(OP_EMPTY, stream->context);
             if (!op) return no_memory("another operation");
