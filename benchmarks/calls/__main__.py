@@ -90,6 +90,7 @@ def c_measures(names: dict[str, Any]) -> dict[str, Callable[[int], float]]:
         "fill 1 KiB": measurer(library, "fill", names["b"].handle, 1024, stream),
         "stream create + close": measurer(library, "stream_life", 0),
         "stream of a green context, create + close": measurer(library, "green_stream_life", green),
+        "tensor map of a view": measurer(library, "tensor_map", names["tile"].ptr),
         "event create + record + destroy, green context": measurer(library, "event_life", green_stream),
         "texture create + close": measurer(library, "texture_life", names["texture_array"].handle),
         **_opengl(library, names, stream),

@@ -47,6 +47,9 @@ ENTRY(CUresult, upload, "cuGraphUpload", CUgraphExec, CUstream)
 ENTRY(CUresult, texture_create, "cuTexObjectCreate", CUtexObject *, const CUDA_RESOURCE_DESC *,
       const CUDA_TEXTURE_DESC *, const CUDA_RESOURCE_VIEW_DESC *)
 ENTRY(CUresult, texture_destroy, "cuTexObjectDestroy", CUtexObject)
+ENTRY(CUresult, encode, "cuTensorMapEncodeTiled", CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
+      const cuuint64_t *, const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
+      CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill)
 ENTRY(CUresult, map, "cuGraphicsMapResources", unsigned, CUgraphicsResource *, CUstream)
 ENTRY(CUresult, unmap, "cuGraphicsUnmapResources", unsigned, CUgraphicsResource *, CUstream)
 ENTRY(CUresult, pointer, "cuGraphicsResourceGetMappedPointer_v2", CUdeviceptr *, size_t *, CUgraphicsResource)
@@ -58,7 +61,7 @@ int bench_open(const char *path) {
     find_wait_event(), find_copy(), find_fill(), find_stream_create(), find_stream_destroy(), find_sync();
     find_graph_launch(), find_begin_capture(), find_end_capture(), find_host_function(), find_instantiate();
     find_upload(), find_green_stream_create(), find_texture_create(), find_texture_destroy(), find_map(), find_unmap(),
-        find_pointer();
+        find_pointer(), find_encode();
     return 0;
 }
 
@@ -106,6 +109,13 @@ double bench_fill(int n, CUdeviceptr to, size_t size, CUstream stream) { MEASURE
 double bench_stream_life(int n, int priority) {
     CUstream stream;
     MEASURE(p_stream_create(&stream, CU_STREAM_NON_BLOCKING, priority); p_stream_destroy(stream));
+}
+
+double bench_tensor_map(int n, CUdeviceptr memory) {
+    CUtensorMap map __attribute__((aligned(64)));
+    const cuuint64_t extents[] = {64, 64}, strides[] = {256};
+    const cuuint32_t box[] = {16, 8}, steps[] = {1, 1};
+    MEASURE(p_encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)memory, extents, strides, box, steps, 0, 0, 0, 0));
 }
 
 double bench_green_stream_life(int n, CUgreenCtx green) {

@@ -42,6 +42,7 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
     code = core.Program(SOURCE, code_type="c++", options=options).compile("cubin")
     stream, other = dev.create_stream(), dev.create_stream()
     buffers = [dev.allocate(1024, stream=stream) for _ in range(16)]
+    tiles = dev.allocate(4 * 64 * 64, stream=stream)
     host = core.LegacyPinnedMemoryResource().allocate(1024)
     event = dev.create_event()
     stream.record(event)
@@ -71,6 +72,7 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
         **_graphs(core, module_name, stream, config, code, buffers),
         "array": np.zeros((3, 5), np.float32),
         **_textures(module_name, dev),
+        "tile": utils.StridedMemoryView.from_buffer(tiles, (64, 64), dtype=np.dtype("f4")),
     }
     statements = {
         "launch, 1 pointer": "launch(stream, config, one, b)",
@@ -91,6 +93,7 @@ def object_layer(module_name: str) -> tuple[Statements, dict[str, Any]]:
             "dev.create_texture_object(resource=descriptor, options=sampling).close()"
         ),
         **{row: f"{name}.launch(stream)" for row, name in GRAPHS.items()},
+        "tensor map of a view": "tile.as_tensor_map((8, 16))",
         "view of a NumPy array": "SMV.from_any_interface(array, stream_ptr=-1)",
         "Device(0)": "Device(0)",
         "cached property": "properties.multiprocessor_count",
