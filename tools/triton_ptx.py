@@ -100,6 +100,30 @@ def attention(q, k, v, out, length, DIM: tl.constexpr, ROWS: tl.constexpr, STEP:
     tl.store(out + m[:, None] * DIM + d[None, :], sums / total[:, None])
 
 
+@triton.jit
+def scaled(x, out, M, N, factor, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [M, N], [N, 1], [ROWS, COLUMNS])
+    target = tl.make_tensor_descriptor(out, [M, N], [N, 1], [ROWS, COLUMNS])
+    across = tl.cdiv(N, COLUMNS)
+    for tile in range(tl.program_id(0), tl.cdiv(M, ROWS) * across, tl.num_programs(0)):
+        m, n = tile // across * ROWS, tile % across * COLUMNS
+        target.store([m, n], source.load([m, n]) * factor)
+
+
+@triton.jit
+def described(a, b, c, M, N, K, TILE: tl.constexpr, DEPTH: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [TILE, DEPTH])
+    right = tl.make_tensor_descriptor(b, [K, N], [N, 1], [DEPTH, TILE])
+    product = tl.make_tensor_descriptor(c, [M, N], [N, 1], [TILE, TILE])
+    across = tl.cdiv(N, TILE)
+    for tile in range(tl.program_id(0), tl.cdiv(M, TILE) * across, tl.num_programs(0)):
+        m, n = tile // across * TILE, tile % across * TILE
+        sums = tl.zeros((TILE, TILE), tl.float32)
+        for k in range(0, K, DEPTH):
+            sums = tl.dot(left.load([m, k]), right.load([k, n]), sums)
+        product.store([m, n], sums)
+
+
 KERNELS = {
     "softmax": (softmax, {"out": "*fp32", "x": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
     "matmul_f16": (
@@ -127,9 +151,15 @@ HOPPER = {
     "matmul_e4m3_90": (matmul, {**FLOATS, "a": "*fp8e4nv", "b": "*fp8e4nv"}, {"TILE": 64, "DEPTH": 64}),
     "matmul_tf32_90": (matmul, {**FLOATS, "a": "*fp32", "b": "*fp32"}, {"TILE": 64, "DEPTH": 32}),
     "persistent_90": (persistent, FLOATS, {"TILE": 64, "DEPTH": 64}),
+    "scaled_90": (
+        scaled,
+        {"x": "*fp32", "out": "*fp32", "M": "i32", "N": "i32", "factor": "fp32"},
+        {"ROWS": 32, "COLUMNS": 32},
+    ),
+    "described_90": (described, FLOATS, {"TILE": 64, "DEPTH": 64}),
     "attention_90": (*KERNELS["attention"][:2], {"DIM": 64, "ROWS": 64, "STEP": 64}),
 }
-"""Those with `wgmma`, for compute capability 9.0."""
+"""Those with `wgmma` or tensor descriptors, for compute capability 9.0."""
 
 
 def main() -> None:
@@ -148,7 +178,9 @@ def main() -> None:
         )
         text = re.sub(r'\.file\t(\d+) "[^"]*?([^/"]+)"', r'.file \1 "\2"', compiled.asm["ptx"])
         text = re.sub(r"\n\t\.section\t\.debug_(?!str).*?\n\t}", "", text, flags=re.DOTALL)  # names stay, for .loc
-        head = f"// kernel {compiled.metadata.name}, {compiled.metadata.shared} bytes of dynamic shared memory\n"
+        head = f"// kernel {compiled.metadata.name}, {compiled.metadata.shared} bytes of dynamic shared memory"
+        scratch = compiled.metadata.global_scratch_size
+        head += f", {scratch} of scratch memory a block\n" if scratch else "\n"
         (FOLDER / f"{name}.ptx").write_text(head + text)
         print(name, len(text.splitlines()), "lines")
 

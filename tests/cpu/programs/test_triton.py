@@ -18,12 +18,14 @@ FOLDER = Path(__file__).parent / "triton"
 
 def run(name: str, grid: int | tuple[int, int], *arguments: Any) -> None:
     text = (FOLDER / f"{name}.ptx").read_text()
-    head = re.match(r"// kernel (\w+), (\d+) bytes", text)
+    head = re.match(r"// kernel (\w+), (\d+) bytes[^,\n]*(?:, (\d+) of scratch)?", text)
     assert head
     Device(0).set_current()
     kernel = ObjectCode.from_ptx(text.encode()).get_kernel(head[1])
-    values = [a if isinstance(a, np.ndarray) else np.int32(a) for a in arguments]
-    values += [np.uint64(0)] * (kernel.num_arguments - len(values))  # scratch memory, which these kernels do not use
+    values = [a if isinstance(a, np.ndarray | np.generic) else np.int32(a) for a in arguments]
+    if head[3]:  # where a kernel makes its tensor maps
+        values.append(np.zeros(int(head[3]) * int(np.prod(grid)), np.uint8))
+    values += [np.uint64(0)] * (kernel.num_arguments - len(values))  # other scratch memory, which is not used
     run_kernel(kernel, grid, 128, *values, shared=int(head[2]))
 
 
@@ -124,3 +126,22 @@ def test_sort(random: np.random.Generator) -> None:
     out = np.zeros_like(x)
     run("sort", 1, x, out)
     assert (out == np.sort(x)).all()
+
+
+@hopper
+def test_tiles_by_descriptors(random: np.random.Generator) -> None:
+    """Three programs make tensor maps of their own and share tiles, of which some reach beyond the tensor."""
+    x = random.standard_normal((70, 100)).astype(np.float32)
+    out = np.zeros_like(x)
+    run("scaled_90", 3, x, out, *x.shape, np.float32(1.5))
+    np.testing.assert_array_equal(out, x * np.float32(1.5))
+
+
+@hopper
+def test_matmul_by_descriptors(random: np.random.Generator) -> None:
+    """A persistent product on warpgroups whose operands come as tensor copies."""
+    m, n, k = 160, 96, 192
+    a, b = random.standard_normal((m, k)).astype(np.float16), random.standard_normal((k, n)).astype(np.float16)
+    c = np.zeros((m, n), np.float32)
+    run("described_90", 3, a, b, c, m, n, k)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-3)
