@@ -14,6 +14,7 @@ from cupola.core.base._cuda cimport (
     driver_usable, factory_error, gone_error, initialise
 )
 from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.device._green cimport GreenContext
 from cupola.core.device._later cimport after_destroy, in_host_function
 
 from cupola.core.base._options import as_options
@@ -363,11 +364,15 @@ cdef Event _create(CUcontext context, bint timing, bint blocking, unsigned int f
     cdef int pushed = 0
     cdef CUresult status
     cdef PyThreadState* others
+    cdef CUcontext made_in = context
     if context == NULL:
         context = current_context()
         if context == NULL:
             raise RuntimeError("an event needs a current context: call Device.set_current() on this thread first")
-    else:
+    green = green_of(context)
+    if green is not None:       # its owner is mostly current already
+        pushed = enter((<GreenContext>green).owner)
+    elif made_in != NULL:
         pushed = enter(context)
     try:
         check(cu.cuCtxGetDevice(&device), b"cuCtxGetDevice")
@@ -383,7 +388,7 @@ cdef Event _create(CUcontext context, bint timing, bint blocking, unsigned int f
     event.device_id = device
     event.timing = timing
     event.blocking = blocking
-    event.green = green_of(context)
+    event.green = green
     return event
 
 

@@ -17,10 +17,10 @@ from cupola.core.base._cuda cimport (
     CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, CUDA_SUCCESS, CU_DEV_RESOURCE_TYPE_SM,
     CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG, CU_DEV_SM_RESOURCE_GROUP_BACKFILL, CU_DEV_SM_RESOURCE_GROUP_PARAMS,
     CU_WORKQUEUE_SCOPE_DEVICE_CTX, CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED, CUdevResource, CUdevResourceType,
-    CUdevResourceDesc, CUdevWorkqueueConfigScope, CUgreenCtx, CU_GREEN_CTX_DEFAULT_STREAM, CUresult, check, cu,
+    CUcontext, CUdevResourceDesc, CUdevWorkqueueConfigScope, CUgreenCtx, CU_GREEN_CTX_DEFAULT_STREAM, CUresult, check, cu,
     factory_error, fail_because
 )
-from cupola.core.device._context cimport Context, add_green, resets, wrap_context
+from cupola.core.device._context cimport Context, add_green, primary_context, resets, wrap_context
 from cupola.core.device._green cimport GreenContext
 
 from cupola._above import above
@@ -459,6 +459,7 @@ def create_green_context(int device_id, resources):
     cdef CUdevResourceDesc description = NULL
     cdef GreenContext green = GreenContext.__new__(GreenContext)
     cdef CUgreenCtx pointer = NULL
+    cdef CUcontext owner = primary_context(device_id)
     cdef CUresult status
     with nogil:
         status = cu.cuDevResourceGenerateDesc(&description, raw.items, raw.count)
@@ -472,7 +473,7 @@ def create_green_context(int device_id, resources):
     with nogil:
         status = cu.cuGreenCtxCreate(&pointer, description, device_id, CU_GREEN_CTX_DEFAULT_STREAM)
     check(status, b"cuGreenCtxCreate")
-    green.pointer, green.born = pointer, resets
+    green.pointer, green.born, green.owner = pointer, resets, owner
     status = cu.cuCtxFromGreenCtx(&green.context, pointer)
     if status != CUDA_SUCCESS:
         green.pointer = NULL

@@ -104,7 +104,8 @@ struct CUctx_st {
     pthread_mutex_t lock;       /* streams, modules and the peers */
     pthread_mutex_t order_lock; /* held while work is put in the legacy stream or in one that it synchronizes with */
     _Atomic(CUstream) legacy;   /* the default stream that synchronizes with the blocking ones */
-    CUstream streams;           /* all streams, the default ones included */
+    _Atomic(CUstream) gate; /* waits for the events that the context is to wait for, and new streams for it; or NULL */
+    CUstream streams;       /* all streams, the default ones included */
     CUmodule modules;
     uint32_t peers; /* bit d: this context may use the memory of device d */
     void *memory;   /* for the memory room: what must go with the context */

@@ -62,7 +62,7 @@ static void detach(CUcontext context) {
         CUstream stream = streams[i];
         if (stream->green == context) {
             if (stream_is_capturing(stream)) (void)capture_refuse(stream, "cuGreenCtxDestroy");
-            if (stream->role != STREAM_USER && handle_kill(stream)) stream_release(stream);
+            if ((stream->role != STREAM_USER || stream == context->gate) && handle_kill(stream)) stream_release(stream);
         }
         stream_release(stream);
     }
@@ -167,12 +167,22 @@ static CUresult record_all(CUcontext context, CUevent event, const char *call) {
     return status;
 }
 
+/* Streams that are made later wait, too: for a stream that waits for all such events. */
+static CUresult need_gate(CUcontext context) {
+    CUstream made = NULL, none = NULL;
+    if (atomic_load(&context->gate)) return CUDA_SUCCESS;
+    RETURN_IF(stream_create(context, CU_STREAM_NON_BLOCKING, 0, &made));
+    if (!atomic_compare_exchange_strong(&context->gate, &none, made)) (void)cuStreamDestroy(made);
+    return CUDA_SUCCESS;
+}
+
 static CUresult wait_all(CUcontext context, CUevent event, const char *call) {
     CUstream *streams = NULL;
     size_t count = 0;
     if (!handle_is_live(event, HANDLE_EVENT)) return fail_handle("event", event, HANDLE_EVENT);
     if (capture_owns_event(event))
         return fail(CUDA_ERROR_CAPTURED_EVENT, "%s: the event was last recorded in a stream that captures", call);
+    RETURN_IF(need_gate(context));
     CUresult status = streams_of(context, call, &streams, &count);
     for (size_t i = 0; i < count && !status; i++)
         if (handle_is_live(streams[i], HANDLE_STREAM)) status = cuStreamWaitEvent(streams[i], event, 0);

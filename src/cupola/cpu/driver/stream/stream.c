@@ -99,6 +99,7 @@ void streams_context_destroyed(CUcontext context) {
     CUstream *streams = context_streams(context, &count);
     for (size_t i = 0; streams && i < count; i++) stream_wait_until(streams[i], atomic_load(&streams[i]->submitted));
     atomic_store(&context->legacy, NULL);
+    atomic_store(&context->gate, NULL);
     for (size_t i = 0; streams && i < count; i++) {
         if (handle_kill(streams[i])) stream_destroy(streams[i]);
         stream_release(streams[i]);
@@ -177,6 +178,15 @@ CUresult stream_create(CUcontext context, unsigned flags, int priority, CUstream
     if (priority < PRIORITY_GREATEST) priority = PRIORITY_GREATEST;
     CUstream made = stream_new(context, STREAM_USER, flags, priority);
     if (!made) return no_memory("another stream");
+    CUstream gate = atomic_load_explicit(&context->gate, memory_order_acquire);
+    if (unlikely(gate && stream_is_busy(gate))) {
+        struct op *op = op_new_wait(made->context, handle_retain(gate), atomic_load(&gate->submitted));
+        CUresult status = op ? stream_submit(made, op) : no_memory("the operation");
+        if (status) {
+            (void)cuStreamDestroy(made);
+            return status;
+        }
+    }
     *stream = made;
     return CUDA_SUCCESS;
 }
