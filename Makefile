@@ -8,6 +8,7 @@
 #   make warnings  build all C with -Wall -Wextra -Werror
 #   make sanitize   build with AddressSanitizer and UBSan, run every test that reaches the C (SANITIZE=quick: a selection)
 #   make tsan    the same with ThreadSanitizer, for what has several threads or processes
+#   make nogil PYTHON=python3.14t   eight threads in the bindings, on a build of Python without the GIL
 #   make coverage   which lines of Python and C the suite runs
 #   make wheel   build the source distribution and the wheel, and try the wheel in an empty environment
 #   make docs    build the pages of docs/ and the API reference
@@ -31,7 +32,7 @@ WARNINGS := build/warnings
 # Modules whose stubs are kept by hand.
 STUBS = $(shell find src/cupola -name '*.pyi' -not -path '*/bindings/*' | sort | sed -e 's,^src/,,' -e 's,\.pyi$$,,' -e 's,/,.,g')
 
-.PHONY: tour test test-fast dev headers warnings lint sanitize tsan coverage wheel docs clean
+.PHONY: tour test test-fast dev headers warnings lint sanitize tsan nogil coverage wheel docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
@@ -79,6 +80,11 @@ sanitize: $(VENV)/.installed-dev
 
 tsan: $(VENV)/.installed-dev
 	PYTHON=$(CURDIR)/$(BIN)/python tools/sanitize.sh thread $(SANITIZE) $(PYTEST_ARGS)
+
+nogil:
+	@$(MAKE) --no-print-directory VENV=build/nogil build/nogil/.installed-test
+	@build/nogil/bin/python -c 'import sysconfig; assert sysconfig.get_config_var("Py_GIL_DISABLED"), "this Python has a GIL: make nogil PYTHON=python3.14t"'
+	build/nogil/bin/python -m pytest tests/bindings/test_threads.py $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.installed-test
 	@$(BIN)/python tools/changed_tests.py $(PYTEST_ARGS)

@@ -24,6 +24,6 @@ def test_every_room_is_listed():
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_headers_are_of_the_same_room_or_below(path):
     rooms = [room for room in included(path) if room in ROOMS]
-    assert rooms or path.name == "library.h", "a file that includes no room"
+    assert rooms or path.name in ("library.h", "threads.h"), "a file that includes no room"
     own = ROOMS.index(path.parent.name)
     assert [room for room in rooms if ROOMS.index(room) > own] == []

@@ -21,10 +21,16 @@
 
 #include <Python.h>
 
-/* NULL when there is no other Python thread in this interpreter, and the GIL is kept. */
+/* NULL when there is no other Python thread in this interpreter, and the GIL is kept. Where Python has no GIL the thread
+ * always lets go of Python: the collector stops all threads that have not, and the host function that such a call waits
+ * for would wait for the collector. */
 static inline PyThreadState *cupola_let_others_run(void) {
+#ifdef Py_GIL_DISABLED
+    return PyEval_SaveThread();
+#else
     PyThreadState *here = PyThreadState_Get();
     return here->next || here->prev ? PyEval_SaveThread() : NULL;
+#endif
 }
 
 static inline void cupola_take_back(PyThreadState *others) {

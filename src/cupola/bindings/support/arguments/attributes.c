@@ -103,6 +103,10 @@ int to_options(PyObject *object, const OptionType *types, size_t type_count, con
     }
     void **values = scratch_alloc(scratch, sizeof *values * (size_t)count);
     PyObject *items = values ? scratch_items(scratch, object) : NULL;
+    if (items && PyTuple_GET_SIZE(items) < count) { /* another thread has shortened the list */
+        PyErr_SetString(PyExc_RuntimeError, "the list became shorter during the call");
+        return -1;
+    }
     for (long long i = 0; items && i < count; i++) {
         OptionKind kind = OPTION_INTEGER;
         for (size_t j = 0; j < type_count; j++)

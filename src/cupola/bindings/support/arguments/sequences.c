@@ -19,9 +19,22 @@ Py_ssize_t sequence_length(PyObject *object, long long count) {
 
 /* A new reference: converting an item may run Python code that changes the list. */
 static PyObject *item_at(PyObject *sequence, Py_ssize_t i) {
+#ifdef Py_GIL_DISABLED
+    if (PyList_Check(sequence)) { /* another thread may shorten it between any two steps */
+        PyObject *item = PyList_GetItemRef(sequence, i);
+        if (!item) PyErr_SetString(PyExc_RuntimeError, "the list became shorter during the call");
+        return item;
+    }
+#endif
     if (i < PySequence_Fast_GET_SIZE(sequence)) return Py_NewRef(PySequence_Fast_GET_ITEM(sequence, i));
     PyErr_SetString(PyExc_RuntimeError, "the list became shorter during the call");
     return NULL;
+}
+
+/* scratch_items() of `length` items at least: without a GIL another thread may have shortened the list since. */
+static PyObject *items_of(PyObject *sequence, Py_ssize_t length, Scratch *scratch) {
+    PyObject *items = scratch_items(scratch, sequence);
+    return items && check_length(PyTuple_GET_SIZE(items), length) == 0 ? items : NULL;
 }
 
 int to_list(PyObject *object, ValueType type, long long count, Scratch *scratch, void **out) {
@@ -54,7 +67,7 @@ int to_strings(PyObject *object, long long count, Scratch *scratch, const char *
     Py_ssize_t length = sequence_length(object, count);
     if (length <= 0) return (int)length;
     const char **array = scratch_alloc(scratch, sizeof *array * (size_t)length);
-    PyObject *items = array ? scratch_items(scratch, object) : NULL;
+    PyObject *items = array ? items_of(object, length, scratch) : NULL;
     if (!items) return -1;
     for (Py_ssize_t i = 0; i < length; i++)
         if (to_string(PyTuple_GET_ITEM(items, i), false, scratch, &array[i]) < 0) return -1;
@@ -68,7 +81,7 @@ int to_strs(PyObject *object, long long count, Scratch *scratch, const char *con
     Py_ssize_t length = sequence_length(object, count);
     if (length <= 0) return (int)length;
     const char **array = scratch_alloc(scratch, sizeof *array * (size_t)length);
-    PyObject *items = array ? scratch_items(scratch, object) : NULL;
+    PyObject *items = array ? items_of(object, length, scratch) : NULL;
     if (!items) return -1;
     for (Py_ssize_t i = 0; i < length; i++) {
         PyObject *item = PyTuple_GET_ITEM(items, i);

@@ -11,6 +11,7 @@
 
 #include "cupola/gil.h"
 #include "cupola/table.h"
+#include "library/threads.h"
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)

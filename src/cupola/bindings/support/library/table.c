@@ -25,6 +25,7 @@ static struct {
     GetProcAddress get_proc_address;
 } provider;
 static int chosen;
+static Lock choosing;
 
 /* What this thread's last failing call left to be raised. */
 static _Thread_local struct {
@@ -190,10 +191,11 @@ static int choose(void) {
     int status = 0;
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
     PyObject *choice = module ? PyObject_CallMethod(module, "provide", "s", module_info.library) : NULL;
-    if (!chosen && (!choice || adopt(choice) < 0)) { /* another thread may have been here while Python code ran */
-        keep_exception();
-        status = -1;
-    }
+    LOCK(&choosing);                                   /* adopt() runs no Python code */
+    if (!chosen) status = choice ? adopt(choice) : -1; /* another thread may have been here while Python code ran */
+    UNLOCK(&choosing);
+    if (status < 0) keep_exception();
+    else PyErr_Clear(); /* the other thread's choice counts */
     Py_XDECREF(choice), Py_XDECREF(module);
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(state);

@@ -51,7 +51,8 @@ typedef struct Storage {
 extern PyTypeObject StorageType;
 Storage *storage_new(size_t size, size_t align, size_t count);           /* zeroed; no memory for size 0 */
 int storage_keep(Storage *storage, const void *where, PyObject *object); /* replaces what was kept there */
-Storage *storage_at(const void *address); /* the one with this memory: borrowed, or NULL without an exception */
-PyObject *storage_kept(Storage *storage, const void *where); /* borrowed or NULL, no exception */
+Storage *storage_at(const void *address); /* a new reference to the one with this memory, or NULL without an exception.
+                                            The caller's program keeps what it gives the address of. */
+PyObject *storage_kept(Storage *storage, const void *where); /* new reference or NULL, no exception */
 
 #endif

@@ -5,24 +5,32 @@
 #include <stdlib.h>
 
 static Storage *newest; /* of those that have memory */
+static Lock listed;
 
 Storage *storage_at(const void *address) {
     const char *place = address;
+    LOCK(&listed);
     Storage *storage = newest;
     while (storage && (place < storage->data || place >= storage->data + storage->size)) storage = storage->before;
+    Py_XINCREF((PyObject *)storage);
+    UNLOCK(&listed);
     return storage;
 }
 
 static void enter(Storage *self) {
+    LOCK(&listed);
     self->before = newest;
     self->after = NULL;
     if (newest) newest->after = self;
     newest = self;
+    UNLOCK(&listed);
 }
 
 static void leave(Storage *self) {
+    LOCK(&listed);
     *(self->after ? &self->after->before : &newest) = self->before;
     if (self->before) self->before->after = self->after;
+    UNLOCK(&listed);
 }
 
 Storage *storage_new(size_t size, size_t align, size_t count) {
@@ -65,7 +73,7 @@ int storage_keep(Storage *self, const void *where, PyObject *object) {
 PyObject *storage_kept(Storage *self, const void *where) {
     if (!self->kept) return NULL;
     PyObject *key = PyLong_FromVoidPtr((void *)where);
-    PyObject *object = key ? PyDict_GetItemWithError(self->kept, key) : NULL;
+    PyObject *object = key ? Py_XNewRef(PyDict_GetItemWithError(self->kept, key)) : NULL;
     Py_XDECREF(key);
     PyErr_Clear();
     return object;

@@ -42,10 +42,11 @@ int bind_arguments(const char *function, const char *keywords, int count, int re
 
 PyObject *succeeded_slow(void) {
     PyObject *status = enum_value(module_info.status, 0);
-    succeeded_alone = status ? PyTuple_Pack(1, status) : NULL;
+    PyObject *alone = status ? PyTuple_Pack(1, status) : NULL;
     Py_XDECREF(status);
-    if (succeeded_alone) module_settle();
-    return Py_XNewRef(succeeded_alone);
+    if (alone && publish_first(&succeeded_alone, alone)) module_settle();
+    else Py_XDECREF(alone);
+    return Py_XNewRef(PUBLISHED(succeeded_alone));
 }
 
 PyObject *failed(long long status, int outputs) {
@@ -86,7 +87,11 @@ PyObject *result_tuple(long long status, PyObject **outputs, int count) {
 }
 
 /* A tuple that the caller has already let go of is used again, as zip() does: most are unpacked at once. Only outputs
- * that refer to nothing else stay in it so long: ints, enum members and handles. */
+ * that refer to nothing else stay in it so long: ints, enum members and handles. Not without a GIL, when another thread
+ * may take it at the same moment. */
+#ifdef Py_GIL_DISABLED
+PyObject *result_pair(PyObject *output) { return result_tuple(0, &output, 1); }
+#else
 PyObject *result_pair(PyObject *output) {
     static PyObject *last;
     if (UNLIKELY(!output || !succeeded_alone)) return result_tuple(0, &output, 1);
@@ -107,3 +112,4 @@ PyObject *result_pair(PyObject *output) {
     if (PyLong_Check(output) || PyObject_TypeCheck(output, &HandleBase)) Py_XSETREF(last, Py_NewRef(result));
     return result;
 }
+#endif

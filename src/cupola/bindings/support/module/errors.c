@@ -81,12 +81,17 @@ static PyObject *make_class(const char *name, const char *doc, PyObject *base) {
 /* Index 0 is the base class; borrowed. */
 static PyObject *class_at(int index) {
     const ErrorInfo *info = module_info.error;
-    if (!classes && !(classes = PyMem_Calloc(info->subclass_count + 1u, sizeof *classes))) return PyErr_NoMemory();
-    if (classes[index]) return classes[index];
-    if (index == 0) return classes[0] = make_class(info->name, info->doc, PyExc_Exception);
+    if (!PUBLISHED(classes)) {
+        void *made = PyMem_Calloc(info->subclass_count + 1u, sizeof *classes);
+        if (!made) return PyErr_NoMemory();
+        if (!publish_first(&classes, made)) PyMem_Free(made);
+    }
+    PyObject *known = PUBLISHED(classes[index]);
+    if (known) return known;
+    if (index == 0) return publish_object(&classes[0], make_class(info->name, info->doc, PyExc_Exception));
     PyObject *base = class_at(0);
     const ErrorSubclass *subclass = &info->subclasses[index - 1];
-    return classes[index] = base ? make_class(subclass->name, subclass->doc, base) : NULL;
+    return base ? publish_object(&classes[index], make_class(subclass->name, subclass->doc, base)) : NULL;
 }
 
 static bool is_named(const char *qualified, const char *name) {

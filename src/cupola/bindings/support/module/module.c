@@ -110,7 +110,7 @@ static PyObject *module_dir(PyObject *module, PyObject *unused) {
 static PyObject *size_of(PyObject *module, PyObject *cls) {
     (void)module;
     for (int i = 0; i < module_info.handle_count; i++)
-        if ((PyObject *)handle_types[i] == cls) {
+        if ((PyObject *)PUBLISHED(handle_types[i]) == cls) {
             uint8_t kind = module_info.handles[i].kind;
             return PyLong_FromLong(kind == KIND_I32 || kind == KIND_U32 ? 4 : 8);
         }
@@ -123,7 +123,8 @@ static PyObject *size_of(PyObject *module, PyObject *cls) {
 static PyObject *is_pointer_handle(PyObject *module, PyObject *cls) {
     (void)module;
     for (int i = 0; i < module_info.handle_count; i++)
-        if ((PyObject *)handle_types[i] == cls) return PyBool_FromLong(module_info.handles[i].family == HANDLE_POINTER);
+        if ((PyObject *)PUBLISHED(handle_types[i]) == cls)
+            return PyBool_FromLong(module_info.handles[i].family == HANDLE_POINTER);
     Py_RETURN_FALSE;
 }
 

@@ -16,7 +16,8 @@ COLD PyObject *failed(long long status, int outputs);
 extern PyObject *succeeded_alone; /* the 1-tuple of success */
 COLD PyObject *succeeded_slow(void);
 static inline PyObject *succeeded(void) {
-    return LIKELY(succeeded_alone != NULL) ? Py_NewRef(succeeded_alone) : succeeded_slow();
+    PyObject *alone = PUBLISHED(succeeded_alone);
+    return LIKELY(alone != NULL) ? Py_NewRef(alone) : succeeded_slow();
 }
 /* The tuple of a status and `count` new references, any of which may be NULL with an exception set. */
 PyObject *result_tuple(long long status, PyObject **outputs, int count);

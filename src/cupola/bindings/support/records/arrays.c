@@ -58,8 +58,8 @@ static PyObject *make_dtype(int index) {
 
 PyObject *record_dtype(int index) {
     static PyObject *made[MAX_RECORDS];
-    if (!made[index]) made[index] = make_dtype(index);
-    return Py_XNewRef(made[index]);
+    PyObject *known = PUBLISHED(made[index]);
+    return Py_XNewRef(known ? known : publish_object(&made[index], make_dtype(index)));
 }
 
 int check_dtype(PyObject *array, int index) {

@@ -31,12 +31,14 @@ static int own_memory(PyObject *value, char *slot, Scratch *scratch, void **poin
     return -1;
 }
 
-/* ctypes scalars of earlier launches. */
+/* ctypes scalars of earlier launches. Without a GIL the first type of a place stays there: nobody may change what another
+ * thread is reading. */
 static struct {
     PyObject *type;
     char letter;
     uint8_t bits; /* a non-negative int of so many bits has the type's value in its low bytes */
 } known[64];
+static Lock learning;
 
 static inline size_t place_of(PyObject *type) {
     return ((uintptr_t)type >> 4 ^ (uintptr_t)type >> 10) % COUNT_OF(known);
@@ -59,10 +61,28 @@ static uint8_t bits_of(char letter) {
     }
 }
 
+static void learn(size_t place, PyObject *type, char letter) {
+    PyObject *forgotten = NULL;
+    LOCK(&learning);
+#ifdef Py_GIL_DISABLED
+    bool vacant = !known[place].type;
+#else
+    bool vacant = true;
+#endif
+    if (vacant) {
+        forgotten = known[place].type;
+        known[place].letter = letter;
+        known[place].bits = bits_of(letter);
+        PUBLISH(known[place].type, Py_NewRef(type));
+    }
+    UNLOCK(&learning);
+    Py_XDECREF(forgotten);
+}
+
 /* The letter by which ctypes knows a scalar type, or 0 with TypeError set. */
 static char code_of(PyObject *type) {
     size_t place = place_of(type);
-    if (LIKELY(known[place].type == type)) return known[place].letter;
+    if (LIKELY(PUBLISHED(known[place].type) == type)) return known[place].letter;
     PyObject *code = PyObject_GetAttrString(type, "_type_");
     char letter = 0;
     if (code && PyUnicode_Check(code) && PyUnicode_GET_LENGTH(code) == 1 && PyUnicode_READ_CHAR(code, 0) < 128)
@@ -73,11 +93,7 @@ static char code_of(PyObject *type) {
         return 0;
     }
     if (letter == 'u') return letter; /* the quick way would take 0 for it */
-    PyObject *forgotten = known[place].type;
-    known[place].type = Py_NewRef(type);
-    known[place].letter = letter;
-    known[place].bits = bits_of(letter);
-    Py_XDECREF(forgotten);
+    learn(place, type, letter);
     return letter;
 }
 
@@ -85,7 +101,7 @@ static char code_of(PyObject *type) {
 static inline bool fill_usual(PyObject *value, PyObject *type, char *slot) {
     size_t place = place_of(type);
     uint64_t number;
-    if (known[place].type != type) return false;
+    if (PUBLISHED(known[place].type) != type) return false;
     if (is_short(value, &number)) {
         memcpy(slot, &number, sizeof number); /* the low bytes come first */
         return number >> known[place].bits == 0;

@@ -74,7 +74,7 @@ bool is_foreign_record(PyObject *object) {
 int record_index(PyTypeObject *type) {
     for (PyTypeObject *base = type; base; base = base->tp_base)
         for (int i = 0; i < module_info.record_count; i++)
-            if (record_types[i] == base) return i;
+            if (PUBLISHED(record_types[i]) == base) return i;
     return -1;
 }
 
@@ -159,7 +159,7 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!self) return NULL;
     if (where) {
         self->data = (char *)where;
-        self->storage = (Storage *)Py_XNewRef((PyObject *)storage_at(self->data));
+        self->storage = storage_at(self->data);
         if (!self->storage) self->storage = storage_new(0, 0, 0);
     }
     if (where ? !self->storage : own_memory(self) < 0) goto error;
@@ -198,7 +198,8 @@ static void destroy(PyObject *object) {
 const FieldInfo *record_fields(const RecordInfo *info) {
     static const FieldInfo *unpacked[COUNT_OF(record_types)];
     const FieldInfo **known = &unpacked[info->root];
-    if (*known) return *known;
+    const FieldInfo *there = PUBLISHED(*known);
+    if (there) return there;
     const RecordInfo *root = &module_info.records[info->root];
     FieldInfo *fields = PyMem_Calloc(root->field_count + 1u, sizeof *fields);
     if (!fields) return (const FieldInfo *)PyErr_NoMemory();
@@ -219,7 +220,8 @@ const FieldInfo *record_fields(const RecordInfo *info) {
         };
         name = text_after(doc);
     }
-    return *known = fields;
+    if (!publish_first(known, fields)) PyMem_Free(fields);
+    return PUBLISHED(*known);
 }
 
 size_t record_size(const RecordInfo *info) {
@@ -272,7 +274,8 @@ static PyObject *get_pointed(RecordObject *self, const FieldInfo *field) {
     void **pointer = (void **)(self->data + field->offset), *data = *pointer;
     PyObject *kept = storage_kept(self->storage, pointer);
     bool ours = kept && Py_IS_TYPE(kept, &StorageType) && ((Storage *)kept)->data == data;
-    Storage *target = ours ? (Storage *)Py_NewRef(kept) : NULL; /* a destructor may set the field meanwhile */
+    Storage *target = ours ? (Storage *)kept : NULL; /* a destructor may set the field meanwhile */
+    if (!ours) Py_XDECREF(kept);
     size_t count = !data ? 0 : target ? target->count : count_of(self, field);
     if (module_info.error && field->count_offset >= 0 && count_of(self, field) < count) count = count_of(self, field);
     PyObject *result = NULL;
@@ -418,12 +421,7 @@ static PyObject *get_nested(RecordObject *self, const FieldInfo *field) {
     return view;
 }
 
-static PyObject *field_get(PyObject *object, void *closure) {
-    RecordObject *self = (RecordObject *)object;
-    FieldInfo moved;
-    const FieldInfo *field = placed(object, closure, &moved);
-    if (!field) return NULL;
-    if (UNLIKELY(self->count != 1)) return struct_bulk_get(self, field);
+static PyObject *read_field(RecordObject *self, const FieldInfo *field) {
     switch ((FieldShape)field->shape) {
         case FIELD_POINTER: return get_pointed(self, field);
         case FIELD_ARRAY: return get_array(self, field);
@@ -439,6 +437,20 @@ static PyObject *field_get(PyObject *object, void *closure) {
     }
     if (field->type.kind == KIND_RECORD) return get_nested(self, field);
     return value_get(field->type, self->data + field->offset, self->storage);
+}
+
+/* One thread at a time reads or sets the fields of a record, so that a pointer is never without what it points to. */
+static PyObject *field_get(PyObject *object, void *closure) {
+    RecordObject *self = (RecordObject *)object;
+    FieldInfo moved;
+    const FieldInfo *field = placed(object, closure, &moved);
+    if (!field) return NULL;
+    if (UNLIKELY(self->count != 1)) return struct_bulk_get(self, field);
+    PyObject *value;
+    BEGIN_ALONE(self->storage);
+    value = read_field(self, field);
+    END_ALONE();
+    return value;
 }
 
 static int set_value(RecordObject *self, const FieldInfo *field, PyObject *value) {
@@ -473,6 +485,7 @@ static int field_set(PyObject *object, PyObject *value, void *closure) {
     }
     if (UNLIKELY(self->count != 1)) return struct_bulk_set(self, field, value);
     int status = -1;
+    BEGIN_ALONE(self->storage);
     switch ((FieldShape)field->shape) {
         case FIELD_VALUE: status = set_value(self, field, value); break;
         case FIELD_ARRAY: status = set_array(self, field, value); break;
@@ -482,6 +495,7 @@ static int field_set(PyObject *object, PyObject *value, void *closure) {
         case FIELD_POINTER: status = set_pointed(self, field, value); break;
         case FIELD_NUMBER: status = set_number(self, field, value); break;
     }
+    END_ALONE();
     if (status < 0) bad_argument(short_name(Py_TYPE(object)), field->name);
     return status;
 }
@@ -576,7 +590,8 @@ PyTypeObject RecordBase = {
 };
 
 PyTypeObject *record_type(int index) {
-    if (LIKELY(record_types[index] != NULL)) return record_types[index];
+    PyTypeObject *known = PUBLISHED(record_types[index]);
+    if (LIKELY(known != NULL)) return known;
     const RecordInfo *info = &module_info.records[index];
     PyTypeObject *base = info->base >= 0      ? record_type(info->base)
                          : !module_info.error ? &RecordBase
@@ -599,10 +614,10 @@ PyTypeObject *record_type(int index) {
         {0, NULL},
     };
     PyType_Spec spec = {name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-    return record_types[index] = (PyTypeObject *)PyType_FromSpecWithBases(&spec, (PyObject *)base);
+    return publish_object(&record_types[index], PyType_FromSpecWithBases(&spec, (PyObject *)base));
 }
 
-PyObject *record_type_if_made(int index) { return (PyObject *)record_types[index]; }
+PyObject *record_type_if_made(int index) { return (PyObject *)PUBLISHED(record_types[index]); }
 
 int records_init(void) {
     if (module_info.record_count > COUNT_OF(record_types)) {

@@ -51,8 +51,11 @@ PyObject *struct_sized(int index, size_t size) {
 
 int struct_room(PyObject *record, void **field, size_t size, size_t count) {
     Storage *room = storage_new(size * (count ? count : 1), 16, count);
-    int status = room ? storage_keep(((RecordObject *)record)->storage, field, (PyObject *)room) : -1;
+    int status = -1;
+    BEGIN_ALONE(((RecordObject *)record)->storage);
+    if (room) status = storage_keep(((RecordObject *)record)->storage, field, (PyObject *)room);
     if (status == 0) *field = room->data;
+    END_ALONE();
     Py_XDECREF((PyObject *)room);
     return status;
 }

@@ -12,10 +12,11 @@ typedef struct {
     PyObject *small[16]; /* members of the values from 0, which most results are; borrowed from the dict */
 } EnumState;
 static EnumState *states;
+static Lock filling;
 
 static int index_of(PyObject *type) {
     for (int i = 0; i < module_info.enum_count; i++)
-        if (states[i].type == type) return i;
+        if (PUBLISHED(states[i].type) == type) return i;
     PyErr_Format(PyExc_TypeError, "%R is not an enumeration of %s", type, module_info.name);
     return -1;
 }
@@ -68,9 +69,27 @@ static int add_members(const EnumInfo *info, EnumState *state) {
     return 0;
 }
 
+/* Members come last: whoever has one finds its class. */
+static PyObject *publish(EnumState *state, EnumState *made) {
+    LOCK(&filling);
+    bool first = !state->type;
+    if (first) {
+        state->by_value = made->by_value;
+        PUBLISH(state->type, made->type);
+        for (size_t i = 0; i < COUNT_OF(made->small); i++) PUBLISH(state->small[i], made->small[i]);
+    }
+    UNLOCK(&filling);
+    if (!first) {
+        Py_DECREF(made->by_value);
+        Py_DECREF(made->type);
+    }
+    return state->type;
+}
+
 PyObject *enum_type(int index) {
     EnumState *state = &states[index];
-    if (LIKELY(state->type != NULL)) return state->type;
+    PyObject *known = PUBLISHED(state->type);
+    if (LIKELY(known != NULL)) return known;
     const EnumInfo *info = &module_info.enums[index];
     PyObject *doc = PyDict_GetItemString(EnumBase.tp_dict, "__doc__");
     PyObject *type = PyObject_CallFunction((PyObject *)&EnumMeta, "s(O){s:s,s:(),s:O}", info->texts, &EnumBase,
@@ -82,15 +101,16 @@ PyObject *enum_type(int index) {
         Py_DECREF(type);
         return NULL;
     }
-    *state = made;
-    return state->type;
+    return publish(state, &made);
 }
 
 /* A value that the tables do not have, such as the status of a newer driver or a union of flags, gets an
  * instance without a name of its own rather than an error: the call that returned it did happen. */
 PyObject *enum_value(int index, long long value) {
-    if (LIKELY((unsigned long long)value < COUNT_OF(states->small) && states[index].small[value]))
-        return Py_NewRef(states[index].small[value]);
+    if (LIKELY((unsigned long long)value < COUNT_OF(states->small))) {
+        PyObject *known = PUBLISHED(states[index].small[value]);
+        if (LIKELY(known != NULL)) return Py_NewRef(known);
+    }
     if (!enum_type(index)) return NULL;
     PyObject *key = number(&module_info.enums[index], value);
     if (!key) return NULL;

@@ -54,16 +54,21 @@ int to_handle_slow(PyObject *object, int index, uint64_t *out) {
     return convert(object, index < 0 ? KIND_U64 : module_info.handles[index].kind, out);
 }
 
-/* Handles come and go with every call, so the memory of some is kept. All have the same size. */
+/* Handles come and go with every call, so the memory of some is kept. All have the same size. Without a GIL Python's own
+ * allocator, which has memory for each thread, is quicker than a lock. */
+#ifdef Py_GIL_DISABLED
+enum { MAX_SPARE = 0 };
+#else
 enum { MAX_SPARE = 64 };
-static HandleObject *spare[MAX_SPARE];
+#endif
+static HandleObject *spare[MAX_SPARE + 1];
 static int spare_count;
 
 PyObject *handle_new(int index, uint64_t value) {
     PyTypeObject *type = handle_type(index);
     if (UNLIKELY(!type)) return NULL;
     HandleObject *self;
-    if (LIKELY(spare_count > 0)) {
+    if (LIKELY(MAX_SPARE && spare_count > 0)) {
         self = spare[--spare_count];
         PyObject_Init((PyObject *)self, type);
     } else if (!(self = PyObject_New(HandleObject, type))) {
@@ -91,7 +96,7 @@ static PyObject *construct(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     int index = -1;
     for (PyTypeObject *base = type; base && index < 0; base = base->tp_base)
         for (int i = 0; i < module_info.handle_count; i++)
-            if (handle_types[i] == base) index = i;
+            if (PUBLISHED(handle_types[i]) == base) index = i;
     if (index < 0) {
         PyErr_Format(PyExc_TypeError, "cannot create %s objects", type->tp_name);
         return NULL;
@@ -129,8 +134,8 @@ static void destroy(PyObject *self) {
     /* Not of a class derived in Python. What a class of the runtime inherits from one of the driver may have made
      * it. */
     size_t index = (size_t)(((HandleObject *)self)->info - module_info.handles);
-    bool ours = index < module_info.handle_count && type == handle_types[index];
-    if (LIKELY(ours && spare_count < MAX_SPARE)) spare[spare_count++] = (HandleObject *)self;
+    bool ours = index < module_info.handle_count && type == PUBLISHED(handle_types[index]);
+    if (LIKELY(MAX_SPARE && ours && spare_count < MAX_SPARE)) spare[spare_count++] = (HandleObject *)self;
     else type->tp_free(self);
     Py_DECREF(type);
 }
@@ -207,7 +212,8 @@ static PyTypeObject *foreign_type(const char *name) {
 }
 
 PyTypeObject *handle_type(int index) {
-    if (LIKELY(handle_types[index] != NULL)) return handle_types[index];
+    PyTypeObject *known = PUBLISHED(handle_types[index]);
+    if (LIKELY(known != NULL)) return known;
     const HandleInfo *info = &module_info.handles[index];
     const char *doc = text_after(info->texts), *foreign = text_after(doc);
     PyTypeObject *base = *foreign ? foreign_type(foreign) : info->base < 0 ? &HandleBase : handle_type(info->base);
@@ -221,7 +227,7 @@ PyTypeObject *handle_type(int index) {
         {0, NULL},
     };
     PyType_Spec spec = {name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-    return handle_types[index] = (PyTypeObject *)PyType_FromSpecWithBases(&spec, (PyObject *)base);
+    return publish_object(&handle_types[index], PyType_FromSpecWithBases(&spec, (PyObject *)base));
 }
 
 int handles_init(void) { return PyType_Ready(&HandleBase); }

@@ -85,7 +85,7 @@ static inline bool is_handle(PyObject *object) {
     return PyObject_TypeCheck(object, &HandleBase) || is_foreign_handle(object);
 }
 static inline int to_handle(PyObject *object, int index, uint64_t *out) {
-    if (LIKELY(Py_TYPE(object) == handle_types[index]) &&
+    if (LIKELY(Py_TYPE(object) == PUBLISHED(handle_types[index])) &&
         ((HandleObject *)object)->data == &((HandleObject *)object)->value) {
         *out = ((HandleObject *)object)->value;
         return 0;
