@@ -115,7 +115,8 @@ double bench_tensor_map(int n, CUdeviceptr memory) {
     CUtensorMap map __attribute__((aligned(64)));
     const cuuint64_t extents[] = {64, 64}, strides[] = {256};
     const cuuint32_t box[] = {16, 8}, steps[] = {1, 1};
-    MEASURE(p_encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)memory, extents, strides, box, steps, 0, 0, 0, 0));
+    MEASURE(
+        p_encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)memory, extents, strides, box, steps, 0, 0, 0, 0));
 }
 
 double bench_green_stream_life(int n, CUgreenCtx green) {
