@@ -336,10 +336,20 @@ def having(fact: str) -> list[str]:
     return [path for path, entry in OBJECTS.items() if fact in entry]
 
 
+def unless_too_old(get):
+    """What it gives; the test is skipped where it says that the driver is too old for it."""
+    try:
+        return get()
+    except RuntimeError as error:
+        if "need a driver of CUDA" not in str(error):
+            raise
+        pytest.skip(str(error))
+
+
 @pytest.fixture
 def value(names, device, path):
     """An object of the class."""
-    value = eval(OBJECTS[path]["object"], names)
+    value = unless_too_old(lambda: eval(OBJECTS[path]["object"], names))
     assert isinstance(value, find(path))
     return value
 
@@ -347,9 +357,9 @@ def value(names, device, path):
 @pytest.mark.parametrize("path", OBJECTS)
 def test_properties(path, value):
     for name in OBJECTS[path].get("read", "").split():
-        getattr(value, name)
         with pytest.raises(AttributeError):
             setattr(value, name, None)
+        unless_too_old(lambda name=name: getattr(value, name))
     for name in OBJECTS[path].get("write", "").split():
         setattr(value, name, getattr(value, name))
     assert set(OBJECTS[path].get("read", "").split()) <= set(dir(value))

@@ -186,9 +186,9 @@ cdef class SMResource:
 
         Examples
         --------
-        >>> groups, rest = dev.resources.sm.split(SMResourceOptions(count=[16, 32]))
+        >>> groups, rest = dev.resources.sm.split(SMResourceOptions(count=[16, 16]))
         >>> [group.sm_count for group in groups], rest.sm_count
-        ([16, 32], 84)
+        ([16, 16], 100)
         """
         from cupola.core.device._options import SMResourceOptions
 
