@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint.h"
@@ -55,17 +54,18 @@ static void answer(int connection) {
     (void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL); /* whoever has gone does not hear it */
 }
 
-/* A program that closes files which are not its own may get the number of the socket again, for one of its own. */
-static ino_t inode_of(int file) {
-    struct stat status;
-    return fstat(file, &status) ? 0 : status.st_ino;
+/* Whether a file is still the socket: a program that closes files which are not its own may get the number again, for one
+ * of its own. By its name, since its inode is another one when CRIU has started the process anew. */
+static bool is_ours(int file) {
+    struct sockaddr_un wanted, found;
+    socklen_t length = checkpoint_address(&wanted, getpid()), room = sizeof found;
+    return !getsockname(file, (struct sockaddr *)&found, &room) && room == length && !memcmp(&found, &wanted, length);
 }
 
 static void *serve(void *argument) {
     int socket = (int)(intptr_t)argument;
-    ino_t inode = inode_of(socket);
     pthread_setname_np(pthread_self(), "cupola-restore");
-    while (inode_of(socket) == inode) {
+    while (is_ours(socket)) {
         int connection = accept4(socket, NULL, NULL, SOCK_CLOEXEC);
         if (connection >= 0) {
             answer(connection);
