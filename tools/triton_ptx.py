@@ -173,9 +173,9 @@ def main() -> None:
             constexprs=constants,
             attrs={(i,): [["tt.divisibility", 16]] for i in range(len(signature))},
         )
-        compiled = triton.compile(
-            source, target=GPUTarget("cuda", 90 if name in HOPPER else 80, 32), options={"num_warps": WARPS}
-        )
+        target = GPUTarget("cuda", 90 if name in HOPPER else 80, 32)
+        options = {"num_warps": WARPS, "ptx_version": 88}  # which drivers of CUDA 12.9 take, too
+        compiled = triton.compile(source, target=target, options=options)
         text = re.sub(r'\.file\t(\d+) "[^"]*?([^/"]+)"', r'.file \1 "\2"', compiled.asm["ptx"])
         text = re.sub(r"\n\t\.section\t\.debug_(?!str).*?\n\t}", "", text, flags=re.DOTALL)  # names stay, for .loc
         head = f"// kernel {compiled.metadata.name}, {compiled.metadata.shared} bytes of dynamic shared memory"

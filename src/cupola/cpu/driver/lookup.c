@@ -7,7 +7,7 @@
 #define TABLES(X)                                                                                                      \
     X(error) X(init) X(device) X(context)                                                                              \
     X(stream) X(event) X(value) X(resource) X(green)                                                                                        \
-    X(memory) X(copy) X(fill) X(pointer) X(pool) X(managed) X(virtual)                                                 \
+    X(memory) X(copy) X(fill) X(pointer) X(pool) X(managed) X(virtual) X(multicast)                                                 \
     X(module) X(link) X(library) X(function) X(launch) X(occupancy) X(cluster) X(nvrtc) X(nvjitlink)                   \
     X(texel) X(array) X(copy_array) X(texture) X(texture_reference) X(graphics) X(tensor_map)                          \
     X(capture) X(graph) X(graph_node) X(graph_attribute) X(graph_conditional) X(graph_object) X(graph_exec)            \

@@ -8,6 +8,12 @@
 struct cpu_allocation;
 int cpu_driver_permits(const cpu_launch *launch, const struct cpu_allocation *allocation, int is_write);
 
+/* The memory of all devices behind a range of addresses where a multicast object is mapped: how many there are, at most
+ * CPU_MULTICAST_DEVICES, or 0 and a sentence (driver/memory/multicast.c). */
+enum { CPU_MULTICAST_DEVICES = 16 };
+int cpu_driver_multicast(const cpu_launch *launch, uint64_t address, uint64_t size, int is_write, void **places,
+                         char *why, size_t room);
+
 /* What the value of a CUtexObject or CUsurfObject stands for, or NULL when those 64 bits are none that lives. Takes no
  * lock. The result stays readable forever, so that a kernel that races with the destruction of its texture cannot
  * crash; the memory of its images must be looked up in the table of allocations, for it may have been freed before the

@@ -22,6 +22,7 @@ from .memory import (  # noqa: F401
     matrix_memory,
     mbarriers,
     memory,
+    multimem,
     tensors,
     textures,
     warpgroups,

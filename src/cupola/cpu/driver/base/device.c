@@ -141,6 +141,7 @@ int device_attribute(const struct device *device, CUdevice_attribute attribute) 
         case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return model->copy_engines;
         case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return device_bus(device->ordinal);
         case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return device->ordinal;
+        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: return model->multicast;
         default: return common[attribute];
     }
 }

@@ -20,6 +20,7 @@ struct model {
     int clock, memory_clock, memory_bus;                                                      /* kHz, kHz, bits */
     int double_ratio; /* single to double precision throughput */
     int copy_engines;
+    bool multicast; /* whether there are multicast objects, which need NVLink switches */
 };
 extern const struct model models[];
 extern const size_t model_count;

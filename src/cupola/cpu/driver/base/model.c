@@ -29,6 +29,7 @@ const struct model models[] = {
         .memory_bus = 6144,
         .double_ratio = 2,
         .copy_engines = 3,
+        .multicast = true,
     },
     {
         .key = "h100",
@@ -53,6 +54,7 @@ const struct model models[] = {
         .memory_bus = 5120,
         .double_ratio = 2,
         .copy_engines = 3,
+        .multicast = true,
     },
     {
         .key = "a100",
@@ -125,6 +127,7 @@ const struct model models[] = {
         .memory_bus = 8192,
         .double_ratio = 2,
         .copy_engines = 4,
+        .multicast = true,
     },
     {
         .key = "l4",

@@ -6,34 +6,14 @@
  * access is given to anybody. Kernels and fills are held to the access of their device; for copies, which any
  * engine may carry out, it is enough that somebody has access. */
 #define _GNU_SOURCE
-#include "pool.h"
+#include "virtual.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GRANULARITY = CPU_MEMORY_STEP };
-
-struct physical { /* a CUmemGenericAllocationHandle is the address of one */
-    struct physical *next;
-    size_t size, references; /* the program's, and one for each mapping */
-    size_t handles;          /* the program's */
-    int file;
-    bool imported;
-    CUmemAllocationProp properties;
-};
-
-struct mapping {
-    struct mapping *next;
-    uint64_t base;
-    size_t size;
-    struct physical *physical;
-    uint8_t access[MAX_DEVICES];
-    bool accessible;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t virtual_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct physical *physicals;
 static struct mapping *mappings;
 
@@ -42,35 +22,38 @@ static int charged_to(const struct physical *physical) {
                                                                              : CPU_MEMORY_HOST;
 }
 
-/* With the lock. */
-static CUresult find_physical(CUmemGenericAllocationHandle handle, struct physical **found) {
+CUresult virtual_find_physical(CUmemGenericAllocationHandle handle, struct physical **found) {
     for (*found = physicals; *found; *found = (*found)->next)
         if ((uint64_t)*found == handle && (*found)->handles) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_INVALID_VALUE, "%#llx is not the handle of memory from cuMemCreate, or was released",
                 (unsigned long long)handle);
 }
 
-static struct mapping *find_mapping(uint64_t address) {
+struct mapping *virtual_find_mapping(uint64_t address) {
     struct mapping *m = mappings;
     while (m && address - m->base >= m->size) m = m->next;
     return m;
 }
 
-static void release_physical(struct physical *physical) {
+void virtual_release_physical(struct physical *physical) {
     if (--physical->references) return;
     struct physical **link = &physicals;
     while (*link != physical) link = &(*link)->next;
     *link = physical->next;
-    if (!physical->imported) cpu_memory_uncharge(charged_to(physical), physical->size);
-    close(physical->file);
+    if (physical->multicast) {
+        multicast_end(physical->multicast);
+    } else {
+        if (!physical->imported) cpu_memory_uncharge(charged_to(physical), physical->size);
+        close(physical->file);
+    }
     free(physical);
 }
 
 bool virtual_memory_has_imports(void) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&virtual_lock);
     struct physical *physical = physicals;
     while (physical && !physical->imported) physical = physical->next;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     return physical;
 }
 
@@ -123,7 +106,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     RETURN_IF(enter_to_work());
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&virtual_lock);
     CUresult status = CUDA_SUCCESS;
     for (struct mapping *m = mappings; m && !status; m = m->next)
         if (m->base < ptr + size && ptr < m->base + m->size)
@@ -133,29 +116,30 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
         (!cpu_memory_is_reserved(ptr, size) || cpu_memory_is_reserved(ptr, size + 1) || cpu_memory_unreserve(ptr)))
         status = fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes at 0x%llx are not a range that cuMemAddressReserve gave",
                       size, (unsigned long long)ptr);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     return status;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
 
-static CUresult new_physical(int file, size_t size, const CUmemAllocationProp *prop, bool imported,
-                             CUmemGenericAllocationHandle *handle) {
+CUresult virtual_new_physical(int file, size_t size, const CUmemAllocationProp *prop, bool imported,
+                              struct multicast *multicast, CUmemGenericAllocationHandle *handle) {
     struct physical *physical = malloc(sizeof *physical);
     if (physical == NULL) {
-        close(file);
+        if (file >= 0) close(file);
         return no_memory("the bookkeeping");
     }
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&virtual_lock);
     *physical = (struct physical){.next = physicals,
                                   .size = size,
                                   .references = 1,
                                   .handles = 1,
                                   .file = file,
                                   .imported = imported,
+                                  .multicast = multicast,
                                   .properties = *prop};
     physicals = physical;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     *handle = (uint64_t)physical;
     return CUDA_SUCCESS;
 }
@@ -177,7 +161,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
         status =
             fail(CUDA_ERROR_OUT_OF_MEMORY, "the system could not create %zu bytes of memory for cuMemCreate", size);
     } else {
-        status = new_physical(file, size, prop, false, handle);
+        status = virtual_new_physical(file, size, prop, false, NULL, handle);
     }
     if (status) cpu_memory_uncharge(target, size);
     return status;
@@ -186,13 +170,13 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     struct physical *physical;
     RETURN_IF(enter_to_work());
-    pthread_mutex_lock(&lock);
-    CUresult status = find_physical(handle, &physical);
+    pthread_mutex_lock(&virtual_lock);
+    CUresult status = virtual_find_physical(handle, &physical);
     if (status == CUDA_SUCCESS) {
         physical->handles--;
-        release_physical(physical);
+        virtual_release_physical(physical);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     return status;
 }
 
@@ -211,24 +195,26 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmem
     struct physical *physical;
     RETURN_IF(enter());
     if (prop == NULL) return fail_null("prop");
-    pthread_mutex_lock(&lock);
-    CUresult status = find_physical(handle, &physical);
+    pthread_mutex_lock(&virtual_lock);
+    CUresult status = virtual_find_physical(handle, &physical);
+    if (!status && physical->multicast)
+        status = fail(CUDA_ERROR_INVALID_VALUE, "a multicast object has no properties of memory");
     if (status == CUDA_SUCCESS) *prop = physical->properties;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     return status;
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     RETURN_IF(enter());
     if (handle == NULL) return fail_null("handle");
-    pthread_mutex_lock(&lock);
-    struct mapping *m = find_mapping((uint64_t)addr);
+    pthread_mutex_lock(&virtual_lock);
+    struct mapping *m = virtual_find_mapping((uint64_t)addr);
     if (m) {
         m->physical->references++;
         m->physical->handles++;
         *handle = (uint64_t)m->physical;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     return m ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "cuMemMap has mapped nothing at %p", addr);
 }
 
@@ -238,13 +224,13 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
     RETURN_IF(enter_to_work());
     if (shareableHandle == NULL) return fail_null("shareableHandle");
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu", flags);
-    pthread_mutex_lock(&lock);
-    CUresult status = find_physical(handle, &physical);
-    if (!status && (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+    pthread_mutex_lock(&virtual_lock);
+    CUresult status = virtual_find_physical(handle, &physical);
+    if (!status && (physical->multicast || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
                     !(physical->properties.requestedHandleTypes & handleType)))
         status = fail(CUDA_ERROR_INVALID_VALUE, "the memory was not made for handles of type %d", (int)handleType);
     int copy = status ? -1 : dup(physical->file);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     if (status) return status;
     if (copy < 0) return fail(CUDA_ERROR_OPERATING_SYSTEM, "no file descriptor is left");
     *(int *)shareableHandle = copy;
@@ -267,7 +253,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = context->device->ordinal}};
-    return new_physical(file, (size_t)about.st_size, &properties, true, handle);
+    return virtual_new_physical(file, (size_t)about.st_size, &properties, true, NULL, handle);
 }
 
 /* ---- mappings ----------------------------------------------------------------------------------------- */
@@ -282,8 +268,8 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu", flags);
     struct mapping *made = calloc(1, sizeof *made);
     if (made == NULL) return no_memory("the bookkeeping");
-    pthread_mutex_lock(&lock);
-    CUresult status = find_physical(handle, &physical);
+    pthread_mutex_lock(&virtual_lock);
+    CUresult status = virtual_find_physical(handle, &physical);
     if (!status && (offset > physical->size || size > physical->size - offset))
         status = fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes from byte %zu on are more than the memory has, %zu bytes",
                       size, offset, physical->size);
@@ -293,15 +279,16 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     for (struct mapping *m = mappings; m && !status; m = m->next)
         if (m->base < ptr + size && ptr < m->base + m->size)
             status = fail(CUDA_ERROR_INVALID_VALUE, "memory is mapped at 0x%llx already", (unsigned long long)m->base);
-    if (!status &&
+    if (!status && physical->multicast) status = multicast_check_complete(physical->multicast);
+    if (!status && !physical->multicast &&
         mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->file, (off_t)offset) == MAP_FAILED)
         status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the system could not map the memory");
     if (status == CUDA_SUCCESS) {
-        *made = (struct mapping){.next = mappings, .base = ptr, .size = size, .physical = physical};
+        *made = (struct mapping){.next = mappings, .base = ptr, .size = size, .offset = offset, .physical = physical};
         mappings = made;
         physical->references++;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     if (status) free(made);
     return status;
 }
@@ -323,13 +310,13 @@ static CUresult check_mapped(uint64_t address, size_t size) {
 }
 
 static void hide(struct mapping *m) {
-    if (m->accessible) (void)cpu_memory_unregister(m->base);
+    if (m->accessible && !m->physical->multicast) (void)cpu_memory_unregister(m->base);
     m->accessible = false;
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     RETURN_IF(enter_to_work());
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&virtual_lock);
     CUresult status = check_mapped(ptr, size);
     for (struct mapping **link = &mappings; *link && !status;) {
         struct mapping *m = *link;
@@ -340,14 +327,18 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
         *link = m->next;
         hide(m);
         cpu_memory_decommit(m->base, m->size);
-        release_physical(m->physical);
+        virtual_release_physical(m->physical);
         free(m);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     return status;
 }
 
 static CUresult show(struct mapping *m) {
+    if (m->physical->multicast) { /* only multimem instructions reach what is behind it */
+        m->accessible = true;
+        return CUDA_SUCCESS;
+    }
     int device = charged_to(m->physical);
     bool restricted = device != CPU_MEMORY_HOST && m->access[device] != CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     if (m->accessible) {
@@ -364,10 +355,10 @@ static CUresult show(struct mapping *m) {
 }
 
 bool virtual_admits(uint64_t base, int device, bool is_write) {
-    pthread_mutex_lock(&lock);
-    struct mapping *m = find_mapping(base);
+    pthread_mutex_lock(&virtual_lock);
+    struct mapping *m = virtual_find_mapping(base);
     int flags = m ? m->access[device] : 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE || (flags == CU_MEM_ACCESS_FLAGS_PROT_READ && !is_write);
 }
 
@@ -382,7 +373,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
             flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return fail(CUDA_ERROR_INVALID_VALUE, "descriptor %zu has unknown flags %d", i, flags);
     }
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&virtual_lock);
     CUresult status = check_mapped(ptr, size);
     for (struct mapping *m = mappings; m && !status; m = m->next) {
         if (m->base < ptr || m->base >= ptr + size) continue;
@@ -400,7 +391,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
             (void)mprotect((void *)m->base, m->size, PROT_NONE);
         }
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     return status;
 }
 
@@ -413,10 +404,10 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
         return fail(CUDA_ERROR_INVALID_VALUE, "access is defined for devices only; the location has type %d",
                     (int)location->type);
     RETURN_IF(device_get(location->id, &device));
-    pthread_mutex_lock(&lock);
-    struct mapping *m = find_mapping(ptr);
+    pthread_mutex_lock(&virtual_lock);
+    struct mapping *m = virtual_find_mapping(ptr);
     if (m) *flags = m->access[location->id];
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&virtual_lock);
     return m ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "nothing is mapped at 0x%llx", (unsigned long long)ptr);
 }
 

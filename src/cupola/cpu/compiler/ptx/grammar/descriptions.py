@@ -154,8 +154,8 @@ applypriority                  own      hint   stay  no      none
 discard                        own      hint   stay  no      none
 createpolicy.range             own      hint   stay  no      plain
 createpolicy                   own      none   stay  no      plain
-multimem.ld_reduce             refused  reads  stay  no      differ   : there are no multicast objects, whose addresses it takes
-multimem                       refused  both   stay  no      none     : there are no multicast objects, whose addresses it takes
+multimem.ld_reduce             own      reads  stay  no      differ   polls watches
+multimem                       own      both   stay  no      none     ordered
 stacksave                      own      none   stay  no      differ   stack
 stackrestore                   own      none   stay  no      none     stack
 alloca                         own      none   stay  no      differ   stack may-end
