@@ -483,11 +483,22 @@ def test_a_bad_launch_leaves_a_recording_alone(things):
     assert ctypes.c_int.from_address(things.out.handle).value == 5
 
 
-MULTIMEM_PTX = INCREMENT.replace(b"sm_75", b"sm_90").replace(b"7.0", b"8.1")
-MULTIMEM_PTX = MULTIMEM_PTX.replace(b"ld.global", b"multimem.ld_reduce.weak.global.add")
-MULTIMEM = r"""
-extern "C" __global__ void everywhere(unsigned* x) {
-    asm volatile("multimem.red.relaxed.sys.global.add.u32 [%0], 1;" ::"l"(x));
+SAMPLES_PTX = b"""
+.version 8.1
+.target sm_90
+.address_size 64
+.visible .entry increment(.param .u64 x) {
+    .reg .b64 %rd<2>; .reg .b32 %r<2>; .reg .f32 %f<4>;
+    ld.param.u64 %rd1, [x];
+    mov.u32 %r1, 0;
+    tex.2dms.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%rd1, {%r1, %r1, %r1, %r1}];
+    ret;
+}
+"""
+SAMPLES = r"""
+extern "C" __global__ void everywhere(unsigned long long t, float* x) {
+    asm volatile("tex.2dms.v4.f32.s32 {%0, %1, %2, %3}, [%4, {%5, %5, %5, %5}];"
+                 : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3]) : "l"(t), "r"(0));
 }
 """
 
@@ -497,14 +508,14 @@ extern "C" __global__ void everywhere(unsigned* x) {
     ("load", "texts"),
     [
         (
-            lambda arch: ObjectCode.from_ptx(MULTIMEM_PTX, name="mine").get_kernel("increment"),
-            ["unsupported PTX instruction 'multimem.ld_reduce.weak", "in kernel 'increment'", "at PTX line 11"],
+            lambda arch: ObjectCode.from_ptx(SAMPLES_PTX, name="mine").get_kernel("increment"),
+            ["unsupported PTX instruction 'tex.2dms.v4.f32.s32'", "in kernel 'increment'", "at PTX line 9"],
         ),
         (
             lambda arch: Program(
-                MULTIMEM, "c++", {"arch": arch, "lineinfo": True, "name": "mine.cu"}
+                SAMPLES, "c++", {"arch": arch, "lineinfo": True, "name": "mine.cu"}
             ).compile("cubin").get_kernel("everywhere"),
-            ["unsupported PTX instruction 'multimem.red.relaxed.sys.global.add.u32'", "at PTX line", "mine.cu:3"],
+            ["unsupported PTX instruction 'tex.2dms.v4.f32.s32'", "at PTX line", "mine.cu:3"],
         ),
     ],
     ids=["ptx", "source"],
