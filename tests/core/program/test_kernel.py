@@ -270,3 +270,50 @@ class TestOccupancy:
                 occupancy.max_active_clusters(bad, stream=stream)
         with pytest.raises(TypeError):
             occupancy.max_active_clusters(ONE, stream=None)
+
+
+@pytest.mark.cpu_only
+def test_a_library_collected_in_a_thread_that_runs_a_kernel(run_python):
+    """Threads that wait for each other are compiled anew while the kernel runs; unloading would wait for it."""
+    done = run_python(
+        """
+import gc, threading
+from cupola import Device, LaunchConfig, ObjectCode, Program, launch
+from cupola.cpu.compiler import modules
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+SOURCES = [
+    'extern "C" __global__ void k0(int* x) { *x += 1; }',
+    '''extern "C" __global__ void k1(int* x) {
+        while (atomicCAS(x + 1, 0, 1)) {}
+        x[0]++;
+        __threadfence();
+        atomicExch(x + 1, 0);
+    }''',
+]
+codes = [Program(s, "c++").compile("cubin") for s in SOURCES]
+kernels = [code.get_kernel(f"k{i}") for i, code in enumerate(codes)]
+memory = device.allocate(8, stream=stream)
+memory.fill(0, stream=stream)
+launch(stream, LaunchConfig(grid=1, block=1), kernels[0], memory)
+stream.sync()
+memory.fill(0, stream=stream)
+where = []
+address = modules.Variant.independent_address
+def and_collect(self):
+    where.append(threading.current_thread() is threading.main_thread())
+    gc.collect()
+    return address(self)
+modules.Variant.independent_address = and_collect
+gc.disable()
+circle = [codes.pop(0), kernels.pop(0)]
+circle.append(circle)
+del circle
+launch(stream, LaunchConfig(grid=4, block=32), kernels[0], memory)
+stream.sync()
+print(where)
+""",
+        timeout=60,
+    )
+    assert done.stdout.strip() == "[False]", done.stdout + done.stderr

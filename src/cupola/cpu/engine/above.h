@@ -1,4 +1,5 @@
-/* What the driver provides to the engine: who may access memory, and the objects that kernels name by value. */
+/* What the driver provides to the engine: who may access memory, who may call it, and the objects that kernels name by
+ * value. */
 #ifndef CUPOLA_CPU_ENGINE_ABOVE_H
 #define CUPOLA_CPU_ENGINE_ABOVE_H
 
@@ -13,6 +14,10 @@ int cpu_driver_permits(const cpu_launch *launch, const struct cpu_allocation *al
 enum { CPU_MULTICAST_DEVICES = 16 };
 int cpu_driver_multicast(const cpu_launch *launch, uint64_t address, uint64_t size, int is_write, void **places,
                          char *why, size_t room);
+
+/* Whether this thread may call the driver, which is said around Python that runs in a thread that a kernel occupies: what
+ * the garbage collector destroys there must not wait for the kernel. Gives what held before (driver/stream/op.c). */
+int cpu_driver_forbid(int forbidden);
 
 /* What the value of a CUtexObject or CUsurfObject stands for, or NULL when those 64 bits are none that lives. Takes no
  * lock. The result stays readable forever, so that a kernel that races with the destruction of its texture cannot

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/above.h"
 #include "engine/memory/usage.h"
 #include "stream.h"
 
@@ -73,11 +74,17 @@ void op_free(struct op *op) {
     free(op);
 }
 
+int cpu_driver_forbid(int forbidden) {
+    const int before = thread_state.in_callback;
+    thread_state.in_callback = forbidden;
+    return before;
+}
+
 static void run_host_function(struct op *op, CUresult error) {
-    thread_state.in_callback = true;
+    const int before = cpu_driver_forbid(true);
     if (op->host.callback) op->host.callback(op->host.stream, error, op->host.data);
     else if (!error) op->host.function(op->host.data);
-    thread_state.in_callback = false;
+    cpu_driver_forbid(before);
 }
 
 static CUresult transfer(struct op *op) {

@@ -68,6 +68,9 @@ static void *work(void *argument) {
     struct worker self = {0};
     (void)argument;
     thread_is_worker = true;
+    /* Compiling and describing faults run Python here, and so the garbage collector. What that destroys must not wait for
+     * streams, of which this is one: it is refused, as in a host function, and destroyed later. */
+    thread_state.in_callback = true;
     pthread_setname_np(pthread_self(), "cupola-stream");
     pthread_mutex_lock(&lock);
     for (;;) {

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "common/common.h"
+#include "engine/above.h"
 #include "engine/memory/memory.h"
 
 enum {
@@ -256,7 +257,9 @@ static bool make_independent(cpu_context *context, cpu_warp *warp) {
     if (warp->independent) return true;
     cpu_refusal refusal;
     void *paused = cpu_guard_pause(); /* this runs Python and LLVM */
+    const int before = cpu_driver_forbid(1);
     warp->body = cpu_variant_independent(context->job->launch->variant, &refusal);
+    cpu_driver_forbid(before);
     cpu_guard_resume(paused);
     if (!warp->body) {
         cpu_fault_raise(context, warp, 0, CPU_FAULT_INTERNAL, UINT32_MAX, "%s", refusal.message);
