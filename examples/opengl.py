@@ -117,7 +117,7 @@ class OpenGL:
 
     def _display(self, cuda_device: int | None) -> c_void_p:
         extensions = (self.egl.eglQueryString(None, EXTENSIONS) or b"").decode().split()
-        tried = []
+        tried: list[tuple[int, c_void_p]] = []
         if cuda_device is None and "EGL_MESA_platform_surfaceless" in extensions:
             tried.append((PLATFORM_SURFACELESS, c_void_p(0)))
         if "EGL_EXT_platform_device" in extensions:
