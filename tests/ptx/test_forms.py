@@ -14,7 +14,7 @@ from tests.ptx.programs import kernel
 
 
 def read(line: str) -> list[Form]:
-    return [forms._parse("example", text) for text in forms._expand(line)]
+    return [forms._parse("example", text, {"VALUES": "{%d[2]:b32}"}) for text in forms._expand(line)]
 
 
 @pytest.mark.parametrize("family", families())
@@ -36,6 +36,13 @@ def test_alternatives() -> None:
         "add.rz.f32 %d:b32, %a:f32, 1",
         "add.rz.f64 %d:b64, %a:f64, 1",
     ]
+
+
+def test_rows_of_registers_and_short_names() -> None:
+    (form,) = read("x $VALUES, {%in[3]:f32}")
+    assert form.outputs == ["d0", "d1"] and form.inputs == ["in0", "in1", "in2"]
+    with pytest.raises(ValueError, match="OTHERS is not defined above"):
+        read("x $OTHERS")
 
 
 def test_registers_and_options() -> None:
