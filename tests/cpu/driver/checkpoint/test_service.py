@@ -77,6 +77,8 @@ def test_lock_is_given_up_when_nobody_waits_for_it() -> None:
 
 def test_signal_ends_the_wait_for_a_lock() -> None:
     with Target("x = zeros(); spin()") as target, Target(f"p = Process({target.pid})") as asking:
+        # A job in the background is started with SIGINT ignored.
+        asking.run("__import__('signal').signal(2, __import__('signal').default_int_handler) and None")
         asking.tell("p.lock()")
         assert any(launch_waits(target) for _ in range(100))
         os.kill(asking.pid, signal.SIGINT)
