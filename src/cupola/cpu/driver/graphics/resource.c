@@ -133,7 +133,8 @@ static CUresult describe_image(const struct opengl *gl, GLuint name, GLenum targ
         return fail(CUDA_ERROR_INVALID_VALUE, "texture %u has another target than %#x.", name, target);
     if (!resource->image.internal)
         return fail(CUDA_ERROR_INVALID_VALUE,
-                    "image %u of OpenGL has no storage, or several samples: give it storage first.", name);
+                    "image %u of OpenGL has no storage, several samples, or faces that differ: give it storage first.",
+                    name);
     resource->format = gl_format_find((GLenum)resource->image.internal);
     if (!resource->format)
         return fail(CUDA_ERROR_INVALID_VALUE,

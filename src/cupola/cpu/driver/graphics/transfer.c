@@ -12,6 +12,7 @@ enum {
     DRAW_BINDING = 0x8CA6,
     DRAW_FRAMEBUFFER = 0x8CA9,
     DYNAMIC_DRAW = 0x88E8,
+    FACES = 6,
     FRAMEBUFFER_SRGB = 0x8DB9,
     NEAREST = 0x2600,
     PACK_BUFFER = 0x88EB,
@@ -83,17 +84,28 @@ static GLenum face_or_target(const struct gl_target *target, unsigned face) {
     return target->shape == GL_SHAPE_CUBE ? CUBE_FACE + face : target->target;
 }
 
-static void describe_level(const struct opengl *gl, const struct gl_target *target, unsigned level,
-                           struct gl_image *image) {
+static void describe_part(const struct opengl *gl, GLenum part, unsigned level, struct gl_image *image) {
     enum { WIDTH = 0x1000, HEIGHT = 0x1001, INTERNAL_FORMAT = 0x1003, DEPTH = 0x8071 };
-    const GLenum part = face_or_target(target, 0);
     *image = (struct gl_image){0};
     gl->GetTexLevelParameteriv(part, (GLint)level, WIDTH, &image->width);
     gl->GetTexLevelParameteriv(part, (GLint)level, HEIGHT, &image->height);
     gl->GetTexLevelParameteriv(part, (GLint)level, INTERNAL_FORMAT, &image->internal);
     gl->GetTexLevelParameteriv(part, (GLint)level, DEPTH, &image->depth);
-    if (target->shape == GL_SHAPE_CUBE) image->depth = 6;
     if (image->width <= 0 || image->height <= 0) image->internal = 0;
+}
+
+/* Each face of a cube has storage of its own. CUDA has one array for all of them, so they must be alike. */
+static void describe_level(const struct opengl *gl, const struct gl_target *target, unsigned level,
+                           struct gl_image *image) {
+    describe_part(gl, face_or_target(target, 0), level, image);
+    if (target->shape != GL_SHAPE_CUBE) return;
+    image->depth = FACES;
+    for (unsigned face = 1; face < FACES && image->internal; face++) {
+        struct gl_image other;
+        describe_part(gl, face_or_target(target, face), level, &other);
+        if (other.internal != image->internal || other.width != image->width || other.height != image->height)
+            image->internal = 0;
+    }
 }
 
 static void describe_renderbuffer(const struct opengl *gl, struct gl_image *image) {
@@ -109,6 +121,14 @@ static void describe_renderbuffer(const struct opengl *gl, struct gl_image *imag
 
 static GLint half(GLint extent, unsigned level) { return extent >> level ? extent >> level : 1; }
 
+/* Whether a level follows from level 0, as the levels of an array do. The extents of OpenGL's are the program's choice. */
+static bool is_level_of(const struct gl_target *target, const struct gl_image *image, unsigned level,
+                        const struct gl_image *next) {
+    return next->internal == image->internal && next->width == half(image->width, level) &&
+           next->height == half(image->height, level) &&
+           next->depth == (target->shape == GL_SHAPE_3D ? half(image->depth, level) : image->depth);
+}
+
 bool gl_image_describe(const struct opengl *gl, const struct gl_target *target, GLuint name, struct gl_image *image) {
     const GLuint before = bind_image(gl, target, name);
     const bool bound = (GLuint)integer(gl, target->binding) == name;
@@ -121,9 +141,7 @@ bool gl_image_describe(const struct opengl *gl, const struct gl_target *target, 
             struct gl_image next;
             if (!((image->width | image->height) >> image->levels)) break;
             describe_level(gl, target, image->levels, &next);
-            if (next.internal != image->internal || next.width != half(image->width, image->levels) ||
-                next.height != half(image->height, image->levels))
-                break;
+            if (!is_level_of(target, image, image->levels, &next)) break;
         }
     }
     bind_image(gl, target, before);
@@ -206,7 +224,7 @@ void gl_image_read(const struct opengl *gl, const struct gl_target *target, GLui
     begin(gl, target, name, false, &transfer);
     if (target->shape == GL_SHAPE_RENDERBUFFER) transfer_renderbuffer(gl, name, format, image, false);
     else
-        for (unsigned face = 0; face < (target->shape == GL_SHAPE_CUBE ? 6 : 1); face++)
+        for (unsigned face = 0; face < (target->shape == GL_SHAPE_CUBE ? FACES : 1); face++)
             gl->GetTexImage(face_or_target(target, face), (GLint)level, format->pixel, format->type,
                             (void *)(image->base + face * image->slice));
     end(gl, target, &transfer);
@@ -222,7 +240,7 @@ void gl_image_write(const struct opengl *gl, const struct gl_target *target, GLu
         gl->TexSubImage3D(target->target, (GLint)level, 0, 0, 0, width, height, (GLsizei)(image->depth * image->layers),
                           format->pixel, format->type, (const void *)image->base);
     else
-        for (unsigned face = 0; face < (target->shape == GL_SHAPE_CUBE ? 6 : 1); face++)
+        for (unsigned face = 0; face < (target->shape == GL_SHAPE_CUBE ? FACES : 1); face++)
             gl->TexSubImage2D(face_or_target(target, face), (GLint)level, 0, 0, width, height, format->pixel,
                               format->type, (const void *)(image->base + face * image->slice));
     end(gl, target, &transfer);
