@@ -10,8 +10,9 @@ void events_context_destroyed(CUcontext context);
 void modules_context_destroyed(CUcontext context);
 void references_context_destroyed(CUcontext context);
 void textures_context_destroyed(CUcontext context);
-void arrays_context_destroyed(CUcontext context); /* before the memory: what it was for */
-void memory_context_destroyed(CUcontext context); /* frees everything that was allocated in it */
+void graphics_context_destroyed(CUcontext context); /* with its arrays and memory */
+void arrays_context_destroyed(CUcontext context);   /* before the memory: what it was for */
+void memory_context_destroyed(CUcontext context);   /* frees everything that was allocated in it */
 
 /* Wait for all streams of the context (stream/queue.c). */
 CUresult context_synchronize(CUcontext context);

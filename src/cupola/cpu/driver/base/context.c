@@ -59,6 +59,7 @@ static void context_deactivate(CUcontext context) {
     modules_context_destroyed(context);
     references_context_destroyed(context);
     textures_context_destroyed(context);
+    graphics_context_destroyed(context);
     arrays_context_destroyed(context);
     memory_context_destroyed(context);
     struct fault_record *fault = context->fault;

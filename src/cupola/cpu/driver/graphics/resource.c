@@ -80,6 +80,14 @@ static void resource_free(CUgraphicsResource resource) {
     handle_free(HANDLE_GRAPHICS, resource);
 }
 
+/* The buffer with the key stays in OpenGL, which need not be current on this thread. */
+static void forget_if_in(void *object, void *context) {
+    CUgraphicsResource resource = object;
+    if (resource->context == context && handle_kill(resource)) resource_free(resource);
+}
+
+void graphics_context_destroyed(CUcontext context) { handle_each(HANDLE_GRAPHICS, forget_if_in, context); }
+
 /* Publish what was registered, or free it. */
 static CUresult finish(CUgraphicsResource resource, const struct opengl *gl, CUresult status,
                        CUgraphicsResource *made) {
