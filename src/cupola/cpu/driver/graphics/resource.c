@@ -203,11 +203,11 @@ CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource) {
     RETURN_IF(capture_check_thread("cuGraphicsUnregisterResource"));
     RETURN_IF(resource_check(resource));
     pthread_mutex_lock(&lock);
-    bool is_mapped = resource->is_mapped;
+    const bool is_mapped = resource->is_mapped, is_mine = !is_mapped && handle_kill(resource);
     pthread_mutex_unlock(&lock);
     if (is_mapped) return fail(CUDA_ERROR_ALREADY_MAPPED, "the resource is mapped: unmap it first.");
+    if (!is_mine) return fail_handle("graphics resource", resource, HANDLE_GRAPHICS);
     memory_wait_for_users(resource->context);
-    if (!handle_kill(resource)) return fail_handle("graphics resource", resource, HANDLE_GRAPHICS);
     /* Without its OpenGL that is an error, but the resource is gone nevertheless: a GPU's driver does so, too. */
     CUresult status = enter_opengl(resource, &gl);
     if (!status) gl->DeleteBuffers(1, &resource->marker);
@@ -288,9 +288,11 @@ CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resource
     /* All or none. */
     unsigned marked = 0;
     pthread_mutex_lock(&lock);
-    while (marked < count && !resources[marked]->is_mapped) resources[marked++]->is_mapped = true;
+    while (marked < count && handle_is_live(resources[marked], HANDLE_GRAPHICS) && !resources[marked]->is_mapped)
+        resources[marked++]->is_mapped = true;
     if (marked < count) unmark(marked, resources);
     pthread_mutex_unlock(&lock);
+    if (marked < count) RETURN_IF(resource_check(resources[marked])); /* another thread unregistered it */
     if (marked < count)
         return fail(CUDA_ERROR_ALREADY_MAPPED, "resource %u of %u is mapped already, or is twice in the list.", marked,
                     count);
