@@ -122,6 +122,74 @@ def test_what_a_signal_interrupts(wait: str, run_python: Run) -> None:
     assert done.stdout == "interrupt\n"
 
 
+GRAPH_WAITS = {
+    "event": "cuGraphAddEventWaitNode(graph, [], 0, event)",
+    "value": "cuGraphAddBatchMemOpNode(graph, [], 0, waits)",
+}
+
+
+@pytest.mark.parametrize("node", GRAPH_WAITS)
+def test_a_signal_leaves_a_graph_that_waits_to_its_work(node: str, run_python: Run) -> None:
+    """Also when a launch before was quick: such a graph is not for the thread that handles signals."""
+    done = run_python(
+        rf"""
+import ctypes, os, signal, threading, time
+from cupola.bindings import driver
+from cupola.bindings.driver import *
+
+def ok(result):
+    assert result[0] == 0, result
+    return result[1] if len(result) == 2 else None
+
+ok(cuInit(0))
+context = ok(cuDevicePrimaryCtxRetain(0))
+ok(cuCtxSetCurrent(context))
+first, other, event = ok(cuStreamCreate(1)), ok(cuStreamCreate(1)), ok(cuEventCreate(2))
+address = ok(cuMemHostAlloc(64, 0))
+flag = ctypes.c_uint32.from_address(int(address))
+wait = CUstreamBatchMemOpParams()
+wait.operation = CUstreamBatchMemOpType.CU_STREAM_MEM_OP_WAIT_VALUE_32
+wait.waitValue.address, wait.waitValue.value = int(address), 1
+waits = CUDA_BATCH_MEM_OP_NODE_PARAMS()
+waits.ctx, waits.count, waits.paramArray = context, 1, [wait]
+graph = ok(cuGraphCreate(0))
+ok({GRAPH_WAITS[node]})
+graph = ok(cuGraphInstantiate(graph, 0))
+
+def begin():
+    ok(cuStreamWaitValue32(other, int(address), 1, 0))
+    ok(cuEventRecord(event, other))
+    ok(cuGraphLaunch(graph, first))
+
+flag.value = 1
+for _ in range(3):
+    begin()
+    ok(cuCtxSynchronize())
+flag.value = 0
+
+def press():
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+    interrupted.wait(20)  # a wait that no signal ends would go on for ever
+    flag.value = 1
+
+interrupted = threading.Event()
+thread = threading.Thread(target=press)
+thread.start()
+try:
+    begin()
+    ok(cuStreamSynchronize(first))
+except KeyboardInterrupt:
+    print("interrupted", flag.value)
+    interrupted.set()
+thread.join()
+ok(cuCtxSynchronize())
+print("done")
+"""
+    )
+    assert done.stdout.split() == ["interrupted", "0", "done"], done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("body", ENDLESS)
 def test_a_timeout_ends_a_kernel(body: str, run_python: Run) -> None:
     (error,) = outcome(run_python, ENDLESS[body], press=False, setup="cupola.cpu.use(timeout=0.5)")

@@ -1,11 +1,11 @@
 /* Executable graphs and their launch (CUDA Driver API, "Graph Management").
  *
- * An executable keeps a clone of the definition, whose nodes the Exec*SetParams functions change. For
- * launches the clone is flattened into a plan: a list of operations in topological order, with child
- * graphs in line. Plans never change, so a launch that is queued runs what it was queued with; a changed
- * executable makes a new plan at its next launch. A launch is one operation on its stream, which walks the
- * plan, behind all launches of the executable before it, whatever streams they are in. A plan holds the user objects and conditions of the graph it was made from, which an update may
- * replace while the launch is under way.
+ * An executable keeps a clone of the definition, whose nodes the Exec*SetParams functions change. For launches the clone is
+ * flattened into a plan: a list of operations in topological order, with child graphs in line. Plans never change, so a
+ * launch that is queued runs what it was queued with; a changed executable makes a new plan at its next launch. A launch is
+ * one operation on its stream, which walks the plan, behind all launches of the executable before it, whatever streams they
+ * are in. A plan holds the user objects and conditions of the graph it was made from, which an update may replace while the
+ * launch is under way.
  *
  * Memory that a graph allocates and does not free exists from the call of cuGraphLaunch on, like that of
  * cuMemAllocAsync; memory that it frees as well exists between the two nodes. */
@@ -42,6 +42,7 @@ struct plan {
     struct held_objects held;
     struct condition_list *conditions;
     bool has_updatable;
+    bool waits;         /* for what others do: nobody knows how long a run takes */
     unsigned depth;     /* of bodies around what is being flattened */
     _Atomic bool quick; /* has been run in a short time */
 };
@@ -159,6 +160,11 @@ static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
                 break;
             case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
                 fine = append_op(steps, node->op) && append_op(&plan->values, node->op);
+                plan->waits |= values_wait(node->op->op);
+                break;
+            case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+                fine = append_op(steps, node->op);
+                plan->waits = true;
                 break;
             default:
                 fine = append_op(steps, node->op);
@@ -287,7 +293,7 @@ CUresult graph_execute(struct op *op) {
         conditions_reset(plan->conditions);
         run(&walk, &plan->steps);
     }
-    if (to_learn && clock_now() - to_learn < QUICK_NANOSECONDS) plan->quick = true;
+    if (to_learn && !plan->waits && clock_now() - to_learn < QUICK_NANOSECONDS) plan->quick = true;
     return walk.status;
 }
 
