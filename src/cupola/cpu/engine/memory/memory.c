@@ -261,12 +261,12 @@ static int is_taken(uint32_t i) { return arena.taken[i / 64] >> (i % 64) & 1; }
 void arena_set_taken(uint32_t first, uint32_t count, int value) {
     for (uint32_t i = first; i < first + count;) {
         if (i % 64 == 0 && first + count - i >= 64) {
-            arena.taken[i / 64] = value ? UINT64_MAX : 0;
+            store(&arena.taken[i / 64], value ? UINT64_MAX : 0);
             i += 64;
             continue;
         }
         uint64_t bit = UINT64_C(1) << (i % 64);
-        arena.taken[i / 64] = value ? arena.taken[i / 64] | bit : arena.taken[i / 64] & ~bit;
+        store(&arena.taken[i / 64], value ? arena.taken[i / 64] | bit : arena.taken[i / 64] & ~bit);
         i++;
     }
 }
