@@ -173,3 +173,23 @@ static cpu_atomic *const reductions[REDUCTIONS][REDUCED_TYPES] = {
 };
 
 cpu_atomic *cpu_atomic_find(enum reduction operation, enum reduced type) { return reductions[operation][type]; }
+
+/* ---- many of them ----------------------------------------------------------------------------------------------- */
+
+uint32_t cpu_atomic_elements(cpu_context *context, cpu_warp *warp, cpu_site site, cpu_atomic *operation,
+                             uint64_t address, const void *elements, uint32_t bytes, uint64_t count) {
+    enum { MOST = 16 };
+    const uint64_t packed = site.index | (uint64_t)bytes << 32 | (uint64_t)bytes << 40 | (uint64_t)site.space << 48 |
+                            (uint64_t)site.flags << 56;
+    for (uint64_t done = 0; done < count;) {
+        uint64_t addresses[MOST], operands[MOST], results[MOST];
+        uint32_t n = 0;
+        for (; n < MOST && done + n < count; n++) addresses[n] = address + (done + n) * bytes;
+        memcpy(operands, (const uint8_t *)elements + done * bytes, (size_t)n * bytes);
+        if (operation(context, warp, context->shared, context->sites, packed, (1u << n) - 1, addresses, operands, NULL,
+                      results))
+            return 1;
+        done += n;
+    }
+    return 0;
+}

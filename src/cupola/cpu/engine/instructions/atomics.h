@@ -1,10 +1,18 @@
-/* The atomic operations that reductions by tensor maps are made of, by number (atomics.c). */
+/* The atomic operations for instructions that do many of them: on bulk memory, surfaces and tensors (atomics.c). */
 #ifndef CUPOLA_CPU_ATOMICS_H
 #define CUPOLA_CPU_ATOMICS_H
 
 #include "access.h"
 
-/* In the order of emit/memory/tensors.py. */
+/* One of the helpers of atomics.c, on generic addresses. */
+typedef uint32_t cpu_atomic(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const void *operands, const void *compares,
+                            void *results);
+
+/* Put each of `count` elements of so many bytes, at most 8, into the one in memory by an operation. Nonzero after a fault. */
+uint32_t cpu_atomic_elements(cpu_context *context, cpu_warp *warp, cpu_site site, cpu_atomic *operation,
+                             uint64_t address, const void *elements, uint32_t bytes, uint64_t count);
+
+/* For tensors, the operations in the order of emit/memory/tensors.py. */
 enum reduction {
     REDUCE_NONE,
     REDUCE_ADD,
@@ -32,10 +40,7 @@ enum reduced {
     REDUCED_TYPES
 };
 
-typedef uint32_t cpu_atomic(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const void *operands, const void *compares,
-                            void *results);
-
-/* The helper that does an operation on generic addresses; NULL: there is none for the type. */
+/* The helper that does an operation; NULL: there is none for the type. */
 cpu_atomic *cpu_atomic_find(enum reduction operation, enum reduced type);
 
 #endif

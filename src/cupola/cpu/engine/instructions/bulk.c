@@ -2,7 +2,7 @@
  * bulk group is no work then, and an mbarrier learns of the bytes right away. A thread copies between global memory,
  * its block's shared memory and that of the cluster's other blocks, multiples of 16 bytes at multiples of 16.
  * And st.bulk, which waits for nobody either. */
-#include "access.h"
+#include "atomics.h"
 
 #include <string.h>
 
@@ -52,31 +52,19 @@ CPU_HELPER uint32_t cupola_bulk_copy(CPU_ACCESS_ARGUMENTS, uint64_t source, cons
     return 0;
 }
 
-/* One of the helpers of atomics.c. */
-typedef uint32_t atomic_lanes(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const void *operands,
-                              const void *compares, void *results);
-
 /* Each element of the source goes into that of the target by an atomic operation on elements of the given size. */
 CPU_HELPER uint32_t cupola_bulk_reduce(CPU_ACCESS_ARGUMENTS, uint64_t source, const uint64_t *to, const uint64_t *from,
-                                       const uint32_t *sizes, const uint64_t *barriers, atomic_lanes *operation,
+                                       const uint32_t *sizes, const uint64_t *barriers, cpu_atomic *operation,
                                        uint32_t element) {
+    CPU_ACCESS_ARGUMENTS_USED
     const cpu_site written = unpack_site(packed), read = unpack_site(source);
-    const uint64_t of_element = (packed & ~(UINT64_C(0xFFFF) << 32)) | (uint64_t)(element << 8 | element) << 32;
     for (; mask; mask &= mask - 1) {
         const int lane = __builtin_ctz(mask);
         void *end;
         const void *begin;
         if (!find_ends(context, warp, lane, written, read, to[lane], from[lane], sizes[lane], &end, &begin)) return 1;
-        for (uint32_t done = 0; done < sizes[lane];) {
-            uint64_t addresses[UNIT];
-            uint64_t operands[UNIT], results[UNIT];
-            uint32_t count = 0;
-            for (; count < UNIT && done < sizes[lane]; count++, done += element) addresses[count] = to[lane] + done;
-            memcpy(operands, (const uint8_t *)begin + done - (size_t)count * element, (size_t)count * element);
-            if (operation(context, warp, shared, sites, of_element, (1u << count) - 1, addresses, operands, NULL,
-                          results))
-                return 1;
-        }
+        if (cpu_atomic_elements(context, warp, written, operation, to[lane], begin, element, sizes[lane] / element))
+            return 1;
         if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barriers[lane], sizes[lane])) return 1;
     }
     return 0;

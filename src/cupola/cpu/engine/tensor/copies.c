@@ -340,31 +340,11 @@ static int reduced(uint8_t type) {
     }
 }
 
-/* Put each element into that of the tensor by an atomic operation. Nonzero after a fault. */
-static uint32_t reduce(const struct copy *copy, cpu_atomic *operation, uint64_t address, const uint8_t *elements,
-                       uint32_t count) {
-    enum { MOST = 16 };
-    cpu_context *context = copy->context;
-    const uint32_t size = cpu_tensor_size[copy->map.type];
-    const uint64_t packed = copy->tensor.index | (uint64_t)size << 32 | (uint64_t)size << 40 |
-                            (uint64_t)copy->tensor.space << 48 | (uint64_t)copy->tensor.flags << 56;
-    for (uint32_t done = 0; done < count;) {
-        uint64_t addresses[MOST], operands[MOST], results[MOST];
-        uint32_t n = 0;
-        for (; n < MOST && done + n < count; n++) addresses[n] = address + (uint64_t)(done + n) * size;
-        memcpy(operands, elements + (size_t)done * size, (size_t)n * size);
-        if (operation(context, copy->warp, context->shared, context->sites, packed, (1u << n) - 1, addresses, operands,
-                      NULL, results))
-            return 1;
-        done += n;
-    }
-    return 0;
-}
-
 static uint32_t store(struct copy *copy) {
     struct walk walk = first_row(copy);
     const uint64_t bytes = row_bytes(copy);
     const uint8_t number = copy->request.reduction;
+    const uint32_t element = cpu_tensor_size[copy->map.type];
     cpu_atomic *operation = NULL;
     uint8_t row[ROW_BYTES];
     if (number) {
@@ -388,8 +368,8 @@ static uint32_t store(struct copy *copy) {
         if (!memory || move_row(copy, i * pitch(copy), row, bytes, false)) return 1;
         const uint8_t *elements = row + (size_t)part.begin * copy->size;
         if (!operation) memcpy(memory, elements, (size_t)wanted * copy->size);
-        else if (reduce(copy, operation, part.address, elements,
-                        (uint32_t)(wanted * copy->size / cpu_tensor_size[copy->map.type])))
+        else if (cpu_atomic_elements(copy->context, copy->warp, copy->tensor, operation, part.address, elements,
+                                     element, (uint64_t)wanted * copy->size / element))
             return 1;
     }
     return 0;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/instructions/access.h"
+#include "engine/instructions/atomics.h"
 #include "objects.h"
 #include "sampling.h"
 
@@ -146,14 +146,10 @@ CPU_HELPER uint32_t cupola_surface_store(CPU_ACCESS_ARGUMENTS, uint64_t request_
     return 0;
 }
 
-/* One of the helpers of atomics.c. */
-typedef uint32_t atomic_lanes(CPU_ACCESS_ARGUMENTS, const uint64_t *addresses, const void *operands,
-                              const void *compares, void *results);
-
 /* `as_signed` is for surfaces whose channels are signed integers. */
 CPU_HELPER uint32_t cupola_surface_reduce(CPU_ACCESS_ARGUMENTS, uint64_t request_bits, const uint64_t *objects,
-                                          const uint32_t *coordinates, const void *operands, atomic_lanes *as_unsigned,
-                                          atomic_lanes *as_signed) {
+                                          const uint32_t *coordinates, const void *operands, cpu_atomic *as_unsigned,
+                                          cpu_atomic *as_signed) {
     const cpu_site site = unpack_site(packed);
     const struct request request = unpack(request_bits);
     struct surface surface = {0, NULL};
@@ -168,7 +164,7 @@ CPU_HELPER uint32_t cupola_surface_reduce(CPU_ACCESS_ARGUMENTS, uint64_t request
         if (verdict == INSIDE) inside[channel_is_signed(cpu_channel(texels, CU_TRSF_READ_AS_INTEGER))] |= 1u << lane;
     }
     for (int i = 0; i < 2; i++) {
-        atomic_lanes *operation = i ? as_signed : as_unsigned;
+        cpu_atomic *operation = i ? as_signed : as_unsigned;
         if (inside[i] && operation(context, warp, shared, sites, packed, inside[i], addresses, operands, NULL, results))
             return 1;
     }
