@@ -266,6 +266,21 @@ def test_workqueues(context, whole):
     ok(driver.cuGreenCtxDestroy(green))
 
 
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("text, limit", [("", 8), ("2", 2), ("100", 32), ("0", 8), ("many", 8)])
+def test_the_environment_says_how_many_workqueues(run_python, text, limit):
+    done = run_python(
+        """
+from cupola.bindings import driver
+driver.cuInit(0)
+queues = driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG
+print(driver.cuDeviceGetDevResource(0, queues)[1].wqConfig.wqConcurrencyLimit)
+""",
+        CUDA_DEVICE_MAX_CONNECTIONS=text,
+    )
+    assert done.stdout.split() == [str(limit)], done.stderr
+
+
 @structured
 def test_a_workqueue_of_another_context(context, whole):
     kind = driver.CUdevResourceType.CU_DEV_RESOURCE_TYPE_WORKQUEUE

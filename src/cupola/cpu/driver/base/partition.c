@@ -52,7 +52,7 @@ void part_whole(const struct model *model, struct part *part) {
 
 /* ---- GPCs ------------------------------------------------------------------------------------------------------ */
 
-/* The GPC of each multiprocessor. Sizes differ by up to two pairs, as in the table of the file's comment. */
+/* The GPC of each multiprocessor. Sizes differ by up to two pairs. */
 static void find_gpcs(const struct model *model, uint8_t gpc_of[MOST_MULTIPROCESSORS]) {
     int left[GPCS], pairs = model->multiprocessors / PAIR, even = pairs / GPCS, more = pairs % GPCS;
     for (int g = 0; g < GPCS; g++) left[g] = even + (g >= GPCS - more);

@@ -1,6 +1,6 @@
-/* What the environment says about the CPU device: read here and nowhere else in C, once, by cuInit, which refuses what
- * cannot be meant. The compiler reads two more variables, CUPOLA_CPU_FEATURES and CUPOLA_CPU_CACHE. docs/cpu-device.md
- * lists all of them. */
+/* What the environment says about the CPU device: read here and nowhere else in C, once, by cuInit. It refuses a value that
+ * makes no sense, but not of CUDA's own variables, of which CUDA refuses none. The compiler reads two more variables,
+ * CUPOLA_CPU_FEATURES and CUPOLA_CPU_CACHE. docs/cpu-device.md lists all of them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "engine/memory/memory.h"
 
 enum { OLDEST_VERSION = 12000 }; /* the newest is that of the headers which the driver is made after */
-enum { MOST_THREADS = 256, MOST_SECONDS = 1000000 };
+enum { MOST_THREADS = 256, MOST_SECONDS = 1000000, CONNECTIONS = 8, MOST_CONNECTIONS = 32 };
 
 struct settings settings = {.version = CUDA_VERSION};
 
@@ -123,19 +123,26 @@ CUresult settings_read_devices(const struct model **model, int *count) {
     return CUDA_SUCCESS;
 }
 
+static void read_variables_of_cuda(void) {
+    const char *blocking = text_of("CUDA_LAUNCH_BLOCKING"), *loading = text_of("CUDA_MODULE_LOADING"), *rest;
+    const char *connections = text_of("CUDA_DEVICE_MAX_CONNECTIONS");
+    double value;
+    settings.launch_blocking = blocking && read_number(blocking, &value, &rest) && value != 0;
+    settings.eager_loading = loading && !strcasecmp(loading, "EAGER");
+    long number = connections ? strtol(connections, NULL, 10) : 0;
+    settings.connections = number < 1 ? CONNECTIONS : number > MOST_CONNECTIONS ? MOST_CONNECTIONS : (unsigned)number;
+}
+
 CUresult settings_read(void) {
-    long threads = 0, blocking = 0;
+    long threads = 0;
     uint64_t memory = 0;
     double seconds = 0;
-    const char *text = text_of("CUDA_LAUNCH_BLOCKING"), *rest;
-    double value;
     RETURN_IF(settings_read_version(&settings.version));
     RETURN_IF(read_count("CUPOLA_CPU_THREADS", 1, MOST_THREADS, &threads));
     RETURN_IF(read_bytes("CUPOLA_CPU_MEMORY", &memory));
     RETURN_IF(read_seconds("CUPOLA_CPU_TIMEOUT", &seconds));
     RETURN_IF(check_switch("CUPOLA_CPU_CACHE"));
-    if (text) blocking = read_number(text, &value, &rest) && value != 0; /* CUDA's own, which refuses nothing */
-    settings.launch_blocking = blocking;
+    read_variables_of_cuda();
     cpu_pool_set_threads((int)threads);
     cpu_memory_set_host_capacity(memory);
     cpu_stop_after((uint64_t)(seconds * 1e9));

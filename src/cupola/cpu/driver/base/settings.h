@@ -10,6 +10,8 @@
 struct settings {
     int version;          /* of CUDA */
     bool launch_blocking; /* launches wait for their kernels */
+    bool eager_loading;   /* libraries are compiled when they are loaded */
+    unsigned connections; /* streams that can be at work without waiting for each other, as far as programs are told */
 };
 extern struct settings settings;
 CUresult settings_read(void);

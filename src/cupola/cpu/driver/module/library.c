@@ -6,7 +6,6 @@
  * Loading"), so that is the call which refuses bad PTX. CUDA_MODULE_LOADING=EAGER has it compiled at once. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "module.h"
 
@@ -84,8 +83,7 @@ static CUresult library_new(struct image *image, char *ptx, CUlibrary *result) {
 
 /* The text, when it is PTX that can wait; else NULL. */
 static char *deferred_ptx(const char *code) {
-    const char *loading = getenv("CUDA_MODULE_LOADING");
-    if (loading && !strcasecmp(loading, "EAGER")) return NULL;
+    if (settings.eager_loading) return NULL;
     for (size_t i = 0; code[i]; i++) {
         if ((unsigned char)code[i] < ' ' && !strchr("\t\n\r\v\f", code[i])) return NULL; /* ELF, or a fat binary */
         if (!strncmp(code + i, ".version", 8)) return strdup(code);

@@ -3,11 +3,7 @@
  *
  * What programs see of a CUdevResource is a copy. What counts is sealed in its padding: the set of multiprocessors, where it
  * comes from, and which call made it. */
-#include <stdlib.h>
-
 #include "green.h"
-
-enum { DEFAULT_CONNECTIONS = 8, MOST_CONNECTIONS = 32 };
 
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
@@ -70,19 +66,12 @@ static CUresult read_part(const CUdevResource *resource, struct device **device,
     return CUDA_SUCCESS;
 }
 
-/* So many streams can be at work without waiting for each other: CUDA_DEVICE_MAX_CONNECTIONS. */
-static unsigned connections(void) {
-    const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-    long number = text ? strtol(text, NULL, 10) : 0;
-    return number < 1 ? DEFAULT_CONNECTIONS : number > MOST_CONNECTIONS ? MOST_CONNECTIONS : (unsigned)number;
-}
-
 static void write_workqueues(CUdevResource *resource, const struct device *device, const struct workqueues *queues) {
     memset(resource, 0, sizeof *resource);
     resource->type = CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG;
     resource->wqConfig = (CUdevWorkqueueConfigResource){
         .device = device->ordinal,
-        .wqConcurrencyLimit = queues && queues->limit ? queues->limit : connections(),
+        .wqConcurrencyLimit = queues && queues->limit ? queues->limit : settings.connections,
         .sharingScope = queues ? queues->scope : CU_WORKQUEUE_SCOPE_DEVICE_CTX,
     };
 }
