@@ -88,6 +88,19 @@ def test_signal_ends_the_wait_for_a_lock() -> None:
         assert target.run("set_flag(1); stream.sync(); number(x.handle) > 0") is True
 
 
+CHILD = """
+def is_open(file):
+    return os.path.exists(f"/proc/self/fd/{file}")
+
+def in_child(number):
+    child = os.fork()
+    if child == 0:
+        os._exit(number())
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+0
+"""
+
+
 def test_program_that_closes_all_files() -> None:
     with Target("x = zeros()") as target:
         target.run("os.closerange(3, 256)\nfiles = [os.open('/dev/null', os.O_RDONLY) for _ in range(64)]\n0")
@@ -95,3 +108,5 @@ def test_program_that_closes_all_files() -> None:
             driver.cuCheckpointProcessGetState(target.pid)
         assert target.run("increment(x); stream.sync(); number(x.handle)") == 1
         assert target.run("all(os.fstat(f) for f in files)") is True
+        target.run(CHILD)
+        assert target.run("in_child(lambda: sum(is_open(f) for f in files))") == 64

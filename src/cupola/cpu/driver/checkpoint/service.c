@@ -10,6 +10,8 @@
 #include "common/thread.h"
 
 static int listener = -1;
+static struct sockaddr_un own_address; /* of this process, or in a forked child of its parent */
+static socklen_t own_length;
 
 /* Nothing but the number of the process is in the name, so that it holds when CRIU has started the process anew. The first
  * byte stays 0: the name is in no file system, and goes with the socket. */
@@ -57,9 +59,10 @@ static void answer(int connection) {
 /* Whether a file is still the socket: a program that closes files which are not its own may get the number again, for one
  * of its own. By its name, since its inode is another one when CRIU has started the process anew. */
 static bool is_ours(int file) {
-    struct sockaddr_un wanted, found;
-    socklen_t length = checkpoint_address(&wanted, getpid()), room = sizeof found;
-    return !getsockname(file, (struct sockaddr *)&found, &room) && room == length && !memcmp(&found, &wanted, length);
+    struct sockaddr_un found;
+    socklen_t room = sizeof found;
+    return !getsockname(file, (struct sockaddr *)&found, &room) && room == own_length &&
+           !memcmp(&found, &own_address, room);
 }
 
 static void *serve(void *argument) {
@@ -81,11 +84,10 @@ static void *serve(void *argument) {
 
 /* Where there can be no socket, or no thread, the process cannot be checkpointed, which does no harm to it. */
 void checkpoint_serve(void) {
-    struct sockaddr_un address;
-    socklen_t length = checkpoint_address(&address, getpid());
+    own_length = checkpoint_address(&own_address, getpid());
     listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (listener < 0) return;
-    if (!bind(listener, (struct sockaddr *)&address, length) && !listen(listener, 16) &&
+    if (!bind(listener, (struct sockaddr *)&own_address, own_length) && !listen(listener, 16) &&
         thread_start(serve, (void *)(intptr_t)listener))
         return;
     close(listener);
@@ -93,6 +95,6 @@ void checkpoint_serve(void) {
 }
 
 void checkpoint_forget(void) {
-    if (listener >= 0) close(listener);
+    if (listener >= 0 && is_ours(listener)) close(listener);
     listener = -1;
 }
