@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,42 @@ def test_memory_of_another_process_is_seen_until_it_ends(gpu):
     child.kill()  # ends within the time that the list of processes is kept
     child.communicate()
     assert child.pid not in used()
+
+
+# A process that publishes a page as the CPU device does, with numbers copied from that of its parent.
+IMPOSTOR = """
+import fcntl, os, sys
+page = bytearray(sys.stdin.buffer.read())
+page[16:24] = os.getpid().to_bytes(8, "little")
+file = os.memfd_create("cupola-usage", os.MFD_ALLOW_SEALING)
+os.write(file, page)
+if sys.argv[1] == "sealed":
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+print("ready", flush=True)
+os.read(os.eventfd(0), 8)
+"""
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("kind", ["sealed", "open"])
+def test_a_page_that_can_be_cut_off_is_passed_over(gpu, device, kind):
+    """Who reads behind its end would get SIGBUS."""
+    files = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+    page = next(file for file in files if os.path.islink(file) and "cupola-usage" in os.readlink(file))
+    command = [sys.executable, "-c", IMPOSTOR, kind]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert child.stdin is not None and child.stdout is not None
+        child.stdin.write(Path(page).read_bytes())
+        child.stdin.close()
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(0.01)  # the list of processes is kept for a few milliseconds
+        listed = [process.pid for process in gpu.compute_running_processes]
+    finally:
+        child.kill()
+        child.wait()
+    assert os.getpid() in listed
+    assert (child.pid in listed) == (kind == "sealed")
 
 
 def test_utilization_of_another_process_is_seen(gpu):

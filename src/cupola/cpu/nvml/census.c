@@ -24,7 +24,9 @@ static const struct cpu_usage *map_file(const char *path, int64_t pid) {
     if (file < 0) return NULL;
     struct stat status;
     const struct cpu_usage *usage = MAP_FAILED;
-    if (!fstat(file, &status) && (size_t)status.st_size >= sizeof *usage)
+    /* A file that its process could still cut off would end this one when it reads behind the end. */
+    const int seals = fcntl(file, F_GET_SEALS);
+    if (seals >= 0 && seals & F_SEAL_SHRINK && !fstat(file, &status) && (size_t)status.st_size >= sizeof *usage)
         usage = mmap(NULL, sizeof *usage, PROT_READ, MAP_SHARED, file, 0);
     close(file);
     if (usage == MAP_FAILED) return NULL;
@@ -160,6 +162,7 @@ size_t nvml_census(int ordinal, struct nvml_process *processes, size_t room) {
 
 /* A watch keeps the pages that it has found, so that the last words of a process are still read when it has gone. */
 struct nvml_watch {
+    pthread_mutex_t lock; /* several threads may wait for events of one set */
     struct watched {
         const struct cpu_usage *usage;
         uint64_t seen; /* faults of it that were told */
@@ -205,26 +208,32 @@ static void look(struct nvml_watch *watch) {
 
 struct nvml_watch *nvml_watch_new(void) {
     struct nvml_watch *watch = calloc(1, sizeof *watch);
-    if (watch) look(watch);
+    if (!watch) return NULL;
+    pthread_mutex_init(&watch->lock, NULL);
+    look(watch);
     return watch;
 }
 
 int nvml_watch_next(struct nvml_watch *watch, struct nvml_fault *fault) {
+    int found = 0;
+    pthread_mutex_lock(&watch->lock);
     look(watch);
-    for (size_t i = 0; i < watch->count; i++) {
+    for (size_t i = 0; i < watch->count && !found; i++) {
         struct watched *item = &watch->watched[i];
         uint64_t faults = usage_load(&item->usage->faults);
         if (item->seen == faults) continue;
         if (faults - item->seen > CPU_USAGE_FAULTS) item->seen = faults - CPU_USAGE_FAULTS; /* overwritten */
-        const struct cpu_usage_fault *found = &item->usage->fault[item->seen++ % CPU_USAGE_FAULTS];
-        *fault = (struct nvml_fault){.device = found->device, .status = found->status};
-        return 1;
+        const struct cpu_usage_fault *next = &item->usage->fault[item->seen++ % CPU_USAGE_FAULTS];
+        *fault = (struct nvml_fault){.device = next->device, .status = next->status};
+        found = 1;
     }
-    return 0;
+    pthread_mutex_unlock(&watch->lock);
+    return found;
 }
 
 void nvml_watch_free(struct nvml_watch *watch) {
     for (size_t i = 0; i < watch->count; i++) munmap((void *)watch->watched[i].usage, sizeof(struct cpu_usage));
     free(watch->watched);
+    pthread_mutex_destroy(&watch->lock);
     free(watch);
 }

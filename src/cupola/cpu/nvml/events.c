@@ -77,9 +77,12 @@ static nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsign
 static nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {
     NVML_DEVICE(device, ordinal, list_has(&device_sets, set, false) ? set : NULL);
     if (types & ~(unsigned long long)nvmlEventTypeAll) return NVML_ERROR_NOT_SUPPORTED;
-    if (!set->watch && !(set->watch = nvml_watch_new())) return NVML_ERROR_MEMORY;
-    set->types[ordinal] |= types;
-    return NVML_SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (!set->watch) set->watch = nvml_watch_new();
+    const bool begun = set->watch;
+    if (begun) set->types[ordinal] |= types;
+    pthread_mutex_unlock(&lock);
+    return begun ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
 
 static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned milliseconds) {

@@ -3,6 +3,7 @@
 #include "common/common.h"
 #include "engine/memory/usage.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,10 +16,11 @@ int8_t cpu_usage_shift[CPU_USAGE_DEVICES];
  * found by that. */
 void cpu_usage_publish(void) {
     if (cpu_usage != &private_usage) return;
-    int file = memfd_create(CPU_USAGE_NAME, MFD_CLOEXEC);
+    int file = memfd_create(CPU_USAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0) return;
     struct cpu_usage *page = MAP_FAILED;
-    if (!ftruncate(file, sizeof *page)) page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (!ftruncate(file, sizeof *page) && !fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK))
+        page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (page == MAP_FAILED) {
         close(file);
         return;
