@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cupola import CUDAError, CUDAWarning, GraphicsResource, LaunchConfig, Program, launch
+from cupola.bindings import driver
 from cupola.texture import ResourceDescriptor
 from examples import opengl
 from tests.conftest import on_cpu_device
@@ -256,19 +257,48 @@ def test_without_a_current_context_of_opengl(gl, stream, numbers):
         GraphicsResource.from_gl_buffer(numbers)
 
 
-def test_unmapping_without_the_context_of_opengl(gl, stream, numbers):
-    resource = GraphicsResource.from_gl_buffer(numbers)
-    resource.map(stream=stream)
+def test_unmapping_without_the_context_of_opengl(gl, stream, numbers, picture):
+    resource, image = GraphicsResource.from_gl_buffer(numbers), GraphicsResource.from_gl_image(picture, 0x0DE1)
+    mapped = [resource.map(stream=stream), image.map_array(stream=stream)]
     gl.release()
-    with pytest.raises(CUDAError, match="CUDA_ERROR_INVALID_GRAPHICS_CONTEXT"):
-        resource.unmap()
-    assert not resource.is_mapped
+    for unmapped in (resource, image):
+        with pytest.raises(CUDAError, match="CUDA_ERROR_INVALID_GRAPHICS_CONTEXT"):
+            unmapped.unmap()
+        assert not unmapped.is_mapped
+    assert [memory.is_closed for memory in mapped] == [True, True]
     with pytest.raises(RuntimeError, match="not mapped"):
         resource.unmap()
     gl.make_current()
     resource.map(stream=stream)
     resource.close()
     assert resource.is_closed
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_ends_in_a_host_function_is_unmapped_later(gl, stream, numbers, whole):
+    resource = GraphicsResource.from_gl_buffer(numbers)
+    handle = resource.handle
+    buffer = resource.map(stream=stream)
+    descriptor = ResourceDescriptor.from_linear(buffer, format="float32", num_channels=1)
+    held = [stream.device.create_texture_object(resource=descriptor)]  # the last that has the memory
+    buffer.close()
+    del descriptor, buffer
+    if whole:
+        held.append(resource)
+        del resource
+    builder = stream.device.create_stream().create_graph_builder().begin_building()
+    builder.callback(held.clear)
+    graph = builder.end_building().complete()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph.launch(stream)
+        stream.sync()
+        gc.collect()  # runs what is pending on this thread
+    if whole:
+        assert driver.cuGraphicsResourceSetMapFlags(handle, 0)[0] != 0 or not on_cpu_device()
+    else:
+        assert not resource.is_mapped
+        resource.close()
 
 
 def test_what_ends_on_another_thread_warns(gl, stream, numbers):

@@ -9,8 +9,8 @@ from operator import index
 from libc.stdint cimport uint64_t, uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CUDA_ARRAY3D_DESCRIPTOR, CUDA_ERROR_INVALID_GRAPHICS_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_MAPPED_AS_ARRAY, CUDA_ERROR_NOT_MAPPED_AS_POINTER,
-    CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CUarray, CUcontext, CUdevice, CUdeviceptr, CUgraphicsResource, CUresult,
+    CUDA_ARRAY3D_DESCRIPTOR, CUDA_ERROR_INVALID_GRAPHICS_CONTEXT, CUDA_ERROR_INVALID_VALUE,
+    CUDA_ERROR_NOT_MAPPED_AS_ARRAY, CUDA_ERROR_NOT_MAPPED_AS_POINTER, CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CUarray, CUcontext, CUdevice, CUdeviceptr, CUgraphicsResource, CUresult,
     CUstream, check, closed_error, cu, driver_usable, factory_error, fail_because, fail_with, gone_error, initialise,
     report,
 )
@@ -74,10 +74,18 @@ cdef class Mapping(Allocation):
 
     def __dealloc__(self):
         cdef CUresult status
-        if self.registration.is_mapped and self.registration.mappings == self.number and driver_usable() and (
-            not self.is_gone()
+        cdef Mapping remains
+        if not self.registration.is_mapped or self.registration.mappings != self.number or not driver_usable() or (
+            self.is_gone()
         ):
-            status = _unmap(self.registration, self.stream)
+            return
+        status = CUDA_ERROR_NOT_PERMITTED if in_host_function() else _unmap(self.registration, self.stream)
+        if status == CUDA_ERROR_NOT_PERMITTED:
+            remains = Mapping.__new__(Mapping)
+            remains.registration, remains.number, remains.stream = self.registration, self.number, self.stream
+            remains.context, remains.born = self.context, self.born
+            let_go_later(remains)
+        else:
             report(status, b"cuGraphicsUnmapResources")
 
 
@@ -363,18 +371,21 @@ cdef class GraphicsResource:
             it is unmapped nevertheless.
         """
         cdef OpaqueArray array
+        cdef CUresult status
         _open(self)
         if not self.registration.is_mapped:
             raise RuntimeError("GraphicsResource is not mapped")
         if stream is not None:
             self.mapped_in = stream_argument(stream).hold()
-        check(_unmap(self.registration, self.mapped_in), b"cuGraphicsUnmapResources")
-        if self.buffer is not None:
-            self.buffer.close()
-            self.buffer = None
-        for array in self.arrays or ():
-            array.close()
-        self.arrays = None
+        status = _unmap(self.registration, self.mapped_in)
+        if not self.registration.is_mapped:
+            if self.buffer is not None:
+                self.buffer.close()
+                self.buffer = None
+            for array in self.arrays or ():
+                array.close()
+            self.arrays = None
+        check(status, b"cuGraphicsUnmapResources")
 
     def close(self, stream=None):
         """Unmap the resource if it is mapped, and unregister it (``cuGraphicsUnregisterResource``); idempotent.
