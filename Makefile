@@ -12,6 +12,7 @@
 #   make coverage   which lines of Python and C the suite runs
 #   make wheel   build the source distribution and the wheel, and try the wheel in an empty environment
 #   make docs    build the pages of docs/ and the API reference
+#   make cutlass  CUTLASS's matrix product for compute capability 9.0 (fetches 60 MB of headers, compiles for a minute)
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
 # PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told.
@@ -32,7 +33,7 @@ WARNINGS := build/warnings
 # Modules whose stubs are kept by hand.
 STUBS = $(shell find src/cupola -name '*.pyi' -not -path '*/bindings/*' | sort | sed -e 's,^src/,,' -e 's,\.pyi$$,,' -e 's,/,.,g')
 
-.PHONY: tour test test-fast dev headers warnings lint sanitize tsan nogil coverage wheel docs clean
+.PHONY: tour test test-fast dev headers warnings lint sanitize tsan nogil cutlass coverage wheel docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
@@ -85,6 +86,12 @@ nogil:
 	@$(MAKE) --no-print-directory VENV=build/nogil build/nogil/.installed-test
 	@build/nogil/bin/python -c 'import sysconfig; assert sysconfig.get_config_var("Py_GIL_DISABLED"), "this Python has a GIL: make nogil PYTHON=python3.14t"'
 	build/nogil/bin/python -m pytest tests/bindings/test_threads.py $(PYTEST_ARGS)
+
+# Headers of the version that CUTLASS was written for, beside those that the other tests use.
+cutlass: $(VENV)/.installed-test
+	@[ -d build/cutlass ] || $(INSTALL) --quiet --no-deps --target build/cutlass "nvidia-cutlass==4.2.*" \
+		"nvidia-cuda-cccl==13.0.*" "nvidia-cuda-runtime==13.0.*" "nvidia-cuda-crt==13.0.*"
+	@$(BIN)/python -m pytest tests/cpu/programs/test_cutlass.py $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.installed-test
 	@$(BIN)/python tools/changed_tests.py $(PYTEST_ARGS)
