@@ -4,6 +4,7 @@ The driver encodes a map; it owns nothing, and the 128 bytes are copied at a lau
 with the innermost dimension, those of this module with the outermost one.
 """
 
+from cpython.long cimport PyLong_AsLongAndOverflow
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -296,6 +297,8 @@ def tensor_map_of(
     cdef uint32_t box[RANK]
     cdef uint32_t i
     cdef object extent
+    cdef long length
+    cdef int overflow
     cdef tuple extents
     cdef CUresult status
     if options is not None:
@@ -322,9 +325,10 @@ def tensor_map_of(
         raise ValueError(f"box_dim has {len(extents)} entries; the tensor has {encoding.rank} dimensions")
     for i in range(encoding.rank):
         extent = extents[encoding.rank - 1 - i]
-        if not 1 <= extent <= 256:
+        length = PyLong_AsLongAndOverflow(extent, &overflow)
+        if overflow or not 1 <= length <= 256:
             raise ValueError(f"box_dim[{encoding.rank - 1 - i}] is {extent}; it must be from 1 to 256")
-        box[i] = extent
+        box[i] = <uint32_t>length
     if element_strides is not None:
         made.read_steps(&encoding, element_strides)
     status = cu.cuTensorMapEncodeTiled(
