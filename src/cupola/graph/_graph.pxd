@@ -1,6 +1,7 @@
 from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphExec, CUresult
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._parameters cimport Parameters
+from cupola.graph._structure cimport Structure
 
 
 cdef class Retired:
@@ -11,6 +12,7 @@ cdef class Retired:
 
 cdef class Graph:
     cdef CUgraphExec pointer    # NULL once closed
+    cdef Structure structure    # of the graph that it was made of
     cdef CUcontext context      # of the stream that it was recorded in
     cdef unsigned long born     # `resets` at that time
     cdef bint launched          # it may have been
@@ -23,6 +25,8 @@ cdef class Graph:
     cdef int change(self, object node, Parameters parameters) except -1
     cdef int retire(self, tuple values) except -1
     cdef CUresult destroy(self) except *
+    cdef CUresult destroy_now(self, CUgraphExec pointer) except *   # with the structure's lock
+    cdef Graph remains(self)            # all of it, as another object; this one is closed
 
 
 # The class of the view for each class of nodes; _executable_nodes fills it.

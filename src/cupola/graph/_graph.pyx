@@ -85,15 +85,18 @@ cdef class Graph:
     # Not __dealloc__: before that, the garbage collector may have cleared what a running launch still needs.
     def __del__(self):
         cdef CUresult status = self.destroy()
-        cdef Graph later
         if status == CUDA_ERROR_NOT_PERMITTED:      # in a host function: on an ordinary thread soon after
-            later = Graph.__new__(Graph)
-            later.pointer, later.context, later.born, later.launched = self.pointer, self.context, self.born, self.launched
-            later.kept, later.changed, later.waiting = self.kept, self.changed, self.waiting
-            self.pointer = NULL
-            release_kept(keep(later, NULL))
+            release_kept(keep(self.remains(), NULL))
         else:
             report(status, b"cuGraphExecDestroy")
+
+    cdef Graph remains(self):
+        cdef Graph later = Graph.__new__(Graph)
+        later.pointer, later.context, later.born, later.launched = self.pointer, self.context, self.born, self.launched
+        later.structure, later.kept, later.changed, later.waiting = self.structure, self.kept, self.changed, self.waiting
+        self.pointer = NULL
+        self.kept = self.changed = self.waiting = None
+        return later
 
     cdef CUgraphExec open_pointer(self) except NULL:
         if self.pointer == NULL:
@@ -241,20 +244,29 @@ cdef class Graph:
 
     cdef CUresult destroy(self) except *:
         cdef CUgraphExec pointer = self.pointer
-        cdef CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED
-        cdef CUresult told = CUDA_SUCCESS, status
         if pointer == NULL:
             return CUDA_SUCCESS
+        if driver_usable() and not is_gone(self.context, self.born):
+            if not self.structure.try_take():
+                self.structure.abandon(self.remains())
+                return CUDA_SUCCESS
+            try:
+                return self.destroy_now(pointer)
+            finally:
+                self.structure.give()
+        if self.launched and not driver_usable():   # the launch may be under way while the interpreter goes down
+            keep_for_good((self.kept, self.changed, self.waiting))
+        self.pointer = NULL
+        self.kept = self.changed = self.waiting = None
+        return CUDA_SUCCESS
+
+    cdef CUresult destroy_now(self, CUgraphExec pointer) except *:
+        cdef CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED
+        cdef CUresult told = CUDA_SUCCESS, status
         self.pointer = NULL
         # Until the driver has destroyed it: that waits for launches that the device has made.
         needed = (self.kept, self.changed, self.waiting)
         self.kept = self.changed = self.waiting = None
-        if not driver_usable():
-            if self.launched:       # and the launch may be under way while the interpreter goes down
-                keep_for_good(needed)
-            return CUDA_SUCCESS
-        if is_gone(self.context, self.born):
-            return CUDA_SUCCESS
         if self.launched:
             told = keep_until_over(pointer, self.context, needed)
         with nogil:
@@ -362,7 +374,7 @@ cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
         if options.use_node_priority:
             parameters.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
     result = Graph.__new__(Graph)
-    result.context, result.born = context, resets
+    result.context, result.born, result.structure = context, resets, handle.hierarchy.structure
     result.kept, result.changed, result.waiting = handle.hierarchy.attachments(), {}, []
     holds = handle.hierarchy.take_off()
     try:

@@ -7,7 +7,6 @@ garbage collector finds a cycle.
 """
 
 import weakref
-from _thread import RLock
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uintptr_t
@@ -16,6 +15,7 @@ from cupola.core.device._context cimport is_gone, resets
 from cupola.core.base._cuda cimport CUgraph, CUgraphNode, CUresult, check, cu, driver_usable, gone_error
 from cupola.core.device._later cimport destroy
 from cupola.graph._retained cimport Hold, hold
+from cupola.graph._structure cimport Structure
 
 
 cdef class Record:
@@ -82,10 +82,10 @@ cdef class Hierarchy:
         return tuple(kept)
 
     cdef list take_off(self):
-        # Until put_back(), no other thread may do this: the driver does not lock graphs, and its calls release the GIL.
+        # Until put_back(), no other thread may do this: the calls of the driver release the GIL.
         cdef list holds = []
         cdef Hold found
-        self.lock.acquire()
+        self.structure.take()
         self.bare += 1
         try:
             _list_holds(self, <uintptr_t>self.root, holds)
@@ -104,7 +104,7 @@ cdef class Hierarchy:
                 for found in holds:
                     found.attach()
         finally:
-            self.lock.release()
+            self.structure.give()
         return 0
 
 
@@ -194,7 +194,7 @@ cdef Hierarchy new_hierarchy(CUgraph root, bint owned):
     cdef Hierarchy hierarchy = Hierarchy.__new__(Hierarchy)
     hierarchy.root, hierarchy.owned, hierarchy.born = root, owned, resets
     hierarchy.handles, hierarchy.records, hierarchy.others = weakref.WeakValueDictionary(), {}, {}
-    hierarchy.lock = RLock()    # of the same thread: the collector may take another graph's turn
+    hierarchy.structure = Structure.__new__(Structure)
     return hierarchy
 
 

@@ -22,6 +22,7 @@ cdef class GraphNode(NodeMaker):
     cdef CUgraphNode open_pointer(self) except NULL     # RuntimeError once destroyed
     cdef Record record(self)                            # never None
     cdef int change(self, Parameters parameters) except -1
+    cdef int change_locked(self, CUgraphNode pointer, Parameters parameters) except -1
     cdef GraphHandle inner(self, uintptr_t graph)       # one of the graphs inside this node
 
 

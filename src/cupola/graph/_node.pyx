@@ -15,6 +15,7 @@ from cupola.graph._parameters cimport (
     refused, require_context,
 )
 from cupola.graph._retained cimport Hold, drop_released, hold
+from cupola.graph._structure cimport Structure, give_both, take_both
 
 cimport cython
 
@@ -367,6 +368,15 @@ cdef CUgraphNode _add_native(CUgraph native, Parameters parameters, list address
 
 
 cdef GraphNode _add(GraphHandle graph, Parameters parameters, list addresses):
+    cdef Structure structure = graph.hierarchy.structure, child = parameters.structure_of_child()
+    take_both(structure, child)
+    try:
+        return _add_locked(graph, parameters, addresses)
+    finally:
+        give_both(structure, child)
+
+
+cdef GraphNode _add_locked(GraphHandle graph, Parameters parameters, list addresses):
     cdef CUgraph native = graph.open_pointer()
     cdef CUgraphNode made = NULL
     cdef Record record = parameters.record
@@ -449,9 +459,17 @@ cdef class GraphNode(NodeMaker):
     cdef int change(self, Parameters parameters) except -1:
         """Give the node other parameters, and what they need (``cuGraphNodeSetParams``)."""
         cdef CUgraphNode pointer = self.open_pointer()
+        cdef Structure structure = self.home.hierarchy.structure, child = parameters.structure_of_child()
+        drop_released()
+        take_both(structure, child)
+        try:
+            return self.change_locked(pointer, parameters)
+        finally:
+            give_both(structure, child)
+
+    cdef int change_locked(self, CUgraphNode pointer, Parameters parameters) except -1:
         cdef CUresult status
         cdef Record record = parameters.record
-        drop_released()
         if record.kept and parameters.child is None:
             record.hold = hold(self.home.pointer, record.kept)
         try:
@@ -511,8 +529,12 @@ cdef class GraphNode(NodeMaker):
         if self.destroyed:
             return
         pointer = self.open_pointer()
-        with nogil:
-            status = cu.cuGraphDestroyNode(pointer)
+        self.home.hierarchy.structure.take()
+        try:
+            with nogil:
+                status = cu.cuGraphDestroyNode(pointer)
+        finally:
+            self.home.hierarchy.structure.give()
         check(status, b"cuGraphDestroyNode")
         self.destroyed = True
         self.home.nodes.pop(<uintptr_t>pointer, None)
@@ -634,12 +656,16 @@ cdef int _change_edges(GraphNode self, object others, bint before, bint add) exc
         other = <GraphNode>nodes[i]
         ours[i], theirs[i] = pointer, other.pointer
     sources, targets = (theirs, ours) if before else (ours, theirs)
-    with nogil:
-        if add:
-            status = cu.cuGraphAddDependencies(graph, sources, targets, NULL, count)
-        else:
-            status = cu.cuGraphRemoveDependencies(graph, sources, targets, NULL, count)
-    PyMem_Free(ours)
+    try:
+        self.home.hierarchy.structure.take()
+        with nogil:
+            if add:
+                status = cu.cuGraphAddDependencies(graph, sources, targets, NULL, count)
+            else:
+                status = cu.cuGraphRemoveDependencies(graph, sources, targets, NULL, count)
+        self.home.hierarchy.structure.give()
+    finally:
+        PyMem_Free(ours)
     return check(status, b"cuGraphAddDependencies" if add else b"cuGraphRemoveDependencies")
 
 

@@ -3,6 +3,7 @@
 from cupola.core.base._cuda cimport CUcontext, CUgraphNodeParams, CUresult
 from cupola.core.program._kernel cimport Kernel
 from cupola.graph._hierarchy cimport GraphHandle, Record
+from cupola.graph._structure cimport Structure
 
 
 cdef class Parameters:
@@ -14,6 +15,7 @@ cdef class Parameters:
     cdef object alive           # what `native` points into, until the driver has copied it
 
     # Used around the driver's copy of the child: the copy must get no user objects.
+    cdef Structure structure_of_child(self)             # None: there is no child
     cdef list strip_child(self)                         # None: there is no child
     cdef int restore_child(self, list holds) except -1
 

@@ -31,6 +31,7 @@ from cupola.core.launch._launch_config cimport LaunchConfig, copy_config
 from cupola.graph._attributes cimport config_attributes
 from cupola.graph._callback cimport HostCall, prepare_callback
 from cupola.graph._condition cimport GraphCondition
+from cupola.graph._structure cimport Structure
 
 from cupola.core.memory._access import devices_of
 
@@ -43,6 +44,9 @@ cdef tuple MEMORY_TYPES = ("device", "host", "managed")
 cdef class Parameters:
     def __dealloc__(self):
         PyMem_Free(self.memory)
+
+    cdef Structure structure_of_child(self):
+        return None if self.child is None else self.child.hierarchy.structure
 
     cdef list strip_child(self):
         return None if self.child is None else self.child.hierarchy.take_off()
