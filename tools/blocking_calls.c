@@ -28,6 +28,8 @@ static CUevent event, pending, asleep, timed, done_early, done_late, shared, eve
 static CUdeviceptr memory, pieces[REPEATS], reserved;
 static CUmemGenericAllocationHandle handle;
 static void *pinned;
+static CUgreenCtx green;
+static CUarray array;
 static CUgraph graph;
 static CUgraphNode node;
 static CUgraphExec executable;
@@ -113,6 +115,14 @@ CALL(stream_priority, int p; return cuStreamGetPriority(held, &p);)
 CALL(stream_flags, unsigned f; return cuStreamGetFlags(held, &f);)
 CALL(stream_id, unsigned long long n; return cuStreamGetId(held, &n);)
 CALL(create_stream, CUstream s; return cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);)
+CALL(stream_life, CUstream s; CUresult r = cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
+     return r ? r : cuStreamDestroy(s);)
+CALL(green_stream_life, CUstream s; CUresult r = cuGreenCtxStreamCreate(&s, green, CU_STREAM_NON_BLOCKING, 0);
+     return r ? r : cuStreamDestroy(s);)
+CALL(texture_life, CUtexObject t;
+     const CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array};
+     const CUDA_TEXTURE_DESC sampler = {.flags = CU_TRSF_READ_AS_INTEGER};
+     CUresult r = cuTexObjectCreate(&t, &resource, &sampler, NULL); return r ? r : cuTexObjectDestroy(t);)
 CALL(host_function, return cuLaunchHostFunc(other, nothing, NULL);)
 CALL(launch_it, return launch(held);)
 CALL(launch_other, return launch(other);)
@@ -219,6 +229,9 @@ static const struct call {
     {"cuStreamGetFlags", stream_flags, 0},
     {"cuStreamGetId", stream_id, 0},
     {"cuStreamCreate", create_stream, 0},
+    {"cuStreamCreate and cuStreamDestroy", stream_life, 1},
+    {"cuGreenCtxStreamCreate and cuStreamDestroy", green_stream_life, 1},
+    {"cuTexObjectCreate and cuTexObjectDestroy", texture_life, 1},
     {"cuLaunchHostFunc in another stream", host_function, 1},
     {"cuLaunchKernel", launch_it, 1},
     {"cuLaunchKernel in another stream", launch_other, 0},
@@ -279,6 +292,16 @@ static const struct call {
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
+static void make_green_context(void) {
+    CUdevResource all, some;
+    CUdevResourceDesc description;
+    unsigned int groups = 1;
+    MUST(cuDeviceGetDevResource(device, &all, CU_DEV_RESOURCE_TYPE_SM));
+    MUST(cuDevSmResourceSplitByCount(&some, &groups, &all, NULL, 0, 16));
+    MUST(cuDevResourceGenerateDesc(&description, &some, 1));
+    MUST(cuGreenCtxCreate(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM));
+}
+
 static void prepare(void) {
     static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p){ret;}\n";
     cuuint64_t keep = 1ull << 30;
@@ -291,6 +314,9 @@ static void prepare(void) {
     MUST(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+    make_green_context();
+    MUST(cuArrayCreate(
+        &array, &(CUDA_ARRAY_DESCRIPTOR){.Width = 64, .Height = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1}));
     MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     MUST(cuEventCreate(&pending, CU_EVENT_DISABLE_TIMING));
     MUST(cuEventCreate(&shared, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));

@@ -9,13 +9,14 @@ from libc.stdlib cimport getenv, strtol
 from cupola.core.device cimport _context
 from cupola.core.device._context cimport Context, current_context, enter, green_of, is_gone, leave, resets, wrap_context
 from cupola.core.base._cuda cimport (
-    CUDA_SUCCESS, CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING, CUcontext, CUdevice, CUevent, CUresult, CUstream,
+    CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING, CUcontext, CUdevice, CUevent, CUresult,
+    CUstream,
     check, closed_error, cu, driver_module, driver_usable, factory_error, gone_error,
 )
 from cupola.core.device._event cimport Event, event_from_options, new_event, record_event
 from cupola.core.base._gil cimport let_others_run, take_back
 from cupola.core.device._green cimport GreenContext
-from cupola.core.device._later cimport destroy
+from cupola.core.device._later cimport after_destroy, in_host_function
 
 from cupola.core.base._options import as_options
 from cupola._above import above
@@ -33,8 +34,15 @@ cdef class StreamHandle:
         self.born = resets
 
     def __dealloc__(self):
+        cdef CUresult status = CUDA_ERROR_NOT_PERMITTED
+        cdef PyThreadState* others
         if self.owned and self.pointer != NULL and driver_usable() and not self.is_gone():
-            destroy(_destroy, self.pointer, b"cuStreamDestroy", self.context, self.born)
+            if not in_host_function():
+                others = let_others_run()
+                status = cu.cuStreamDestroy(self.pointer)
+                take_back(others)
+            if status != CUDA_SUCCESS:
+                after_destroy(status, _destroy, self.pointer, b"cuStreamDestroy", self.context, self.born)
 
     cdef bint is_gone(self) noexcept:
         return is_gone(self.context, self.born)
@@ -360,6 +368,7 @@ cdef Stream create_stream(CUcontext context, object options, object nonblocking,
     cdef CUresult status
     cdef GreenContext green = green_of(context)
     cdef int pushed
+    cdef PyThreadState* others
     if options is not None or nonblocking is not True or priority is not None:
         from cupola.core.device._options import StreamOptions
         keywords = None
@@ -380,8 +389,9 @@ cdef Stream create_stream(CUcontext context, object options, object nonblocking,
             if not greatest <= level <= least:
                 raise ValueError(f"priority must be within [{greatest}, {least}], got {level}")
         if green is None:
-            with nogil:
-                status = cu.cuStreamCreateWithPriority(&pointer, flags, level)
+            others = let_others_run()
+            status = cu.cuStreamCreateWithPriority(&pointer, flags, level)
+            take_back(others)
     finally:
         leave(pushed)
     if green is not None:
@@ -406,8 +416,9 @@ cdef Stream _own_stream(CUstream pointer, CUcontext context, GreenContext green,
 cdef Stream _green_stream(GreenContext green, int level=0):
     cdef CUstream pointer = NULL
     cdef CUresult status
-    with nogil:
-        status = cu.cuGreenCtxStreamCreate(&pointer, green.pointer, CU_STREAM_NON_BLOCKING, level)
+    cdef PyThreadState* others = let_others_run()
+    status = cu.cuGreenCtxStreamCreate(&pointer, green.pointer, CU_STREAM_NON_BLOCKING, level)
+    take_back(others)
     check(status, b"cuGreenCtxStreamCreate")
     return _own_stream(pointer, green.context, green, CU_STREAM_NON_BLOCKING, level)
 

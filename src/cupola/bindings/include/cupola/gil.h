@@ -3,7 +3,7 @@
  * Queueing work waits when the queue of a stream is full (on an H200 behind 1,021 launches), and it may be a host
  * function written in Python that the queue waits for, so whoever launches or copies gives the GIL up. Recording an event
  * without timing, letting a stream wait for one, stream-ordered allocation and release, and making and destroying events
- * take no place in that queue. They wait only for the lock of a stream or context which another thread holds while *it*
+ * and streams take no place in that queue. They wait only for the lock of a stream or context which another thread holds while *it*
  * waits in a launch (tools/blocking_calls.c measures both on a GPU). So where the process has one Python thread they keep
  * the GIL, which saves as much time as such a call's whole way through Python takes, and where there are more they give it
  * up: one of those may be in a launch, and another may have to run before that can end. A thread that Python knows
