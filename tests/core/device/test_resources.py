@@ -202,6 +202,17 @@ def test_a_split_that_cannot_be_says_what_can(sm):
     assert f"of these {sm.sm_count} multiprocessors a group of them can have" in str(caught.value)
     if on_cpu_device():
         assert ("8, 16 ... 120" if VERSION >= 13010 else "8, 16 ... 128 or 132") in str(caught.value)
+        begin = "group 0 is to have" if VERSION >= 13010 else "groups of"
+        assert f"\n{begin} {sm.sm_count + 2} multiprocessors" in str(caught.value)  # not what was tried to find those
+
+
+@h200_model
+@structured
+def test_a_later_group_that_cannot_be_is_named(sm):
+    with pytest.raises(CUDAError, match="\ngroup 1 is to have 17 multiprocessors"):
+        sm.split(SMResourceOptions([None, 17]))
+    with pytest.raises(CUDAError, match="\nnothing is left for group 1"):
+        sm.split(SMResourceOptions([None, None]))
 
 
 @h200_model

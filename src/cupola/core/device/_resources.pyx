@@ -255,13 +255,14 @@ cdef object _split(SMResource whole, list rows, bint dry):
     try:
         if wanted == NULL or made == NULL:
             raise MemoryError
-        for i in range(count):
-            wanted[i].smCount, wanted[i].coscheduledSmCount, wanted[i].preferredCoscheduledSmCount, backfill = rows[i]
-            wanted[i].flags = CU_DEV_SM_RESOURCE_GROUP_BACKFILL if backfill else 0
+        _fill_groups(rows, wanted)
         with nogil:
             status = cu.cuDevSmResourceSplit(results, count, &whole.raw, NULL if dry else &made[count], 0, wanted)
         if status == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION:
-            fail_because(status, b"cuDevSmResourceSplit", _possible(whole, count))
+            possible = _possible(whole, count)
+            _fill_groups(rows, wanted)      # again, for the driver's explanation is that of the last call
+            status = cu.cuDevSmResourceSplit(results, count, &whole.raw, NULL if dry else &made[count], 0, wanted)
+            fail_because(status, b"cuDevSmResourceSplit", possible)
         check(status, b"cuDevSmResourceSplit")
         if dry:
             for i in range(count):
@@ -274,6 +275,14 @@ cdef object _split(SMResource whole, list rows, bint dry):
     finally:
         free(wanted)
         free(made)
+
+
+cdef int _fill_groups(list rows, CU_DEV_SM_RESOURCE_GROUP_PARAMS* wanted) except -1:
+    cdef Py_ssize_t i
+    for i in range(len(rows)):
+        wanted[i].smCount, wanted[i].coscheduledSmCount, wanted[i].preferredCoscheduledSmCount, backfill = rows[i]
+        wanted[i].flags = CU_DEV_SM_RESOURCE_GROUP_BACKFILL if backfill else 0
+    return 0
 
 
 cdef object _split_by_count(SMResource whole, object options, list rows, bint dry):
@@ -294,7 +303,10 @@ cdef object _split_by_count(SMResource whole, object options, list rows, bint dr
         with nogil:
             status = cu.cuDevSmResourceSplitByCount(made, &i, &whole.raw, &made[count], 0, least)
         if status == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION:
-            fail_because(status, b"cuDevSmResourceSplitByCount", _possible(whole, count))
+            possible = _possible(whole, count)
+            i = count       # as in _split
+            status = cu.cuDevSmResourceSplitByCount(made, &i, &whole.raw, &made[count], 0, least)
+            fail_because(status, b"cuDevSmResourceSplitByCount", possible)
         check(status, b"cuDevSmResourceSplitByCount")
         groups = [_part(&made[j], whole, dry) for j in range(i)]
         return groups, _part(&made[count], whole, dry)
