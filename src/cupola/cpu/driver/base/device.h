@@ -46,7 +46,7 @@ CUresult device_get(CUdevice ordinal, struct device **device); /* CUDA_ERROR_INV
 CUresult cuDriverGetVersion(int *version);                     /* of CUDA, which the device says it has */
 int device_attribute(const struct device *device, CUdevice_attribute attribute);
 
-/* The modelled device in a place: which number it has in this process may change (engine/memory/usage.h). On two H200s the
+/* The modeled device in a place: which number it has in this process may change (engine/memory/usage.h). On two H200s the
  * UUID of a number is then that of the new GPU, and the PCI bus id still that of the old one. */
 void device_uuid(int place, CUuuid *uuid);
 int device_bus(int place); /* of PCI */

@@ -1,6 +1,6 @@
 /* Taking device memory away and bringing it back.
  *
- * The memory of the modelled devices is memory of this computer from the start, so a checkpoint need not copy it: its
+ * The memory of the modeled devices is memory of this computer from the start, so a checkpoint need not copy it: its
  * pages keep what is in them and become inaccessible at their device addresses, and they count as the host's alone. What
  * others see of the process (usage.h) is then as of one that has nothing on a device. Whoever touches device memory
  * nevertheless, in the middle of a call that began before, faults and waits until it is back (fault/guard.c).

@@ -51,7 +51,7 @@ struct cpu_usage {
 
 extern struct cpu_usage *cpu_usage; /* of this process */
 
-/* What this process uses of its device number `device`. It lies in the place of the modelled device that stands behind that
+/* What this process uses of its device number `device`. It lies in the place of the modeled device that stands behind that
  * number, which is another one once the process has been restored there from a checkpoint (absence.h). */
 extern int8_t cpu_usage_shift[CPU_USAGE_DEVICES]; /* from the number to the place */
 #define cpu_usage_place(device) ((device) + cpu_usage_shift[device])
