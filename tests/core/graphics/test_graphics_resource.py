@@ -347,8 +347,6 @@ except Exception as error: print(error)
 
 
 def test_the_device_of_these_tests(gl):
-    from cupola.bindings import driver
-
     status, count, *devices = driver.cuGLGetDevices(8, driver.CUGLDeviceList.CU_GL_DEVICE_LIST_ALL)
     assert not status
     assert count >= 1
