@@ -57,6 +57,7 @@ def main() -> None:
     from .contenders import CONTENDERS
     from .field_kernels import FIELD_BENCHMARKS
     from .kernels import BENCHMARKS
+    from .matrix_kernels import MATRIX_BENCHMARKS
 
     print(
         f"{processor()}, {options.threads} thread(s); time over a plain C loop (gcc -O3 -march=native), lower is better"
@@ -64,7 +65,7 @@ def main() -> None:
     print(f"{'kernel':28}{'gcc':>14}" + "".join(f"{name:>12}" for name in list(CONTENDERS)[1:]))
     rows: list[dict[str, Any]] = []
     wrong = 0
-    for benchmark in BENCHMARKS + FIELD_BENCHMARKS:
+    for benchmark in BENCHMARKS + FIELD_BENCHMARKS + MATRIX_BENCHMARKS:
         if options.names and not any(name in benchmark.name for name in options.names):
             continue
         row: dict[str, Any] = {"kernel": benchmark.name}

@@ -65,6 +65,8 @@ def numpy(benchmark: Benchmark) -> tuple[Run, Callable[[], Array]] | None:
 
 def pocl(benchmark: Benchmark) -> tuple[Run, Callable[[], Array]] | None:
     """PoCL, the CPU implementation of OpenCL, through pyopencl; None where either is not installed."""
+    if not benchmark.opencl:
+        return None
     try:
         import pyopencl as cl
 
@@ -99,7 +101,7 @@ def cupola(benchmark: Benchmark) -> tuple[Run, Callable[[], Array]]:
     dev = Device()
     dev.set_current()
     stream = dev.create_stream()
-    options = ProgramOptions(std="c++17", arch=f"sm_{dev.arch}")
+    options = ProgramOptions(std="c++17", arch=benchmark.architecture or f"sm_{dev.arch}")
     kernel = Program(benchmark.cuda, code_type="c++", options=options).compile("cubin").get_kernel("k")
     buffers = []
     for array in benchmark.arrays():

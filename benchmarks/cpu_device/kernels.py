@@ -16,7 +16,8 @@ class Benchmark:
     """One row of the table.
 
     ``arrays`` makes the arrays, ``scalars`` follow them as arguments of every version; ``result`` names the array
-    that is compared. ``reset`` says whether it must be zeroed before each run (it accumulates).
+    that is compared. ``reset`` says whether it must be zeroed before each run (it accumulates). ``architecture`` is the
+    one of the CUDA kernel, where that needs another than the device's; ``opencl`` is empty where it has no such thing.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Benchmark:
     note: str = ""
     opencl_options: list[str] = field(default_factory=list)
     c_options: list[str] = field(default_factory=list)
+    architecture: str = ""
 
 
 def uniform(*shape: int) -> Array:
