@@ -123,7 +123,7 @@ def _emulated_nvml() -> Provision | None:
     from importlib import import_module
 
     try:
-        if not _is_cpu():
+        if not is_cpu():
             return None
         lookup = import_module("cupola.cpu._driver").nvml_lookup
     except ImportError:
@@ -131,8 +131,10 @@ def _emulated_nvml() -> Provision | None:
     return _CPU_DEVICE, None, lookup, None, False
 
 
-def _is_cpu() -> bool:
-    """Whether the CPU device is chosen, or would be by the next driver call, as far as NVML can tell."""
+def is_cpu() -> bool:
+    """Whether the CPU device is chosen, or would be by the next driver call, as far as NVML can tell.
+
+    Starts no driver."""
     chosen = current() or _wanted()
     if chosen != "auto":
         return chosen == "cpu"

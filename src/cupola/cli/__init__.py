@@ -34,9 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     watcher.add_argument("--json", action="store_true", help="print a line of JSON for each update")
     runner = commands.add_parser(
         "run",
-        help="run a program that imports cuda.core, cuda.bindings or cuda.pathfinder on cupola",
-        usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] (SCRIPT | -m MODULE) [ARGUMENT ...]",
-        description="Run a program written for CUDA Python unchanged: in its process, those names are cupola's.",
+        help="run a program in Python or any other language, unchanged, on cupola",
+        usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] "
+        "(SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
+        description="Run a program written for CUDA Python unchanged: in its process, the names cuda.core, "
+        "cuda.bindings and cuda.pathfinder are cupola's. Or run any other program: the CUDA libraries that it loads "
+        "are the CPU device's then, or those of the GPU.",
     )
     runner.add_argument(
         "--device", choices=("auto", "cpu", "gpu"), help="where to run (default: CUPOLA_DEVICE, or auto)"
@@ -44,7 +47,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runner.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
     runner.add_argument("--devices", metavar="N", type=int, help="how many of them")
     runner.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
-    runner.add_argument("program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
+    runner.add_argument(
+        "program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script or program, and its arguments"
+    )
+    compiler = "compile CUDA C++ with NVIDIA's nvcc, so that the program also runs on the CPU device"
+    commands.add_parser("nvcc", help=compiler, add_help=False)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["nvcc"]:  # all that follows is nvcc's
+        from . import nvcc
+
+        return nvcc.run(given[1:])
     options, unknown = parser.parse_known_args(arguments)
     if options.command is None and not unknown:
         parser.print_help(sys.stderr)

@@ -1,4 +1,4 @@
-"""``cupola run``: a program written for CUDA Python, unchanged, on cupola."""
+"""``cupola run``: a program written for CUDA Python, or linked with CUDA's libraries, unchanged, on cupola."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from types import ModuleType
 
 from cupola import _aliases
 
+from . import native
+
 
 def run(arguments: Sequence[str], *, module: str | None) -> int:
-    """Run a script, the first of `arguments`, or a module, with the rest as its ``sys.argv``."""
+    """Run a script or a program, the first of `arguments`, or a module, with the rest as its ``sys.argv``."""
+    if module is None and (program := native.find_program(arguments[0])):
+        native.run(program, arguments)
     _aliases.install()
     if module is not None:
         sys.argv = [module, *arguments]

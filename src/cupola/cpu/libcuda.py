@@ -17,17 +17,12 @@ _loaded: list[ctypes.CDLL] = []
 
 def provide() -> None:
     """Give the CPU device's driver to whoever loads ``libcuda.so.1`` or ``libcuda.so`` in this process from here on."""
-    from cupola.cpu import _driver
-
     with _lock:
         if _loaded:
             return
-        pointer = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        versioned = ctypes.CDLL(_path("_libcuda"))
-        versioned.cupola_libcuda_bind(ctypes.c_void_p(pointer(_driver.exported, b"cupola.cpu._driver.exported")))
+        versioned = ctypes.CDLL(library_path("_libcuda"))
         # This one needs libcuda.so.1, which it finds in the process.
-        _loaded.extend([versioned, ctypes.CDLL(_path("_libcuda_unversioned"))])
+        _loaded.extend([versioned, ctypes.CDLL(library_path("_libcuda_unversioned"))])
 
 
 def is_provided() -> bool:
@@ -35,7 +30,8 @@ def is_provided() -> bool:
     return bool(_loaded)
 
 
-def _path(name: str) -> str:
+def library_path(name: str) -> str:
+    """The file of one of these libraries, whose name is that of a module."""
     spec = importlib.util.find_spec(f"cupola.cpu.{name}")
     if spec is None or spec.origin is None:
         raise ImportError(f"cupola.cpu.{name} is not installed")

@@ -3,7 +3,7 @@
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static CUresult copy_row(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind) {
+CUresult copy_row(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind) {
     CUdeviceptr to = (CUdeviceptr)target, from = (CUdeviceptr)source;
     RETURN_IF(check_kind(kind));
     if (!bytes) return CUDA_SUCCESS;
@@ -15,8 +15,7 @@ static CUresult copy_row(void *target, const void *source, size_t bytes, enum cu
     }
 }
 
-static CUresult copy_row_async(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind,
-                               cudaStream_t stream) {
+CUresult copy_row_async(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
     CUdeviceptr to = (CUdeviceptr)target, from = (CUdeviceptr)source;
     RETURN_IF(check_kind(kind));
     if (!bytes) return CUDA_SUCCESS;

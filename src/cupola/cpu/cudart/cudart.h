@@ -43,6 +43,9 @@ static inline CUresult enter_runtime(void) {
 cudaError_t runtime_failed(CUresult status) __attribute__((cold));
 static inline cudaError_t leave(CUresult status) { return likely(!status) ? cudaSuccess : runtime_failed(status); }
 
+/* Told of each failure, when set (provider/python.c). */
+extern void (*runtime_report)(cudaError_t error, const char *name);
+
 /* Statuses that only the runtime has; leave() lets them pass. */
 #define fail_runtime(error, ...) fail((CUresult)(error), __VA_ARGS__)
 
@@ -88,6 +91,13 @@ static inline cudaError_t leave(CUresult status) { return likely(!status) ? cuda
 /* The kernel or function behind what the runtime calls `func`; cudaErrorInvalidDeviceFunction when it is none. */
 CUresult function_of(const void *func, CUfunction *function);
 
+/* Kernels and variables that programs compiled by nvcc have registered (host_code.c). For any pointer: the kernel, NULL
+ * if `func` is no such function; the variable in the current context, cudaErrorInvalidSymbol if `symbol` is none. */
+CUresult host_kernel(const void *func, CUkernel *kernel);
+bool host_has_kernel(const void *kernel); /* `kernel` is one of them, or stands for one */
+CUresult host_variable(const void *symbol, CUdeviceptr *address, size_t *size);
+CUresult part_of_variable(const void *symbol, size_t offset, size_t count, void **address); /* symbol.c */
+
 /* Formats of texels (array.c): the channels of the runtime and the format of the driver, and the bytes of an array's
  * texel. */
 CUresult format_of_channels(const struct cudaChannelFormatDesc *channels, CUarray_format *format, unsigned *count);
@@ -99,10 +109,13 @@ CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form)
 CUresult form_of_row(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind, CUDA_MEMCPY3D *form);
 void copy_of_form(const CUDA_MEMCPY3D *form, struct cudaMemcpy3DParms *copy);
 CUresult check_kind(enum cudaMemcpyKind kind); /* cudaErrorInvalidMemcpyDirection */
+CUresult copy_row(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind); /* copy.c */
+CUresult copy_row_async(void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
 CUmemorytype source_type(enum cudaMemcpyKind kind);
 CUmemorytype target_type(enum cudaMemcpyKind kind);
 
 void *runtime_lookup(const char *symbol);
+void *host_lookup(const char *symbol); /* also what host code of nvcc calls (host_code.c) */
 size_t runtime_lookup_count(void);
 const char *runtime_lookup_name(size_t index);
 

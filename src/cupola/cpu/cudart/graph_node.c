@@ -11,10 +11,6 @@ _Static_assert(sizeof(struct cudaConditionalNodeParams) == sizeof(CUDA_CONDITION
 /* The context that a node is for. */
 static CUcontext here(void) { return current_context(); }
 
-static CUresult no_symbol(const void *symbol) {
-    return fail_runtime(cudaErrorInvalidSymbol, "%p is not a symbol: only programs compiled by nvcc have them", symbol);
-}
-
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
 static CUresult kernel_to_driver(const void *func, dim3 grid, dim3 block, unsigned dynamic_shared, void **params,
@@ -149,6 +145,13 @@ static CUresult set_exec_row(cudaGraphExec_t exec, cudaGraphNode_t node, void *t
     return cuGraphExecMemcpyNodeSetParams(exec, node, &form, here());
 }
 
+/* Do something with the address of a part of the variable that `symbol` stands for. */
+#define WITH_VARIABLE(symbol, offset, count, call)                    \
+    ({                                                                \
+        void *variable;                                               \
+        part_of_variable(symbol, offset, count, &variable) ?: (call); \
+    })
+
 RUNTIME(cudaGraphAddMemcpyNode,
         (cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
          const struct cudaMemcpy3DParms *pCopyParams),
@@ -174,28 +177,28 @@ RUNTIME(cudaGraphExecMemcpyNodeSetParams1D,
 RUNTIME(cudaGraphAddMemcpyNodeToSymbol,
         (cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
          const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind),
-        ((void)pGraphNode, (void)graph, (void)pDependencies, (void)numDependencies, (void)src, (void)count,
-         (void)offset, (void)kind, no_symbol(symbol)))
+        WITH_VARIABLE(symbol, offset, count,
+                      add_row(pGraphNode, graph, pDependencies, numDependencies, variable, src, count, kind)))
 RUNTIME(cudaGraphAddMemcpyNodeFromSymbol,
         (cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies, size_t numDependencies,
          void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind),
-        ((void)pGraphNode, (void)graph, (void)pDependencies, (void)numDependencies, (void)dst, (void)count,
-         (void)offset, (void)kind, no_symbol(symbol)))
+        WITH_VARIABLE(symbol, offset, count,
+                      add_row(pGraphNode, graph, pDependencies, numDependencies, dst, variable, count, kind)))
 RUNTIME(cudaGraphMemcpyNodeSetParamsToSymbol,
         (cudaGraphNode_t node, const void *symbol, const void *src, size_t count, size_t offset,
          enum cudaMemcpyKind kind),
-        ((void)node, (void)src, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
+        WITH_VARIABLE(symbol, offset, count, set_row(node, variable, src, count, kind)))
 RUNTIME(cudaGraphMemcpyNodeSetParamsFromSymbol,
         (cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind),
-        ((void)node, (void)dst, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
+        WITH_VARIABLE(symbol, offset, count, set_row(node, dst, variable, count, kind)))
 RUNTIME(cudaGraphExecMemcpyNodeSetParamsToSymbol,
         (cudaGraphExec_t hGraphExec, cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
          size_t offset, enum cudaMemcpyKind kind),
-        ((void)hGraphExec, (void)node, (void)src, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
+        WITH_VARIABLE(symbol, offset, count, set_exec_row(hGraphExec, node, variable, src, count, kind)))
 RUNTIME(cudaGraphExecMemcpyNodeSetParamsFromSymbol,
         (cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset,
          enum cudaMemcpyKind kind),
-        ((void)hGraphExec, (void)node, (void)dst, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
+        WITH_VARIABLE(symbol, offset, count, set_exec_row(hGraphExec, node, dst, variable, count, kind)))
 
 /* ---- fills, functions of the host, child graphs, events, memory ------------------------------------------------ */
 

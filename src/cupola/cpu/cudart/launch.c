@@ -1,15 +1,19 @@
 /* Kernels: libraries, attributes, occupancy, launches (CUDA Runtime API, "Library Management", "Execution Control",
- * "Occupancy"). `func` is a cudaKernel_t or a cudaFunction_t: host functions that stand for kernels exist only in
- * programs compiled by nvcc. */
+ * "Occupancy"). `func` is a cudaKernel_t, a cudaFunction_t, or, in programs compiled by nvcc, a host function that stands
+ * for a kernel (host_code.c). */
 #include "cudart.h"
 #include "driver/module/module.h"
 
 CUresult function_of(const void *func, CUfunction *function) {
-    CUresult status = function_find((CUfunction)func, NULL, function);
+    CUkernel kernel = (CUkernel)func;
+    if (!handle_is_live(func, HANDLE_KERNEL)) RETURN_IF(host_kernel(func, &kernel));
+    CUresult status = function_find(kernel ? (CUfunction)(void *)kernel : (CUfunction)func, NULL, function);
     if (status == CUDA_ERROR_INVALID_HANDLE)
         return fail_runtime(
             cudaErrorInvalidDeviceFunction,
-            "%p is not a kernel: it must be a cudaKernel_t of a library or a cudaFunction_t that is loaded", func);
+            "%p is not a kernel: it must be a cudaKernel_t of a library, a cudaFunction_t that is loaded, or a kernel of "
+            "this program",
+            func);
     return status;
 }
 
@@ -121,8 +125,12 @@ RUNTIME(cudaFuncGetParamCount, (const void *func, size_t *paramCount),
 /* ---- launches -------------------------------------------------------------------------------------------------- */
 
 /* A shape that no kernel can have on the device is refused before anything else is looked at, with the status that
- * libcudart has for kernels of libraries (those of programs linked with nvcc give cudaErrorInvalidConfiguration). */
-static CUresult check_shape(const cudaLaunchConfig_t *config) {
+ * libcudart has for kernels of libraries, or the one for those of programs compiled by nvcc. */
+static cudaError_t shape_error(const void *func) {
+    return host_has_kernel(func) ? cudaErrorInvalidConfiguration : cudaErrorInvalidValue;
+}
+
+static CUresult check_shape(const cudaLaunchConfig_t *config, const void *func) {
     static const CUdevice_attribute limits[] = {
         CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
         CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
@@ -134,13 +142,13 @@ static CUresult check_shape(const cudaLaunchConfig_t *config) {
     for (int i = 0; i < 6; i++) {
         RETURN_IF(cuDeviceGetAttribute(&limit, limits[i], device));
         if (shape[i] - 1 >= (unsigned)limit)
-            return fail_runtime(cudaErrorInvalidValue, "the %s has %u %s along %c: it must be from 1 to %d",
+            return fail_runtime(shape_error(func), "the %s has %u %s along %c: it must be from 1 to %d",
                                 i < 3 ? "grid" : "block", shape[i], i < 3 ? "blocks" : "threads", 'x' + i % 3, limit);
     }
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
     RETURN_IF(cuDeviceGetAttribute(&limit, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device));
     if (threads > (uint64_t)limit)
-        return fail_runtime(cudaErrorInvalidValue, "a block of %llu threads: the device allows %d",
+        return fail_runtime(shape_error(func), "a block of %llu threads: the device allows %d",
                             (unsigned long long)threads, limit);
     return CUDA_SUCCESS;
 }
@@ -170,7 +178,7 @@ static CUresult launch(const cudaLaunchConfig_t *config, const void *func, void 
     CUfunction function;
     RETURN_IF(driver_config(config, &made));
     RETURN_IF(function_of(func, &function));
-    RETURN_IF(check_shape(config));
+    RETURN_IF(check_shape(config, func));
     return cuLaunchKernelEx(&made, function, arguments, NULL);
 }
 

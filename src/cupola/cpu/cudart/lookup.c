@@ -5,7 +5,7 @@
 #define TABLES(X)                                                                                                      \
     X(runtime_error) X(runtime_context) X(runtime_device) X(runtime_execution_context) X(runtime_stream)               \
     X(runtime_memory) X(runtime_pool) X(runtime_copy) X(runtime_launch) X(runtime_graph) X(runtime_graph_node)         \
-    X(runtime_array) X(runtime_copy_array) X(runtime_texture) X(runtime_graphics)
+    X(runtime_symbol) X(runtime_array) X(runtime_copy_array) X(runtime_texture) X(runtime_graphics)
 
 #define DECLARE(name) extern const struct entry name##_entries[];
 TABLES(DECLARE)

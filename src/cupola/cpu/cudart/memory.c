@@ -120,36 +120,6 @@ RUNTIME(cudaMemRangeGetAttributes,
         cuMemRangeGetAttributes(data, dataSizes, (CUmem_range_attribute *)attributes, numAttributes,
                                 (CUdeviceptr)devPtr, count))
 
-/* ---- variables by symbol --------------------------------------------------------------------------------------- */
-
-/* A symbol is the address of a host variable that nvcc has registered. There is none in a program without such code:
- * what is given is never one. Variables of a library are found with cudaLibraryGetGlobal. */
-static CUresult no_symbol(const void *symbol) {
-    return fail_runtime(cudaErrorInvalidSymbol,
-                        "%p is not a symbol: only programs compiled by nvcc have them. Find a variable with "
-                        "cudaLibraryGetGlobal and use its address",
-                        symbol);
-}
-
-RUNTIME(cudaGetSymbolAddress, (void **devPtr, const void *symbol), devPtr ? no_symbol(symbol) : fail_null("devPtr"))
-RUNTIME(cudaGetSymbolSize, (size_t *size, const void *symbol), size ? no_symbol(symbol) : fail_null("size"))
-RUNTIME_STREAM(cudaMemcpyToSymbol,
-               (const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind),
-               (symbol, src, count, offset, kind), ((void)src, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
-RUNTIME_STREAM(cudaMemcpyFromSymbol,
-               (void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind),
-               (dst, symbol, count, offset, kind), ((void)dst, (void)count, (void)offset, (void)kind, no_symbol(symbol)))
-RUNTIME_STREAM(cudaMemcpyToSymbolAsync,
-               (const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
-                cudaStream_t stream),
-               (symbol, src, count, offset, kind, stream),
-               ((void)src, (void)count, (void)offset, (void)kind, (void)stream, no_symbol(symbol)))
-RUNTIME_STREAM(cudaMemcpyFromSymbolAsync,
-               (void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind,
-                cudaStream_t stream),
-               (dst, symbol, count, offset, kind, stream),
-               ((void)dst, (void)count, (void)offset, (void)kind, (void)stream, no_symbol(symbol)))
-
 const struct entry runtime_memory_entries[] = {
     RUNTIME_ENTRY(cudaMalloc),
     RUNTIME_ENTRY(cudaMallocPitch),
@@ -175,11 +145,5 @@ const struct entry runtime_memory_entries[] = {
     RUNTIME_ENTRY(cudaMemAdvise),
     RUNTIME_ENTRY(cudaMemRangeGetAttribute),
     RUNTIME_ENTRY(cudaMemRangeGetAttributes),
-    RUNTIME_ENTRY(cudaGetSymbolAddress),
-    RUNTIME_ENTRY(cudaGetSymbolSize),
-    RUNTIME_ENTRY_STREAM(cudaMemcpyToSymbol),
-    RUNTIME_ENTRY_STREAM(cudaMemcpyFromSymbol),
-    RUNTIME_ENTRY_STREAM(cudaMemcpyToSymbolAsync),
-    RUNTIME_ENTRY_STREAM(cudaMemcpyFromSymbolAsync),
     {NULL, NULL, NULL},
 };

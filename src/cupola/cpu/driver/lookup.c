@@ -14,7 +14,7 @@
     X(graph_update) X(graph_dot)                                                                                       \
     X(ipc_event) X(ipc_memory) X(ipc_pool)                                                                             \
     X(checkpoint)                                                                             \
-    X(lookup)
+    X(lookup) X(export_table)
 
 #define DECLARE(name) extern const struct entry name##_entries[];
 TABLES(DECLARE)

@@ -6,6 +6,7 @@
 #include <Python.h>
 
 #include "cudart/cudart.h"
+#include "cudart/host_code.h"
 #include "driver/base/base.h"
 #include "driver/lookup.h"
 #include "nvml/nvml.h"
@@ -71,6 +72,32 @@ static PyObject *get_nvml_symbols(PyObject *self, PyObject *unused) {
     return names(nvml_lookup_count(), nvml_lookup_name);
 }
 
+/* ---- programs without Python (connect.c) ----------------------------------------------------------------------- */
+
+static void say(const char *text) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("cupola.cpu.programs");
+    PyObject *done = module ? PyObject_CallMethod(module, "say", "s", text) : NULL;
+    if (!done) PyErr_WriteUnraisable(module);
+    Py_XDECREF(done);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+}
+
+/* What a call of the runtime returned, and why: a program in C++ gets no exception that tells. */
+static void report(cudaError_t error, const char *name) {
+    char reason[EXPLANATION_SIZE], text[EXPLANATION_SIZE + 64];
+    if (!explain((int)error, reason, sizeof reason)) return;
+    snprintf(text, sizeof text, "%s: %s", name, reason);
+    say(text);
+}
+
+static PyObject *report_errors(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    runtime_report = report;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"configure", configure, METH_VARARGS,
      PyDoc_STR("configure(model: str, devices: int) -> None\n\nChoose the modeled GPU and the number of devices.")},
@@ -83,6 +110,8 @@ static PyMethodDef methods[] = {
     {"nvml_symbols", get_nvml_symbols, METH_NOARGS,
      PyDoc_STR("nvml_symbols() -> tuple[str, ...]\n\nThe functions of NVML that do more than to say that they are not "
                "supported.")},
+    {"report_errors", report_errors, METH_NOARGS,
+     PyDoc_STR("report_errors() -> None\n\nSay on the logger why calls of the CUDA runtime fail.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -94,11 +123,13 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
 }
 
 static int execute(PyObject *module) {
+    static const struct cpu_programs programs = {host_lookup, exported, host_adopt, host_disown, say};
     if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
     if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
     if (add_capsule(module, "exported", "cupola.cpu._driver.exported", (void *)exported)) return -1;
     if (add_capsule(module, "nvml_lookup", "cupola.cpu._driver.nvml_lookup", (void *)nvml_lookup)) return -1;
     if (add_capsule(module, "runtime_lookup", "cupola.cpu._driver.runtime_lookup", (void *)runtime_lookup)) return -1;
+    if (add_capsule(module, "programs", "cupola.cpu._driver.programs", (void *)&programs)) return -1;
     return add_capsule(module, "explain", "cupola.cpu._driver.explain", (void *)explain);
 }
 

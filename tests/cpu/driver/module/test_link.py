@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 
 import pytest
 
@@ -220,15 +221,36 @@ def test_fat_binaries_are_linked(make_link, make_stream, memory):
     check(ctypes.string_at(int(linked), size), make_stream(), memory)
 
 
+DEBUG_PTX = b".nv_debug_ptx_txt"
+
+
 @pytest.mark.cpu_only
 def test_cubins_in_fat_binaries(context, make_stream, memory):
     check(fat_binary(("cubin", "90", compiled(KERNEL))), make_stream(), memory)
+    # NVIDIA's assembler keeps the PTX in a section of the cubin where line information is asked for.
     bare = compiled(KERNEL).partition(b"cupolaPT")[0]
-    result = driver.cuModuleLoadData(fat_binary(("cubin", "90", bare)))
+    assert DEBUG_PTX in bare
+    check(bare, make_stream(), memory)
+    check(fat_binary(("cubin", "90", bare)), make_stream(), memory)
+    result = driver.cuModuleLoadData(fat_binary(("cubin", "90", bare.replace(DEBUG_PTX, b".another_section_"))))
     assert status(result) == "CUDA_ERROR_NO_BINARY_FOR_GPU"
     assert "has a cubin for sm_90 without its PTX" in explanation(result)
     result = driver.cuModuleLoadData(fat_binary(("ptx", "120", compiled(KERNEL, "ptx", "compute_120"))))
     assert "has PTX for sm_120; the CPU device, here modeling sm_90, runs" in explanation(result)
+
+
+@pytest.mark.cpu_only
+def test_damaged_cubins_with_the_ptx_of_the_debugger(context):
+    whole = compiled(KERNEL).partition(b"cupolaPT")[0]
+    table = struct.unpack_from("<Q", whole, 40)[0]
+    for at in [40, 41, 58, 60, 62, *range(table, len(whole), 3)]:
+        image = bytearray(whole)
+        image[at] ^= 0xFF
+        result = driver.cuModuleLoadData(bytes(image))
+        assert status(result) in {"CUDA_SUCCESS", *REFUSALS}, (at, explanation(result))
+
+
+REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_INVALID_PTX")
 
 
 @pytest.mark.cpu_only

@@ -65,6 +65,9 @@ _TARGET = re.compile(rb"\.target\s+(?:sm|compute)_(\d+)([af]?)")
 def unpack(image: bytes, architecture: int) -> bytes:
     """The entry of a fat binary that the CPU device runs: a cubin with its PTX behind it, or else the newest PTX.
 
+    That may be in a cubin as well (`debug_ptx`). Of two for the same architecture, the entry of PTX is taken, because
+    it has the lines of the source.
+
     Parameters
     ----------
     image
@@ -79,12 +82,14 @@ def unpack(image: bytes, architecture: int) -> bytes:
     """
     if not image.startswith(_FATBIN):
         return image
-    best: tuple[bool, int, bytes] | None = None
+    best: tuple[tuple[bool, int, bool], bytes] | None = None
     described = []
     for kind, number, data in _entries(image):
+        made_here = kind == _KIND_CUBIN and data.endswith(TRAILER)
         if kind == _KIND_CUBIN:
-            runs = data.endswith(TRAILER) and number // 10 == architecture // 10 and number <= architecture
-            described.append(f"a cubin for sm_{number}" + ("" if data.endswith(TRAILER) else " without its PTX"))
+            has_ptx = made_here or debug_ptx(data) is not None
+            runs = has_ptx and number // 10 == architecture // 10 and number <= architecture
+            described.append(f"a cubin for sm_{number}" + ("" if has_ptx else " without its PTX"))
         elif kind == _KIND_PTX:
             data = data.rstrip(b"\0")
             runs = _runs_on(data, architecture)
@@ -92,15 +97,28 @@ def unpack(image: bytes, architecture: int) -> bytes:
         else:
             described.append(f"something else for sm_{number}")
             continue
-        if runs and (best is None or (kind == _KIND_CUBIN, number) > best[:2]):
-            best = (kind == _KIND_CUBIN, number, data)
+        rank = (made_here, number, kind == _KIND_PTX)
+        if runs and (best is None or rank > best[0]):
+            best = (rank, data)
     if best is None:
         raise ImageError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU",
             f"this fat binary has {', '.join(described) or 'nothing'}; the CPU device, here modeling "
             f"sm_{architecture}, runs PTX: build it with -gencode arch=compute_XX,code=compute_XX as well",
         )
-    return best[2]
+    return best[1]
+
+
+def name_of(image: bytes) -> str:
+    """The name of the file that a fat binary was compiled from, as its first entry has it; empty if it has none."""
+    if len(image) < 16 + _ENTRY.size:
+        return ""
+    (start,) = struct.unpack_from("<H", image, 6)
+    if start + _ENTRY.size > len(image):
+        return ""
+    entry = _ENTRY.unpack_from(image, start)
+    name = image[start + entry[9] : start + entry[9] + entry[10]] if entry[9] else b""
+    return name.rstrip(b"\0").decode(errors="replace")
 
 
 def _runs_on(ptx: bytes, architecture: int) -> bool:
@@ -145,13 +163,48 @@ def _entries(image: bytes) -> list[tuple[int, int, bytes]]:
 # ---- cubins ---------------------------------------------------------------------------------------------------------
 
 
+def debug_ptx(image: bytes) -> bytes | None:
+    """The PTX that a cubin was made of, if its maker has put it there: ``ptxas -lineinfo`` does, and so do Triton and
+    cuTile. A zero ends each of its lines. What may stand behind it is the source that the PTX was made of, not PTX."""
+    if _DEBUG_PTX not in image:
+        return None
+    try:
+        texts = [text for name, text in _sections(image).items() if name.startswith(_DEBUG_PTX)]
+    except (struct.error, ValueError, IndexError):
+        return None
+    if len(texts) != 1:
+        return None  # nvcc has linked it of several files, whose own fat binaries the program has, too
+    text = texts[0].partition(b".nv_intermediate_source_section")[0]
+    return text.replace(b"\0", b"\n") if b".version" in text and b".target" in text else None
+
+
+_DEBUG_PTX = b".nv_debug_ptx_txt"  # with a number behind it in relocatable code
+
+
+def _sections(image: bytes) -> dict[bytes, bytes]:
+    (table,) = struct.unpack_from("<Q", image, 40)
+    size, count, names_index = struct.unpack_from("<HHH", image, 58)
+    rows = [struct.unpack_from("<IIQQQQIIQQ", image, table + index * size) for index in range(count)]
+    names = rows[names_index][4]
+    found = {}
+    for name, _, _, _, start, length, *_ in rows:
+        found[image[names + name : image.index(b"\0", names + name)]] = image[start : start + length]
+    return found
+
+
 def _open_cubin(image: bytes) -> Image:
+    if not image.rstrip(b"\0").endswith(TRAILER) and (text := debug_ptx(image)):
+        try:
+            return Image(text.decode(), *_read_elf(image))
+        except (struct.error, ValueError, OverflowError) as error:
+            raise ImageError("CUDA_ERROR_INVALID_IMAGE", f"the cubin is damaged: {error}") from error
     image = image.rstrip(b"\0")  # the machine code, if it is all there is, is not looked at
     if not image.endswith(TRAILER) or len(image) < 16:
         raise ImageError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU",
-            "the cubin holds machine code for a GPU only, which the CPU device cannot run: compile to PTX, or to a "
-            "cubin while the CPU device is in use (its PTX is then kept in the cubin)",
+            "the cubin holds machine code for a GPU only, which the CPU device cannot run: compile to PTX, with line "
+            "information (ptxas -lineinfo keeps the PTX in the cubin), or while the CPU device is in use (which keeps "
+            "it, too)",
         )
     (length,) = struct.unpack_from("<Q", image, len(image) - 16)
     start = len(image) - 16 - length

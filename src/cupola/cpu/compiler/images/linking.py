@@ -63,6 +63,27 @@ def link_cubin(inputs: Sequence[tuple[str, str]], architecture: int) -> bytes:
     return containers.make_cubin(link_ptx(inputs, architecture), architecture)
 
 
+def link_fat_binaries(binaries: Sequence[bytes], architecture: int) -> bytes:
+    """One cubin for the CPU device from what nvcc has linked (``-rdc=true``), a fat binary for each file.
+
+    Raises
+    ------
+    ImageError
+        When a file has no PTX that a GPU of the architecture runs, or the files do not fit together.
+    """
+    inputs: list[tuple[str, str]] = []
+    for number, binary in enumerate(binaries, 1):
+        name = containers.name_of(binary)
+        try:
+            text = containers.open_image(containers.unpack(binary, architecture)).ptx
+        except ImageError as error:
+            if not name and inputs:
+                continue  # NVIDIA's libcudadevrt, which has no name and comes last; see device_runtime.py
+            raise ImageError(error.status, f"'{name or number}': {error}") from error
+        inputs.append((name or f"file {number}", text))
+    return link_cubin(inputs, architecture)
+
+
 # ---- for nvjitlink.c, which cannot return an error: the cubin then runs on GPUs only, as its loading will say --------
 
 _KEEPER = "cupola_keeps_what_ptx_calls"

@@ -113,8 +113,10 @@ struct fat_header {
 };
 struct fat_wrapper {
     uint32_t magic, version;
-    const void *data, *file;
+    const void *data;
+    const void *const *linked; /* in version 2: the fat binaries that `data` was linked of, and NULL */
 };
+enum { LINKED_VERSION = 2, MOST_LINKED = 1 << 20 };
 
 bool is_fat(const void *image, size_t size) {
     uint32_t magic = FAT_MAGIC;
@@ -132,6 +134,20 @@ static CUresult fat_extent(const void *data, size_t limit, size_t *size) {
     memcpy(&header, data, sizeof header);
     *size = header.header_size;
     return add(size, header.size) && has(data, *size, limit) ? CUDA_SUCCESS : cut_off("the fat binary");
+}
+
+CUresult find_linked(const void *data, const void *const **binaries, size_t *count) {
+    struct fat_wrapper wrapper;
+    *count = 0;
+    if (!has(data, sizeof wrapper, UNKNOWN_SIZE)) return CUDA_SUCCESS;
+    memcpy(&wrapper, data, sizeof wrapper);
+    if (wrapper.magic != FAT_WRAPPER_MAGIC || wrapper.version != LINKED_VERSION) return CUDA_SUCCESS;
+    for (*binaries = wrapper.linked;; ++*count) {
+        const void *const *binary = *binaries + *count;
+        if (!binary || *count == MOST_LINKED || !is_readable((const char *)binary, sizeof *binary))
+            return fail(CUDA_ERROR_INVALID_IMAGE, "the list of linked fat binaries at %p is damaged", *binaries);
+        if (!*binary) return CUDA_SUCCESS;
+    }
 }
 
 CUresult find_extent(const void *data, size_t limit, const char **start, size_t *size) {

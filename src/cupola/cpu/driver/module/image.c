@@ -330,7 +330,42 @@ static CUresult load(const void *data, size_t limit, struct image **result) {
     return status;
 }
 
-CUresult image_load(const void *data, struct image **image) { return load(data, UNKNOWN_SIZE, image); }
+/* Relocatable device code of several files: nvcc has linked the machine code, and the PTX of each file is still there
+ * (images/linking.py: link_fat_binaries). */
+static CUresult load_linked(const void *const *binaries, size_t count, struct image **result) {
+    CUresult status = CUDA_SUCCESS;
+    char *bytes, *cubin = NULL;
+    Py_ssize_t length;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("cupola.cpu.compiler.images.linking"), *linked = NULL;
+    PyObject *list = module ? PyList_New(0) : NULL;
+    for (size_t i = 0; list && i < count && !status; i++) {
+        const char *start;
+        size_t size;
+        status = find_extent(binaries[i], UNKNOWN_SIZE, &start, &size);
+        PyObject *binary = status ? NULL : PyBytes_FromStringAndSize(start, (Py_ssize_t)size);
+        if (!binary || PyList_Append(list, binary)) Py_CLEAR(list);
+        Py_XDECREF(binary);
+    }
+    if (list) linked = PyObject_CallMethod(module, "link_fat_binaries", "OI", list, model_architecture());
+    if (!status &&
+        (!linked || PyBytes_AsStringAndSize(linked, &bytes, &length) || !(cubin = copy_bytes(bytes, (size_t)length))))
+        status = fail_python();
+    Py_XDECREF(linked);
+    Py_XDECREF(list);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+    if (!status) status = load_one(cubin, (size_t)length, result);
+    free(cubin);
+    return status;
+}
+
+CUresult image_load(const void *data, struct image **image) {
+    const void *const *binaries;
+    size_t count;
+    RETURN_IF(find_linked(data, &binaries, &count));
+    return count ? load_linked(binaries, count, image) : load(data, UNKNOWN_SIZE, image);
+}
 
 CUresult read_file(const char *path, char **data, size_t *size) {
     FILE *file = fopen(path, "rb");

@@ -46,6 +46,8 @@ struct image {
 
 /* Where an image begins and how large it is; limit: the bytes that there are, or UNKNOWN_SIZE of image.h (extent.c). */
 CUresult find_extent(const void *data, size_t limit, const char **start, size_t *size);
+/* What the linker of nvcc made one image of, if `data` is that (nvcc -rdc=true). */
+CUresult find_linked(const void *data, const void *const **binaries, size_t *count);
 /* Compile PTX text or an image that carries it. May take the GIL. */
 CUresult image_load(const void *data, struct image **image);
 CUresult image_load_file(const char *path, struct image **image);

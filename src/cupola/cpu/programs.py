@@ -1,0 +1,150 @@
+"""The CPU device for programs of other languages, which load CUDA's libraries by name (``provider/connect.c``).
+
+Such a program is started with `environment`, so that the dynamic linker finds the CPU device's libraries, and they find
+Python. At the first call of CUDA they start an interpreter in the program's process and call `connect`. Nobody has set
+up logging there, and nobody gets exceptions, so what is said on the ``cupola`` logger goes to stderr, and so does why a
+call failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import sys
+import sysconfig
+import tempfile
+from typing import Any
+
+from cupola._above import above
+from cupola._private_folder import make_private, user_cache_folder
+from cupola.cpu.libcuda import library_path
+
+LIBRARIES = {
+    "libcuda.so.1": "_libcuda",
+    "libcuda.so": "_libcuda_unversioned",
+    "libcudart.so.13": "_libcudart13",
+}
+"""What programs load, and the module of this package that is its file."""
+
+RUNTIMES = tuple(name for name in LIBRARIES if name.startswith("libcudart"))
+
+PRIVATE_RUNTIME = (
+    "NVIDIA's CUDA runtime is in this process and asks for private functions of NVIDIA's driver, which the CPU device "
+    "does not have: its calls fail. Programs and libraries that nvcc builds run with the shared runtime (cupola nvcc, "
+    "nvcc -cudart shared), which the CPU device brings along; CuPy and others that have NVIDIA's runtime inside do not"
+)
+
+_said: set[str] = set()
+
+
+# ---- in the process of a program ------------------------------------------------------------------------------------
+
+
+def connect(started: bool) -> Any:
+    """Start the CPU device, and give the capsule of the functions that the libraries call.
+
+    Parameters
+    ----------
+    started
+        Whether the interpreter was started for this.
+    """
+    from cupola.cpu import _driver
+
+    above("request")("cpu")
+    if started:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("cupola: %(message)s"))
+        logging.getLogger("cupola").addHandler(handler)
+        _driver.report_errors()
+    return _driver.programs
+
+
+def say(text: str) -> None:
+    """Warn on the logger, once of each thing."""
+    if text not in _said:
+        _said.add(text)
+        logging.getLogger("cupola").warning("%s", text)
+
+
+# ---- before it starts -----------------------------------------------------------------------------------------------
+
+
+def environment() -> dict[str, str]:
+    """The environment variables with which a program runs on the CPU device.
+
+    Raises
+    ------
+    RuntimeError
+        When this Python cannot be used in a program of another language.
+    """
+    folder = library_folder()
+    others = os.environ.get("LD_LIBRARY_PATH")
+    return {
+        "CUPOLA_DEVICE": "cpu",
+        "CUPOLA_PYTHON": sys.executable,
+        "CUPOLA_LIBPYTHON": find_libpython(),
+        "LD_LIBRARY_PATH": f"{folder}:{others}" if others and folder not in others.split(":") else others or folder,
+    }
+
+
+def library_folder() -> str:
+    """A folder that has the libraries under the names by which programs load them.
+
+    The linker, given ``-lcudart``, takes the file without a version in the folder ``link13`` in it.
+    """
+    files = {name: library_path(module) for name, module in LIBRARIES.items()}
+    files.update({f"link{name.rpartition('.')[2]}/libcudart.so": files[name] for name in RUNTIMES})
+    identity = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
+    folder = _private_or_temporary(f"libraries-{identity}")
+    for name, target in files.items():
+        link = os.path.join(folder, name)
+        if os.path.exists(link) and os.readlink(link) == target:
+            continue
+        os.makedirs(os.path.dirname(link), mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(link)
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            os.symlink(target, link)
+    return folder
+
+
+def _private_or_temporary(name: str) -> str:
+    try:
+        folder = user_cache_folder(name)
+        if make_private(folder):
+            return folder
+    except (OSError, RuntimeError) as error:
+        logging.getLogger("cupola").info("links to libraries are made in a temporary folder: %s", error)
+    return tempfile.mkdtemp(prefix="cupola-")
+
+
+def find_libpython() -> str:
+    """The shared library of this interpreter.
+
+    Raises
+    ------
+    RuntimeError
+        When it has none; the text says how to get one.
+    """
+    version = f"{sys.version_info.major}.{sys.version_info.minor}{sys.abiflags}"
+    with open("/proc/self/maps") as maps:
+        loaded = re.search(rf" (/\S*/libpython{re.escape(version)}\.so\S*)", maps.read())
+    if loaded:
+        return loaded[1]
+    folders = [sysconfig.get_config_var(name) for name in ("LIBDIR", "LIBPL")]
+    multiarch = sysconfig.get_config_var("MULTIARCH")
+    folders += [os.path.join(sys.base_prefix, "lib"), f"/usr/lib/{multiarch}", "/usr/lib64", "/usr/lib"]
+    names = (f"libpython{version}.so.1.0", f"libpython{version}.so")
+    for folder in filter(None, folders):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.exists(path):
+                return path
+    raise RuntimeError(
+        f"the CPU device's compiler needs {names[0]}, which {sys.executable} comes without: install it (Debian and "
+        f"Ubuntu: apt install libpython{version}), or use a Python that has it: conda's, uv's, that of the image "
+        "'python', or pyenv's, built with PYTHON_CONFIGURE_OPTS=--enable-shared"
+    )

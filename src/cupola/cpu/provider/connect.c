@@ -1,0 +1,105 @@
+/* Reach the emulated driver from a library that a program of any language has loaded.
+ *
+ * The driver is a module of Python, and so is its compiler. In a process of Python this imports it. In any other
+ * process it first loads libpython and starts an interpreter, the one that `cupola run` names in the environment:
+ * without signal handlers, and leaving the program's locale and standard streams alone. The interpreter lives as long
+ * as the process; no thread holds its lock but while it compiles. Everything of Python is looked up by name, because
+ * these libraries are loaded before libpython is. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "connect.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Name of the driver's capsule (python.c). */
+#define CAPSULE "cupola.cpu._driver.programs"
+
+static const struct cpu_programs *programs;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void complain(const char *what, const char *why) {
+    fprintf(stderr, "cupola: the CPU device cannot be used: %s%s%s\n", what, why ? ": " : "", why ? why : "");
+}
+
+/* A function of Python under its own name and type, as a local variable. */
+#define FIND(name)                                                    \
+    typeof(&name) find_##name = (typeof(&name))dlsym(RTLD_DEFAULT, #name); \
+    if (!find_##name) return complain("libpython lacks " #name, NULL), false
+
+static bool failed(PyStatus status) {
+    if (!status._type) return false;
+    complain("Python does not start", status.err_msg);
+    return true;
+}
+
+static bool start_python(void) {
+    const char *library = getenv("CUPOLA_LIBPYTHON"), *executable = getenv("CUPOLA_PYTHON");
+    if (!library || !*library || !executable || !*executable)
+        return complain("start this program with `cupola run`, which tells it where Python is", NULL), false;
+    if (!dlopen(library, RTLD_NOW | RTLD_GLOBAL)) return complain("libpython does not load", dlerror()), false;
+    FIND(Py_GetVersion);
+    FIND(PyPreConfig_InitPythonConfig);
+    FIND(Py_PreInitialize);
+    FIND(PyConfig_InitPythonConfig);
+    FIND(PyConfig_SetBytesString);
+    FIND(PyConfig_Clear);
+    FIND(Py_InitializeFromConfig);
+    FIND(PyEval_SaveThread);
+    if (strncmp(find_Py_GetVersion(), PY_VERSION, (size_t)(strrchr(PY_VERSION, '.') - PY_VERSION)))
+        return complain("CUPOLA_LIBPYTHON is another version of Python than " PY_VERSION, find_Py_GetVersion()), false;
+
+    PyPreConfig before;
+    find_PyPreConfig_InitPythonConfig(&before);
+    before.configure_locale = before.coerce_c_locale = before.coerce_c_locale_warn = 0;
+    before.parse_argv = 0;
+    before.utf8_mode = 1;
+    if (failed(find_Py_PreInitialize(&before))) return false;
+
+    PyConfig config;
+    find_PyConfig_InitPythonConfig(&config);
+    config.install_signal_handlers = config.parse_argv = config.configure_c_stdio = 0;
+    PyStatus status = find_PyConfig_SetBytesString(&config, &config.program_name, executable);
+    if (!status._type) status = find_PyConfig_SetBytesString(&config, &config.executable, executable);
+    if (!status._type) status = find_Py_InitializeFromConfig(&config);
+    bool fine = !failed(status);
+    find_PyConfig_Clear(&config);
+    if (fine) find_PyEval_SaveThread();
+    return fine;
+}
+
+static bool find_programs(bool started) {
+    FIND(PyGILState_Ensure);
+    FIND(PyGILState_Release);
+    FIND(PyImport_ImportModule);
+    FIND(PyObject_CallMethod);
+    FIND(PyCapsule_GetPointer);
+    FIND(PyErr_Print);
+    PyGILState_STATE gil = find_PyGILState_Ensure();
+    /* References are kept: the module stays for as long as the process, too. */
+    PyObject *module = find_PyImport_ImportModule("cupola.cpu.programs");
+    PyObject *capsule = module ? find_PyObject_CallMethod(module, "connect", "i", (int)started) : NULL;
+    if (capsule) programs = find_PyCapsule_GetPointer(capsule, CAPSULE);
+    if (!programs) {
+        complain("its driver does not load", NULL);
+        find_PyErr_Print();
+    }
+    find_PyGILState_Release(gil);
+    return programs;
+}
+
+static void connect_once(void) {
+    typeof(&Py_IsInitialized) is_initialized = (typeof(&Py_IsInitialized))dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+    bool started = !is_initialized || !is_initialized();
+    if (started && !start_python()) return;
+    find_programs(started);
+}
+
+const struct cpu_programs *connect_driver(void) {
+    pthread_once(&once, connect_once);
+    return programs;
+}

@@ -1,0 +1,267 @@
+"""The CPU device as ``libcudart.so.13`` for programs of other languages: what nvcc's host code calls, by hand."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cupola.cpu import _driver, programs
+
+pytestmark = [
+    pytest.mark.cpu_only,
+    pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc"),
+]
+
+PROVIDER = Path(__file__).resolve().parents[3] / "src" / "cupola" / "cpu" / "provider"
+
+PTX = """
+.version 8.0
+.target sm_50
+.address_size 64
+.visible .global .align 4 .u32 total = 5;
+.visible .const .align 4 .u32 factor = 3;
+.visible .global .attribute(.managed) .align 4 .u32 shared = 7;
+.visible .entry work(.param .u64 out) {
+    .reg .b32 %r<8>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    ld.const.u32 %r2, [factor];
+    mul.lo.u32 %r3, %r1, %r2;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r3;
+    atom.global.add.u32 %r4, [total], 1;
+    atom.global.add.u32 %r5, [shared], 1;
+    ret;
+}
+"""
+
+# Declarations as in the toolkit's headers, and what nvcc writes for the kernel and the variables above.
+HEAD = (
+    """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+typedef struct { unsigned x, y, z; } dim3;
+extern void **__cudaRegisterFatBinary(void *);
+extern void __cudaRegisterFatBinaryEnd(void **), __cudaUnregisterFatBinary(void **);
+extern void __cudaRegisterFunction(void **, const char *, char *, const char *, int, void *, void *, void *, void *,
+                                   int *);
+extern void __cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, int);
+extern void __cudaRegisterManagedVar(void **, void **, char *, const char *, int, size_t, int, int);
+extern char __cudaInitModule(void **);
+extern unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, void *);
+extern int __cudaPopCallConfiguration(dim3 *, dim3 *, size_t *, void *);
+extern int __cudaGetKernel(void **, const void *), __cudaLaunchKernel(void *, dim3, dim3, void **, size_t, void *);
+extern int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *), cudaMalloc(void **, size_t);
+extern int cudaMemcpy(void *, const void *, size_t, int), cudaDeviceSynchronize(void), cudaGetLastError(void);
+extern int cudaMemcpyToSymbol(const void *, const void *, size_t, size_t, int);
+extern int cudaMemcpyFromSymbol(void *, const void *, size_t, size_t, int);
+extern int cudaGetSymbolAddress(void **, const void *), cudaGetSymbolSize(size_t *, const void *);
+extern int cudaVDPAUSetVDPAUDevice(int, void *, void *);
+extern const char *cudaGetErrorName(int);
+static const char ptx[] = """
+    + "\n".join(f'"{line}\\n"' for line in PTX.strip().splitlines())
+    + """;
+static void **handle;
+static unsigned total, factor;
+static unsigned *shared;
+static void unregister(void) { __cudaUnregisterFatBinary(handle); }
+static void work(unsigned *out);
+__attribute__((constructor)) static void register_all(void) {
+    handle = __cudaRegisterFatBinary((void *)ptx);
+    __cudaRegisterFunction(handle, (const char *)work, "work", "work", -1, 0, 0, 0, 0, 0);
+    __cudaRegisterVar(handle, (char *)&total, "total", "total", 0, 4, 0, 0);
+    __cudaRegisterVar(handle, (char *)&factor, "factor", "factor", 0, 4, 1, 0);
+    __cudaRegisterManagedVar(handle, (void **)&shared, "shared", "shared", 0, 4, 0, 0);
+    __cudaRegisterFatBinaryEnd(handle);
+    atexit(unregister);
+}
+static void *kernel;
+static void work(unsigned *out) {
+    dim3 grid, block;
+    size_t bytes;
+    void *stream, *arguments[] = {&out};
+    if (!kernel) __cudaGetKernel(&kernel, (const void *)work);
+    if (__cudaPopCallConfiguration(&grid, &block, &bytes, &stream)) return;
+    __cudaLaunchKernel(kernel, grid, block, arguments, bytes, stream);
+}
+#define LAUNCH(g, b, ...) \\
+    (__cudaPushCallConfiguration((dim3){g, 1, 1}, (dim3){b, 1, 1}, 0, 0) ? (void)0 : work(__VA_ARGS__))
+#define TRY(call) do { int e = (call); if (e) { printf("%s: %s\\n", #call, cudaGetErrorName(e)); exit(1); } } while (0)
+static unsigned *memory(void) { void *p; TRY(cudaMalloc(&p, 128)); return p; }
+int main(void) {
+"""
+)
+
+# What a program does -> what it prints, and what is on stderr.
+PROGRAMS = {
+    "launch": (
+        "unsigned *p = memory(), got[32]; LAUNCH(1, 32, p);"
+        'TRY(cudaMemcpy(got, p, 128, 2)); printf("%u %u\\n", got[1], got[31]);',
+        "3 93\n",
+        "",
+    ),
+    "launch by the host function": (
+        "unsigned *p = memory(), got[32]; void *arguments[] = {&p};"
+        "TRY(cudaLaunchKernel((void *)work, (dim3){1, 1, 1}, (dim3){32, 1, 1}, arguments, 0, 0));"
+        'TRY(cudaMemcpy(got, p, 128, 2)); printf("%u\\n", got[31]);',
+        "93\n",
+        "",
+    ),
+    "variables": (
+        "unsigned *p = memory(), f = 10, got[32], sum; void *at; size_t size;"
+        "TRY(cudaMemcpyToSymbol(&factor, &f, 4, 0, 1)); LAUNCH(1, 32, p); LAUNCH(1, 32, p);"
+        "TRY(cudaMemcpy(got, p, 128, 2)); TRY(cudaMemcpyFromSymbol(&sum, &total, 4, 0, 2));"
+        "TRY(cudaGetSymbolAddress(&at, &total)); TRY(cudaGetSymbolSize(&size, &total));"
+        'TRY(cudaMemcpy(&f, at, 4, 2)); printf("%u %u %u %zu\\n", got[31], sum, f, size);',
+        "310 69 69 4\n",
+        "",
+    ),
+    "managed": (
+        "__cudaInitModule(handle); *shared = 100; LAUNCH(2, 16, memory()); TRY(cudaDeviceSynchronize());"
+        'void *at; TRY(cudaGetSymbolAddress(&at, shared)); printf("%u %d\\n", *shared, at == shared);',
+        "132 1\n",
+        "",
+    ),
+    "beyond a variable": (
+        'printf("%s\\n", cudaGetErrorName(cudaMemcpyFromSymbol(&total, &total, 4, 1, 2)));',
+        "cudaErrorInvalidValue\n",
+        "cupola: cudaErrorInvalidValue: 4 bytes at offset 1 are not in the variable, which has 4 bytes\n",
+    ),
+    "wrong direction": (
+        'printf("%s\\n", cudaGetErrorName(cudaMemcpyFromSymbol(&total, &total, 4, 0, 1)));',
+        "cudaErrorInvalidMemcpyDirection\n",
+        "cupola: cudaErrorInvalidMemcpyDirection: the source is a variable of the device\n",
+    ),
+    "no symbol": (
+        'int x; printf("%s\\n", cudaGetErrorName(cudaMemcpyToSymbol(&x, &x, 4, 0, 1)));',
+        "cudaErrorInvalidSymbol\n",
+        r"cupola: cudaErrorInvalidSymbol: \w+ is not a symbol: .*\n",
+    ),
+    "a shape that no kernel can have": (
+        'LAUNCH(1, 2000, memory()); printf("%s\\n", cudaGetErrorName(cudaGetLastError()));',
+        "cudaErrorInvalidConfiguration\n",
+        "cupola: cudaErrorInvalidConfiguration: the block has 2000 threads along x: it must be from 1 to 1024\n",
+    ),
+    "nested": (
+        "unsigned *p = memory(); LAUNCH(1, 32, (LAUNCH(1, 1, p), LAUNCH(1, 2, p), p)); unsigned sum;"
+        'TRY(cudaMemcpyFromSymbol(&sum, &total, 4, 0, 2)); printf("%u\\n", sum);',
+        "40\n",
+        "",
+    ),
+    "a fault": (
+        'LAUNCH(1, 32, memory() + 32); printf("%s\\n", cudaGetErrorName(cudaDeviceSynchronize()));'
+        "cudaDeviceSynchronize();",
+        "cudaErrorIllegalAddress\n",
+        r"cupola: cudaErrorIllegalAddress: kernel 'work': out-of-bounds write of 4 bytes [\s\S]*",
+    ),
+    "not emulated": (
+        "for (int i = 0; i < 3; i++) puts(cudaGetErrorName(cudaVDPAUSetVDPAUDevice(0, 0, 0)));",
+        "cudaErrorNotSupported\n" * 3,
+        "cupola: the CPU device does not emulate cudaVDPAUSetVDPAUDevice: it returns cudaErrorNotSupported\n",
+    ),
+    "no call of CUDA": ('puts("nothing");', "nothing\n", ""),
+    "a pop without a push": (
+        "dim3 d; size_t n; void *s; puts(cudaGetErrorName(__cudaPopCallConfiguration(&d, &d, &n, &s)));",
+        "cudaErrorMissingConfiguration\n",
+        "",
+    ),
+}
+
+
+def build(folder, body, name="program"):
+    (folder / f"{name}.c").write_text(HEAD + body + "\n}\n")
+    link = os.path.join(programs.library_folder(), "link13")
+    command = ["gcc", "-w", f"{name}.c", "-o", name, f"-L{link}", "-lcudart", "-ldl"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / name
+
+
+def cupola_run(program, *options):
+    command = [sys.executable, "-m", "cupola", "run", *(options or ("--device", "cpu")), str(program)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name, tmp_path):
+    body, output, errors = PROGRAMS[name]
+    done = cupola_run(build(tmp_path, body))
+    assert done.stdout == output, done.stderr
+    assert done.stderr == errors or re.fullmatch(errors, done.stderr), done.stderr
+
+
+def test_without_cupola_run_the_error_says_what_to_do(tmp_path):
+    program = build(tmp_path, "void *p; puts(cudaGetErrorName(cudaMalloc(&p, 8)));")
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("CUPOLA")}
+    variables["LD_LIBRARY_PATH"] = programs.library_folder()
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60, env=variables)
+    assert done.stdout == "the CPU device cannot be used\n"
+    assert "start this program with `cupola run`" in done.stderr
+
+
+def test_a_library_that_is_unloaded_takes_its_kernels_along(tmp_path):
+    use = "unsigned *p = memory(), got[32]; LAUNCH(1, 32, p); TRY(cudaMemcpy(got, p, 128, 2));"
+    source = HEAD.replace("int main(void) {", "int other(void) {").replace("    atexit(unregister);\n", "")
+    source += f"{use} return got[31]; }}\n__attribute__((destructor)) static void leave(void) {{ unregister(); }}\n"
+    (tmp_path / "plugin.c").write_text(source)
+    link = os.path.join(programs.library_folder(), "link13")
+    command = ["gcc", "-w", "-shared", "-fPIC", "plugin.c", "-o", "plugin.so", f"-L{link}", "-lcudart"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    program = build(
+        tmp_path,
+        f"""
+    for (int i = 0; i < 3; i++) {{
+        void *plugin = dlopen("{tmp_path}/plugin.so", RTLD_NOW);
+        if (!plugin) {{ puts(dlerror()); return 1; }}
+        int (*other)(void) = (int (*)(void))dlsym(plugin, "other");
+        printf("%d ", other());
+        dlclose(plugin);
+    }}
+    {use} printf("%u\\n", got[31]);
+    """,
+    )
+    done = cupola_run(program)
+    assert done.stdout == "93 93 93 93\n", done.stderr
+
+
+def test_a_program_linked_with_the_driver(tmp_path):
+    (tmp_path / "program.c").write_text("""
+#include <stdio.h>
+extern int cuInit(unsigned), cuDeviceGetCount(int *), cuFlushGPUDirectRDMAWrites(int, int);
+int main(void) {
+    int count = -1;
+    int status = cuInit(0) ?: cuDeviceGetCount(&count);
+    printf("%d %d %d\\n", status, count, cuFlushGPUDirectRDMAWrites(1, 100));
+}
+""")
+    library = os.path.join(programs.library_folder(), "libcuda.so.1")
+    subprocess.run(["gcc", "-w", "program.c", library, "-o", "program"], cwd=tmp_path, check=True)
+    done = cupola_run(tmp_path / "program", "--model", "t4", "--devices", "2")
+    assert done.stdout == "0 2 801\n", done.stderr
+    assert "does not emulate cuFlushGPUDirectRDMAWrites" in done.stderr
+
+
+def symbols(major):
+    return set(re.findall(r"SYMBOL\((\w+)\)", (PROVIDER / f"libcudart{major}_symbols.h").read_text()))
+
+
+def test_the_library_exports_what_nvidias_does(tmp_path):
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", os.path.join(programs.library_folder(), "libcudart.so.13")],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    exported = set(re.findall(r" T (\w+)@@libcudart.so.13", listing))
+    assert symbols(13) < exported
+    assert {"__cudaRegisterFatBinary", "__cudaPushCallConfiguration"} <= exported - symbols(13)
+
+
+def test_the_runtime_functions_are_exported():
+    older = {name for name in _driver.runtime_symbols() if name not in symbols(13)}
+    assert older <= symbols(12)
