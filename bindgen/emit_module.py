@@ -73,7 +73,7 @@ def number(value: int) -> str:
 
 
 def texts(*values: str) -> str:
-    """C string literals of which each ends with a NUL of its own."""
+    """C string literals; each text ends with its own NUL."""
     return " ".join(text(value)[:-1] + '\\0"' for value in values)
 
 
@@ -388,7 +388,7 @@ def _table(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
 
 
 def _adapters(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
-    """Functions of which the older library has another signature: that of the newest, with more outputs.
+    """Functions that have another signature in the older library: that of the newest, with more outputs.
 
     The adapter that goes into the slot calls the older symbol and drops what it says beyond the newest.
     """

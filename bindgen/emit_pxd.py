@@ -59,7 +59,7 @@ def _safe(name: str) -> str:
 
 
 def _cast(text: str) -> str:
-    """The type of a constant that is no number in C: a stream or an address."""
+    """The type of a constant that is not a number in C: a stream or an address."""
     match = re.search(r"\b(CUstream|cudaStream_t)\b", text)
     return f"{match[1]} " if match else "void *" if "void" in text else ""
 

@@ -84,7 +84,7 @@ class Names:
         return f"{name}_" if name in taken else name
 
     def member(self, name: str, enum: str = "") -> str:
-        """The member of an enumeration, of which NVML's ClockId drops ``CLOCK_ID_`` too."""
+        """The name of a member of an enumeration. NVML's ClockId drops ``CLOCK_ID_``, too."""
         fits = [prefix for prefix in self.library.members if name.startswith(prefix)]
         name = name.removeprefix(fits[0]) if fits else name
         if not self.raising or not enum:

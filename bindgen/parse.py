@@ -239,7 +239,7 @@ def _macro_types(library: Library, macros: dict[str, ci.Cursor], module: Module)
 
 
 def _constants(library: Library, macros: dict[str, ci.Cursor], values: dict[str, int]) -> list[Constant]:
-    """Macros that stand for a number. A macro used as a header's own helper (``__X``) or undefined later is none."""
+    """Macros with a number as value, except helpers of a header (``__X``) and macros that are undefined later."""
     known = dict(values)
     constants = []
     for name, macro in macros.items():

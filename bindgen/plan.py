@@ -76,7 +76,7 @@ class Argument:
     details: tuple[str, ...]
     type: Resolved
     element: Resolved
-    parent: str = ""  # the struct of which it is a field
+    parent: str = ""  # the struct that has it as a field
 
     @property
     def is_input(self) -> bool:

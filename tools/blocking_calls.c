@@ -3,7 +3,7 @@
  *
  *     gcc -O2 tools/blocking_calls.c -lcuda -lpthread -o blocking_calls && ./blocking_calls      (needs a GPU)
  *
- * A stream is held up by a host function. First each call is repeated 3,000 times by the only thread that there is;
+ * A stream is held up by a host function. First each call is repeated 3,000 times by the only thread;
  * then each is made once while another thread waits in a launch because the stream's queue is full. What has not come
  * back after 0.3 s waits: the host function is then let go.
  */

@@ -74,7 +74,7 @@ def main() -> int:
             unexpected += differs != (row.why is not None)
             print(f"{path.name}:{row.line}: {row.source}")
             if row.why is not None:
-                print(f"    {'on purpose' if differs else 'differs no more'}: {row.why}")
+                print(f"    {'on purpose' if differs else 'no longer differs'}: {row.why}")
             print(f"    cuda.core: {their.text}{their.detail}\n    cupola:    {our.text}{our.detail}")
         print(f"{path.stem}: {len(rows)} rows, {known} differ on purpose", flush=True)
     print(f"{unexpected} unexpected")
@@ -152,7 +152,7 @@ def child(kind: str, path: str, start: str, out: str) -> None:
             outcome = run_row(row, names)
             file.write(json.dumps(outcome) + "\n")
             file.flush()
-    os._exit(0)  # what the rows left open is no part of the comparison
+    os._exit(0)  # what the rows left open is not compared
 
 
 def run_row(row: Row, names: dict[str, Any]) -> tuple[str, str]:

@@ -8,7 +8,7 @@
 A seed stands for a text (tests/cpu/fuzz/mutation.py), the same on every computer; with ``--images``, for the bytes of
 an image, PTX, cubin or fat binary (tests/cpu/fuzz/image_mutation.py), which is loaded or linked with options that may
 be bad, too. Defects are a process that crashes, a compiler that hangs or raises something else than a CUDA error, and
-errors that a bad kernel cannot explain. The seeds of those that were found and mended are kept in
+errors that a bad kernel cannot explain. The seeds of errors that were found and fixed are kept in
 `tests/cpu/fuzz/test_pipeline.py` and `test_images.py`.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Random CUDA kernels: run them on the device that there is, compare, show, and shrink those that fail.
+"""Random CUDA kernels: run them on the present device, compare, show, and shrink those that fail.
 
     tools/random_kernels.py run --seeds 0:2400 --out tests/random_kernels/h200.txt
     tools/random_kernels.py compare tests/random_kernels/h200.txt [--seeds 0:100]
@@ -72,7 +72,7 @@ def run_seeds(seeds: list[int], jobs: int, seconds: float) -> Iterator[Outcome]:
 
 
 def settled(seeds: list[int], seconds: float) -> list[Outcome]:
-    """`run_group`, whose own failure costs no more than its seeds."""
+    """`run_group`; if it fails itself, only its seeds are lost."""
     try:
         return run_group(seeds, seconds)
     except Exception as error:

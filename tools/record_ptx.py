@@ -9,7 +9,7 @@
 
 ``record`` runs the forms that are not recorded yet (with ``--again`` all of them) on the device that there is, which
 must be a GPU, and writes a file for each family. A form that the driver refuses, or that ends in a fault, is named and
-left out; the others are recorded all the same, for the work is done by processes of their own. ``compare`` runs the
+left out; the others are still recorded, because separate processes do the work. ``compare`` runs the
 recorded forms here and reports all that differ. ``pending`` lists the forms that have no recording, takes the families
 that are complete off the list of those that may lack some, and fails if anything is left. ``check`` needs no GPU: it
 names the forms that NVIDIA's assembler refuses. ``show`` prints the kernels of the forms that contain a text, with
@@ -66,7 +66,7 @@ def run_family(family: str, wanted: list[Form]) -> Iterator[tuple[Form, str, str
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "CUDA_MODULE_LOADING": "EAGER"},  # what is refused shall be so before it is launched
+            env={**os.environ, "CUDA_MODULE_LOADING": "EAGER"},  # so that a form is refused before its launch
         )
         why = ""
         try:

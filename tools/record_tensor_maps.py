@@ -5,8 +5,8 @@
     tools/record_tensor_maps.py compare
 
 ``record`` needs a GPU and writes the status of each call, or that the driver crashed, as it does of some null pointers;
-``--bytes`` keeps the encoded maps, too, for the curious. ``compare`` prints where the device that there is answers
-otherwise than recorded.
+``--bytes`` keeps the encoded maps, too. ``compare`` prints where the answers of the present device differ from those
+that were recorded.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def check_status(status: int, /) -> int:
     """Raise the exception of a status; 0 for success."""
 
 def check_status_size(status: int, /) -> int:
-    """Like `check_status`, but a buffer that is too small is no error."""
+    """Like `check_status`, but a buffer that is too small is not an error."""
 
 def _open(path: str, /) -> tuple[int, str]: ...
 def _count_devices(library: int, /) -> tuple[int, int]: ...

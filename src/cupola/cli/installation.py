@@ -102,7 +102,7 @@ def driver() -> Facts:
 
 
 def library(name: str) -> Facts:
-    """Where a library is, which version, and why that one; or why there is none."""
+    """Where a library is, its version, and why it was chosen; or why none was found."""
     from cupola import pathfinder
 
     try:

@@ -1,4 +1,4 @@
-"""``cupola top``: the devices, how busy they are, and who uses them, again and again."""
+"""``cupola top``: the devices, how busy they are, and the processes that use them, again and again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Process:
 
 @dataclass(frozen=True)
 class State:
-    """A device at one moment; None stands for what it cannot tell."""
+    """A device at one moment; None for values that it does not report."""
 
     index: int
     name: str
@@ -56,7 +56,7 @@ def _name(pid: int) -> str:
     try:
         return system.get_process_name(pid)
     except system.NvmlError:
-        return "?"  # it has ended, or is somebody else's
+        return "?"  # it has ended, or belongs to another user
 
 
 def look(device: system.Device) -> State:

@@ -35,7 +35,7 @@ _NSIGHT: dict[str, tuple[str, ...]] = {
     "nsys": ("NVIDIA Corporation/Nsight Systems */target-windows-*", "NVIDIA Corporation/Nsight Systems */bin"),
     "ncu": ("NVIDIA Corporation/Nsight Compute *", "NVIDIA Corporation/Nsight Compute */target/windows-*"),
 }
-_ALSO_BATCH = ("compute-sanitizer", "ncu")  # of which there may be a .bat that starts the .exe
+_ALSO_BATCH = ("compute-sanitizer", "ncu")  # there may be a .bat that starts the .exe
 
 SUPPORTED_BINARY_UTILITIES: tuple[str, ...] = tuple(_COMPONENTS)
 
@@ -56,7 +56,7 @@ def find_nvidia_binary_utility(name: str) -> str | None:
     Returns
     -------
     str or None
-        The path of an executable file; None when there is none. The answer is remembered.
+        The path of an executable file, or None. The answer is remembered.
 
     Raises
     ------

@@ -32,7 +32,7 @@ def system_library(name: str) -> str | None:
     """
     with _lock:
         if name not in _answers:
-            # A name that is a pattern is no name for a loader.
+            # A loader does not take patterns as names.
             names = [each for each in LIBRARIES[name].names(_platform.current()) if "*" not in each]
             _answers[name] = _ask(tuple(names)) if names else None
         return _answers[name]
@@ -63,7 +63,7 @@ def toolkit_of(library: str) -> str | None:
 
 
 def _ask(sonames: tuple[str, ...]) -> str | None:
-    # -I: the child must see neither this program's folder nor PYTHON* variables; LD_LIBRARY_PATH counts all the same.
+    # -I: the child must see neither this program's folder nor PYTHON* variables; LD_LIBRARY_PATH still counts.
     command = [sys.executable, "-I", "-S", _PROGRAM, *sonames]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)

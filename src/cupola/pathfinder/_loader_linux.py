@@ -38,7 +38,7 @@ def try_open(soname: str, *, deep_bind: bool = False, only_if_loaded: bool = Fal
 
 
 def refusal(soname: str) -> str:
-    """Why the library that the loader finds by a name cannot be loaded; empty when it can, or there is none."""
+    """Why the library that the loader finds by a name cannot be loaded; empty if it can, or if none was found."""
     try:
         ctypes.CDLL(soname, mode=os.RTLD_NOW)
     except OSError as error:

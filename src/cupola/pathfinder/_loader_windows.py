@@ -56,7 +56,7 @@ def try_open(soname: str, *, deep_bind: bool = False, only_if_loaded: bool = Fal
 
 
 def refusal(soname: str) -> str:
-    """Why the DLL that the loader finds by a name cannot be loaded; empty when it can, or there is none."""
+    """Why the DLL that the loader finds by a name cannot be loaded; empty if it can, or if there is no such DLL."""
     if try_open(soname) or _last_error_number() == _NOT_FOUND:
         return ""
     return _last_error()

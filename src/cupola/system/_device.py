@@ -63,9 +63,9 @@ class Device(Unpicklable):
     ValueError
         When not exactly one of them is given.
     InvalidArgumentError
-        For an index that there is not.
+        If there is no device with the index.
     NotFoundError
-        For a UUID or a place where there is no device.
+        If there is no device with the UUID or PCI bus id.
     """
 
     __slots__ = ("__weakref__", "_address")

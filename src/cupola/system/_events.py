@@ -75,9 +75,9 @@ class EventData(Unpicklable):
 
 
 class DeviceEvents(Unpicklable):
-    """Events of a device that were asked for with ``Device.register_events``.
+    """Events of a device, registered with ``Device.register_events``.
 
-    NVML forgets them when the object goes.
+    The registration ends with the object.
     """
 
     def __init__(self, device: Device, events: EventType | str | list[EventType | str]) -> None:

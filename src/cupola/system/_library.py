@@ -22,8 +22,7 @@ _UNUSABLE = (nvml.LibraryNotFoundError, nvml.DriverNotLoadedError, nvml.UnknownE
 def initialize() -> None:
     """Initialize NVML, unless this process has done so.
 
-    Where there is no driver, NVML stays uninitialized and is not tried again: the calls that follow raise
-    `UninitializedError`.
+    Without a driver, NVML stays uninitialized and is not tried again: later calls raise `UninitializedError`.
 
     Raises
     ------
@@ -38,7 +37,7 @@ def initialize() -> None:
     with _lock:
         if _owner == os.getpid():
             return
-        with suppress(*_UNUSABLE):  # what is asked next raises, each time it is asked
+        with suppress(*_UNUSABLE):  # each later call raises
             nvml.init_v2()
         _owner = os.getpid()
 
@@ -56,7 +55,7 @@ def device_handles() -> Iterator[int]:
 
 
 class Unpicklable:
-    """What stands for something of this process: a handle, or what NVML answered at some moment."""
+    """A base for handles and answers of NVML, which are only valid in this process."""
 
     __slots__ = ()
 

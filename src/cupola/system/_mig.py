@@ -44,7 +44,7 @@ class MigInfo(Unpicklable):
 
     @property
     def device_count(self) -> int:
-        """int: the most MIG devices that there can be, 0 where there are none (``nvmlDeviceGetMaxMigDeviceCount``)."""
+        """int: the largest number of MIG devices; 0 if it has none (``nvmlDeviceGetMaxMigDeviceCount``)."""
         try:
             return nvml.device_get_max_mig_device_count(self._device._handle)
         except nvml.NotSupportedError:

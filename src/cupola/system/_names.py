@@ -33,7 +33,7 @@ class Names(Generic[Member]):
             raise ValueError(f"{value!r} is not a {self.kind.__name__}: it must be one of {known}") from None
 
     def member(self, number: int) -> Member:
-        """The member for a number of NVML. ValueError where there is none."""
+        """The member for a number of NVML. ValueError if there is no such member."""
         try:
             return self._members[number]
         except KeyError:

@@ -1,4 +1,4 @@
-"""Waiting for events of the system: devices that the driver gets or gives away."""
+"""Waiting for events of the system: devices that are added to or removed from the driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SystemEvent(Unpicklable):
 
     @property
     def gpu_id(self) -> int:
-        """int: place of the device on PCI: domain, bus and device number, from the high bits to the low ones."""
+        """int: PCI address of the device: domain, bus and device number, from the high bits to the low ones."""
         return self._record.gpu_id
 
     @property
@@ -49,7 +49,7 @@ class SystemEvents(Unpicklable):
 
 
 class RegisteredSystemEvents(Unpicklable):
-    """Events of the system that were asked for with `register_events`. NVML forgets them when the object goes."""
+    """Events of the system, registered with `register_events`. The registration ends with the object."""
 
     def __init__(self, events: SystemEventType | str | list[SystemEventType | str]) -> None:
         mask = SYSTEM_EVENT_TYPES.mask(events)
@@ -79,7 +79,7 @@ class RegisteredSystemEvents(Unpicklable):
 
 
 def register_events(events: SystemEventType | str | list[SystemEventType | str]) -> RegisteredSystemEvents:
-    """Ask for events of the system (``nvmlSystemRegisterEvents``).
+    """Register for events of the system (``nvmlSystemRegisterEvents``).
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ def register_events(events: SystemEventType | str | list[SystemEventType | str])
     ValueError
         For an unknown string.
     TypeError
-        For what is neither a string nor a list.
+        For anything else than a string or a list.
     """
     return RegisteredSystemEvents(events)
 
 
 def bus_id_of(gpu_id: int) -> str:
-    """Place of a device on PCI as text. An id has 16 bits of domain, 8 of bus and 8 of device."""
+    """The PCI address of a device as text. An id has 16 bits of domain, 8 of bus and 8 of device."""
     return f"{gpu_id >> 16 & 0xFFFF:08X}:{gpu_id >> 8 & 0xFF:02X}:{gpu_id & 0xFF:02X}.0"

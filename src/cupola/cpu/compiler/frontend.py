@@ -22,7 +22,7 @@ from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.compiler.ptx.errors import describe
 
 _ASSUMED_REGISTERS = 32
-"""Registers a thread takes, when there is no cubin to say."""
+"""Registers of a thread if there is no cubin, which would say how many."""
 
 
 @dataclass(frozen=True, slots=True)

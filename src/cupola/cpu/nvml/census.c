@@ -1,8 +1,8 @@
 /* Who uses the devices: the pages that processes publish about themselves (engine/memory/usage.h).
  *
- * Such a page is a file without a name, which goes with its process and with those who look at it. It is found among the
- * open files in /proc, where one sees the processes of one's own user; a copy of the file in a forked child names its
- * parent, and is passed over. */
+ * Such a page is a file without a name. It exists as long as its process, or a process that has mapped it. It is found
+ * among the open files in /proc, which shows the processes of the same user. A copy of the file in a forked child has
+ * the number of the parent, and is passed over. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -122,9 +122,9 @@ static int by_pid(const void *a, const void *b) {
 
 enum { KEEP = 5 * 1000 * 1000 /* ns */ };
 
-/* Who monitors asks several questions in a row, of several devices. So the pages that were found serve for a few
- * milliseconds. What is in them is as it is, and a process that ends is missed at once; one that begins may be seen a
- * few milliseconds late, unless it is this one. The caller has the lock. */
+/* A monitor asks several questions in a row, about several devices. So the pages that were found are used for a few
+ * milliseconds. Their contents are current, and a process that ends is left out at once; a new process may be seen a few
+ * milliseconds late, unless it is this one. The caller has the lock. */
 static const struct pages *current_pages(uint64_t now) {
     static struct pages known;
     static uint64_t looked;
@@ -160,12 +160,12 @@ size_t nvml_census(int ordinal, struct nvml_process *processes, size_t room) {
 
 /* ---- faults ---------------------------------------------------------------------------------------------------- */
 
-/* A watch keeps the pages that it has found, so that the last words of a process are still read when it has gone. */
+/* A watch keeps the pages that it has found, so that the last fault of a process is still read after its end. */
 struct nvml_watch {
     pthread_mutex_t lock; /* several threads may wait for events of one set */
     struct watched {
         const struct cpu_usage *usage;
-        uint64_t seen; /* faults of it that were told */
+        uint64_t seen; /* faults that were reported */
     } *watched;
     size_t count, room;
     uint64_t looked; /* ns, when /proc was last read */

@@ -1,7 +1,7 @@
 /* Events ("Event Handling Methods"): a kernel that faults is reported as the Xid error that a GPU would report.
  *
- * A set is one watch of all processes' faults (census.c). Waiting looks again and again: faults are rare, and whoever
- * waits for them does nothing else. */
+ * A set is one watch of all processes' faults (census.c). Waiting looks at it again and again: faults are rare, and a
+ * thread that waits for them has nothing else to do. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -27,7 +27,7 @@ static unsigned xid_of(int status) {
     }
 }
 
-/* What a program calls a set may be anything: only what is in the list of its kind is looked into. */
+/* A program may pass any pointer as a set: only sets in the list of their kind are used. */
 struct listed {
     struct listed *next;
 };

@@ -1,5 +1,5 @@
-/* From the names of NVML's functions to the functions. The modeled GPU lacks what the others ask for: virtual GPUs, MIG,
- * NVLink, confidential computing, accounting, settings. They answer as a GPU without the feature does, whatever their
+/* From the names of NVML's functions to the functions. Functions for features that the modeled GPU lacks (virtual GPUs,
+ * MIG, NVLink, confidential computing, accounting, settings) answer as a GPU without the feature does, whatever their
  * arguments are. */
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "driver/base/base.h"
 #include "nvml/nvml.h"
 
-enum { MOST_PROCESSES = 256 }; /* of which one list tells */
+enum { MOST_PROCESSES = 256 }; /* in a list */
 
 static uint64_t memory_of(const struct nvml_process *processes, size_t count) {
     uint64_t bytes = 0;

@@ -1,5 +1,5 @@
-/* What is near a device: processors, memory, and other devices. All processors of this computer are as near as can be, and
- * so are the devices to each other: they are in it. */
+/* What is near a device: processors, memory, and other devices. The devices are part of this computer, so all of its
+ * processors are near, and so are the devices to each other. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <string.h>

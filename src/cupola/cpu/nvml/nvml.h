@@ -1,9 +1,9 @@
 /* The emulated NVML: the state of the modeled devices, as NVIDIA's management library tells it.
  *
  * One file per subject. It stands beside the runtime: above the driver, whose devices it shows, and needs no cuInit and
- * no context. What a process uses of a device it reads from the pages that all processes of this user on this computer
- * publish (engine/memory/usage.h), so that a monitor sees the programs that run beside it. What is not in these files
- * returns NVML_ERROR_NOT_SUPPORTED, as a GPU without the feature does (lookup.c).
+ * no context. How much a process uses of a device is read from the pages that all processes of this user on this computer
+ * publish (engine/memory/usage.h), so a monitor sees the programs that run beside it. Functions that are not in these
+ * files return NVML_ERROR_NOT_SUPPORTED, as a GPU without the feature does (lookup.c).
  *
  * NVML API Reference Guide: https://docs.nvidia.com/deploy/nvml-api. */
 #ifndef CUPOLA_CPU_NVML_H
@@ -38,7 +38,7 @@ const char *nvml_lookup_name(size_t index);
 
 nvmlReturn_t nvml_enter(void); /* NVML_ERROR_UNINITIALIZED before nvmlInit and after the last nvmlShutdown */
 
-/* The ordinal of a device's handle; NVML_ERROR_UNINITIALIZED, or NVML_ERROR_INVALID_ARGUMENT for what is none. */
+/* The ordinal of a device's handle; NVML_ERROR_UNINITIALIZED, or NVML_ERROR_INVALID_ARGUMENT if it is not one. */
 nvmlReturn_t nvml_device(nvmlDevice_t handle, int *ordinal);
 nvmlDevice_t nvml_handle(int ordinal);
 
@@ -55,10 +55,11 @@ nvmlDevice_t nvml_handle(int ordinal);
 #define NVML_VERSIONED(record, wanted) \
     if ((record)->version != (wanted)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH
 
-/* Write a text with its NUL; NVML_ERROR_INSUFFICIENT_SIZE when there is no room for it. */
+/* Write a text with its NUL; NVML_ERROR_INSUFFICIENT_SIZE if there is not enough room. */
 nvmlReturn_t nvml_text(char *target, unsigned size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Fill a list of `found` items of which the caller has room for *count: says how many there are. Returns whether to. */
+/* Before a list of `found` items is filled, for which the caller has room for *count: store how many there are. Returns
+ * NVML_SUCCESS if the list can be filled. */
 nvmlReturn_t nvml_room(unsigned *count, unsigned found, const void *list);
 
 /* ---- what processes use (census.c) ----------------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ static nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t 
     return is_busy(ordinal) ? highest_clock(ordinal, type, clock) : lowest_clock(ordinal, type, clock);
 }
 
-/* Only the clocks of kernels can be set and boosted, which nobody does here. */
+/* Only the clocks of kernels can be set and boosted, but nothing does that here. */
 static nvmlReturn_t settable_clock(int ordinal, nvmlClockType_t type, unsigned *clock, bool with_memory) {
     nvmlReturn_t status = highest_clock(ordinal, type, clock);
     if (status) return status;

@@ -26,12 +26,12 @@ class Image:
 
 
 def open_image(image: bytes) -> Image:
-    """Find the PTX in an image that is no fat binary (`unpack`).
+    """Find the PTX in an image that is not a fat binary (for those see `unpack`).
 
     Raises
     ------
     ImageError
-        When there is none: for a cubin made for a GPU only.
+        When the image has no PTX, such as a cubin that was made for a GPU only.
     """
     if image.startswith(_ELF):
         return _open_cubin(image)
@@ -71,7 +71,7 @@ def unpack(image: bytes, architecture: int) -> bytes:
     Parameters
     ----------
     image
-        Any image; one that is no fat binary is returned.
+        Any image; one that is not a fat binary is returned.
     architecture
         The number of the modeled GPU, 90 for sm_90. What is for others is not taken.
 

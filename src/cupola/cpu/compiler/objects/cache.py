@@ -81,7 +81,7 @@ class ObjectCache:
         return code
 
     def put(self, key: str, code: bytes) -> None:
-        """Keep object code. A cache that cannot be written to is no error: the next process compiles again."""
+        """Keep object code. If the cache cannot be written, that is not an error: the next process compiles again."""
         if self.folder is None:
             return
         data = _MAGIC + hashlib.sha256(code).digest() + code

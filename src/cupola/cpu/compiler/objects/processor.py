@@ -54,7 +54,7 @@ def processor(binding: Any) -> Processor:
     Raises
     ------
     ImageError
-        When ``CUPOLA_CPU_FEATURES`` is none of the above, or asks for what this computer does not have.
+        When ``CUPOLA_CPU_FEATURES`` is invalid, or names features that this computer does not have.
     """
     wish = os.environ.get("CUPOLA_CPU_FEATURES", "native")
     name, features = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()

@@ -1,11 +1,11 @@
 """Establishes: where registers hold ``%tid.x``, and what is known because it is a small number.
 
-A compiler that has no more use for ``threadIdx.x`` may count a loop by the very register it is in, so that the register
-alone says nothing; in a block that only the copy of ``%tid.x`` reaches, it still is the thread's number. Signed
-division by a power of two adds what the sign of ``threadIdx.x`` asks for: nothing, since it has ten bits. And
-``for (int i = threadIdx.x; i < 1024; i += 256)`` computes for each thread how many trips it makes: all make four, when
-blocks have 256 threads. As compilers do not know that, code for such loops asks three times whether there is anything
-to do, in each thread.
+When a compiler no longer needs ``threadIdx.x``, it may use the same register to count a loop. So the register alone
+says nothing, but in a block that only the copy of ``%tid.x`` reaches, it is the thread's number. Signed division by a
+power of two has code for a negative ``threadIdx.x``, which never runs, since it has ten bits. And
+``for (int i = threadIdx.x; i < 1024; i += 256)`` computes for each thread how many trips it makes: with blocks of 256
+threads all make four. Compilers do not know that, so in such loops each thread tests three times whether there is
+anything to do.
 """
 
 from __future__ import annotations

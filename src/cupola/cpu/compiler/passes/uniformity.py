@@ -363,7 +363,7 @@ class Uniformity:
 
 
 def _plain(sources: list[Shape]) -> Shape:
-    """What an instruction gives of which nothing more is known: the same for all lanes if its sources are."""
+    """The result of an instruction without a rule of its own: the same in all lanes if its sources are."""
     return UNIFORM if all(source == UNIFORM for source in sources) else VARYING
 
 

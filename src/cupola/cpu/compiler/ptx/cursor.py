@@ -78,7 +78,7 @@ class Cursor:
 
 
 def is_name(word: str) -> bool:
-    """Whether a word can name something: it is no number, directive, opcode or punctuation."""
+    """Whether a word can be a name, and not a number, directive, opcode or punctuation."""
     return bool(word) and (word[0].isalpha() or word[0] in "_$%") and "." not in word and word != "%"
 
 

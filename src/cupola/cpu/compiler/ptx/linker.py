@@ -1,12 +1,12 @@
 """Several PTX modules to one (PTX ISA 5.4.1 and 11.6, "Linking Directives").
 
-Linking is done on the words of the text, so that whatever the parser does not keep survives. Each module is taken apart
-into items: a function, a variable, a declaration, an alias. A name with ``.visible``, ``.weak``, ``.common`` or
-``.extern`` means the same in all modules, and so do the names of kernels; of the definitions of a name one is kept, a
-strong one before the largest common before the first weak one. What has none of these belongs to its module and gets
-another name where two modules use the same; so do the labels of the strings that ``.loc`` names functions with. The
-numbers of source files are given anew, so the lines of instructions stay what they were. Sections of debuggers go,
-except for those strings.
+Linking is done on the words of the text, so that whatever the parser does not keep survives. Each module is taken
+apart into items: a function, a variable, a declaration, an alias. A name with ``.visible``, ``.weak``, ``.common`` or
+``.extern`` means the same in all modules, and so do the names of kernels. Of several definitions of a name one is
+kept: a strong one, or else the largest common one, or else the first weak one. Other names belong to their module,
+and are changed if two modules use the same; so are the labels of the strings with the names of functions for
+``.loc``. The source files are numbered again, so that instructions keep their lines. Sections for debuggers are left
+out, except for those strings.
 
 Everything that is wrong is found before an error is raised, which names symbols and inputs.
 """

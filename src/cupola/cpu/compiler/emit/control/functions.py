@@ -74,7 +74,7 @@ def _fail_if_any(body: Body, instruction: ast.Instruction, target: Value, mask: 
 
 
 def _fail(body: Body, instruction: ast.Instruction, target: Value, mask: Value) -> None:
-    """Raise the fault for a call of what is no function, or for a return to nowhere."""
+    """Raise the fault for a call or a return to an address where no function is."""
     builder = body.builder
     name = "cupola_bad_call" if instruction.opcode == ".call" else "cupola_bad_return"
     addresses = body.spill("addresses", builder.cast("zext", target, "i64") if target.type != "i64" else target)

@@ -6,8 +6,8 @@ So two arms of a branch may exchange values, and a thread that has left a loop t
 behind it. An H200 does the same; what else it does is a table in tests/cpu/engine/schedule/test_gatherings.py.
 
 Instructions with the same qualifiers form a *gathering*, which has a mask in the frame behind those of the blocks, and
-a slot for each operand. Who comes to one of them leaves the operands there. When everybody named is present, the
-operation is carried out for all of them at once, and each goes on behind its own instruction.
+a slot for each operand. A thread that comes to one of them leaves its operands there. When all threads named in the
+mask are present, the operation is carried out for all of them at once, and each continues after its own instruction.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Gathering:
 
 
 class Gatherings:
-    """Those of one kernel, and the part of the frame in front of the registers."""
+    """The gatherings of a kernel, and the part of the frame in front of the registers."""
 
     def __init__(self, blocks: list[Block], width: int) -> None:
         found: dict[tuple[str, tuple[str, ...]], list[Block]] = {}
@@ -57,7 +57,7 @@ class Gatherings:
             does = end.description if end is not None else None
             if end is None or does is None or does.waits != "warp" or does.whole_warp:
                 continue
-            if does.lowered != "meeting":  # but for bar.warp.sync, at which nothing is exchanged
+            if does.lowered != "meeting":  # not bar.warp.sync, which exchanges nothing
                 found.setdefault((end.opcode, end.modifiers), []).append(block)
         several = [same for same in found.values() if len(same) > 1 and width > 1]
         self.mask_count = 2 * len(blocks) + len(several)

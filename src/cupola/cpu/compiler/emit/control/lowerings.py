@@ -61,7 +61,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
 
 
 def require_all(values: Iterable[str]) -> None:
-    """See to it that every opcode has what writes its code, and no other one has.
+    """Check that each opcode has the function that writes its code, and that there is no function without an opcode.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def require_all(values: Iterable[str]) -> None:
     Raises
     ------
     NotImplementedError
-        With the names of the opcodes of which that is not so.
+        With the names of the opcodes that differ.
     """
     rows = [row for opcode in grammar.described() for row in grammar.descriptions_of(opcode)]
     own = {row.name if row.name in LOWERINGS else row.opcode for row in rows if row.lowered == "own"}

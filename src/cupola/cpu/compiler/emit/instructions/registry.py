@@ -1,4 +1,4 @@
-"""The table of instructions: which function gives the meaning of which opcode and type.
+"""The table of instructions: the function that computes each opcode and type.
 
 A file of this package describes a family of instructions by functions ``f(builder, operation, *sources)``
 that return the result (or a tuple of results); the decorator :func:`instruction` enters them here under the

@@ -112,7 +112,7 @@ def operands(b: Builder, op: Operation, types: tuple[str, ...], *words: Value) -
 
 
 def wrong_part(op: Operation, pattern: str, destination: str) -> str | None:
-    """Whether a part of a register is none that the instruction takes."""
+    """What is wrong with a part of a register that the instruction does not take, or None."""
     for index, part in enumerate(op.parts):
         taken = pattern if index else destination
         if part and not re.fullmatch(taken, part.lstrip("-") if op.opcode == "vmad" and index else part):

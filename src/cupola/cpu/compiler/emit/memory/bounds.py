@@ -138,7 +138,7 @@ def _unused_elements(body: Body, access: Access) -> int:
     """How many elements at the end of a vector load go to registers which nothing reads.
 
     NVIDIA's compilers load an aligned vector where a program reads only its beginning. The rest may be outside of the
-    allocation, which is no fault on a GPU.
+    allocation, which is not a fault on a GPU.
     """
     destination = access.instruction.operands[0]
     if access.write or not isinstance(destination, ast.Vector):

@@ -1,10 +1,9 @@
 """Loads of one block from places at constant distances (unrolled loops), which are tested once.
 
-When all of them are inside, and are rows if the addresses differ from lane to lane, each load is no more than an
-instruction. Otherwise everything is loaded at once, place after place, where the first of the loads is; that may be
-done since nothing touches memory between them. The elements go to a buffer in which they lie as in memory, so the
-same instructions load them from there. Only when lanes are not in a row the places are further apart in the buffer
-than in memory, by a pitch which is zero otherwise.
+If all of them are in bounds, and are rows if the addresses differ from lane to lane, each load is one instruction.
+Otherwise everything is loaded at the first of the loads, place after place; nothing accesses memory between them. The
+elements go to a buffer with the same layout as memory, so the same instructions load them from there. Only if the lanes
+are not in a row, the places are further apart in the buffer than in memory, by a pitch that is zero otherwise.
 """
 
 from __future__ import annotations

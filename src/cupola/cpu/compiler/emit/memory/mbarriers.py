@@ -1,8 +1,8 @@
 """mbarrier objects (PTX ISA, "mbarrier"): a helper does each operation, lane by lane (engine/instructions/mbarrier.c).
 
-Their addresses, in whichever space they are given, become generic ones, which may be in another block of the
-cluster. A thread that finds its phase incomplete gives way at the next opportunity: whoever completes the phase may be
-a thread of its own warp.
+Their addresses, in whichever space they are given, become generic ones, which may be in another block of the cluster.
+A thread that finds its phase incomplete gives way at the next opportunity, because the phase may be completed by a
+thread of its own warp.
 """
 
 from __future__ import annotations

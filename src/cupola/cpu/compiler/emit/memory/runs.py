@@ -69,7 +69,7 @@ def plan_runs(block: Block) -> dict[int, Run]:
 
 
 def load_pieces(b: Builder, type: str, lanes: Lanes) -> list[Value]:
-    """Load a run for each lane, of which all are inside; a vector for each element."""
+    """Load a run for each lane, all of them in bounds; a vector for each element."""
     buffer = b.alloca(f"[{b.width} x {lanes.distances.type}]")
     b.line(f"store {b.typed(lanes.distances)}, ptr {buffer}, align 64")
     pieces = []

@@ -1,6 +1,6 @@
 """The registers of a kernel while its body is written.
 
-A register that lives within one basic block is no more than a name for an SSA value. One that lives across
+A register that lives within one basic block is only a name for an SSA value. One that lives across
 blocks has a *home*: stack slots that LLVM turns into SSA values in the convergent body, a slot of the frame in the
 independent one (abi.h tells the two apart). In the convergent body the analysis says how much the home must
 hold: one scalar for all lanes (uniform), the scalar of lane 0 (affine), or a vector (varying).
@@ -10,8 +10,8 @@ can change from the convergent to the independent body: `save_all` writes every 
 threads reach together only what is needed afterwards is saved, and uniform and affine registers as scalars.
 
 In the convergent body of a very large kernel (`far`) homes are in those slots, too, instead of on the stack. Turning
-thousands of stack slots into SSA values would take the optimizer time that grows with their number times that of the
-blocks, and saving them at each barrier as much code.
+thousands of stack slots into SSA values would take the optimizer a time that grows with the number of slots times the
+number of blocks, and saving them would take that much code at each barrier.
 """
 
 from __future__ import annotations

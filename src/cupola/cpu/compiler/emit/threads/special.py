@@ -110,7 +110,7 @@ def _lane(body: Body) -> Value:
 
 
 def _line_of_lanes(body: Body, vector: Value, first: Value, largest: int) -> Value:
-    """Numbers of threads, of which lane 0 has a multiple of the width."""
+    """Numbers of threads; that of lane 0 is a multiple of the width."""
     pattern = Pattern(first.ir, tuple(range(body.width)), largest & -body.width)
     return Value(vector.ir, vector.type, True, Affine(first.ir, 1), pattern=pattern)
 

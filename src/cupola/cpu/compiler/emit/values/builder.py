@@ -73,7 +73,7 @@ class Builder:
         The i1 mask of the lanes that execute: a vector, or the uniform ``true`` on the full-mask path.
     canonical_nans
         Whether f32 arithmetic replaces every NaN result by 0x7fffffff, as the hardware does. If not, it marks
-        results as ``raw_nan``, and whoever looks at their bits calls ``instructions.settle_nans`` first.
+        results as ``raw_nan``, and code that uses their bits calls ``instructions.settle_nans`` first.
     """
 
     def __init__(

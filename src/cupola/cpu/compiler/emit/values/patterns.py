@@ -1,10 +1,11 @@
 """Values whose lanes differ by numbers that are known when code is written.
 
-``threadIdx.x % 8`` or ``threadIdx.x / 8 * 16`` is no line over the lanes, but where the first lane's ``threadIdx.x`` is
-a multiple of the width, every lane's distance from the first is a constant all the same. A *pattern* is one scalar and
-these distances. To follow bit operations it is known as well which bits of the scalar may be set: while no distance has
-any of them, adding is nothing but setting bits, which shifts, masks and extensions can be done to one by one. So an
-access at addresses that are a pattern is a few vector loads and a shuffle (see spans.py).
+``threadIdx.x % 8`` or ``threadIdx.x / 8 * 16`` does not grow by the same number from lane to lane. But if the first
+lane's ``threadIdx.x`` is a multiple of the width, the difference of every lane to the first one is a constant. A
+*pattern* is one scalar and these differences. To follow bit operations, a pattern also knows which bits of the scalar
+may be set. As long as no difference has one of these bits, adding it only sets bits, so shifts, masks and extensions
+can be applied to the scalar and the differences separately. An access at addresses that are a pattern is a few vector
+loads and a shuffle (see spans.py).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def line(pattern: Pattern) -> Affine | None:
 
 
 def combine(builder: Builder, op: str, a: Value, b: Value) -> Pattern | None:
-    """The pattern of ``a op b``, or None when it is none."""
+    """The pattern of ``a op b``, or None if the result is not a pattern."""
     x, y = pattern_of(builder, a), pattern_of(builder, b)
     if x is None or y is None or a.type[0] != "i" or a.type == "i1":
         return None

@@ -1,7 +1,7 @@
 """What the emitter holds in its hands: one SSA value for all lanes of a warp.
 
 A *uniform* value is one scalar that every lane shares, a *varying* one is an LLVM vector with an element for
-each lane. An *affine* value is a varying one of which more is known: lane ``i`` holds ``base + i * stride``,
+each lane. An *affine* value is a varying one with a known form: lane ``i`` holds ``base + i * stride``,
 with ``base`` a scalar and ``stride`` a constant, so an affine address is one contiguous access. Arithmetic in
 the value's own width keeps that true modulo 2**n whatever wraps; it stops being true when a value whose lanes
 wrapped is extended to a wider type. ``exact`` says at run time that this did not happen.
