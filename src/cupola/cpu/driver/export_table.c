@@ -1,6 +1,6 @@
 /* cuGetExportTable: how NVIDIA's own libraries find private functions of NVIDIA's driver, which no documentation
  * describes. NVIDIA's CUDA runtime, static or shared, also verifies by them that the driver is NVIDIA's. The CPU device
- * has none of them and does not pretend to: whoever asks is told so, and the user what to do. */
+ * has none of them: the call returns an error, and the explanation says what to do. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -65,9 +65,9 @@ enum { CPU_SITE_WRITE = 1, CPU_SITE_CONTIGUOUS = 2 };
 enum { CPU_SITE_FOR_STORES = 4 };
 /* A flag: volatile, relaxed or stronger, so each element is accessed once and as a whole. */
 enum { CPU_SITE_STRONG = 8 };
-/* How many elements at the end of a vector load nobody uses is in the flags above these: compilers load a vector where
- * they want a part of it. The rest may be outside, since nothing that is aligned lies across the end of what GPUs
- * allocate. */
+/* The flags above these hold how many elements at the end of a vector load are not used: compilers load a whole vector
+ * for a part of it. The unused rest may be out of bounds: on GPUs, memory that is aligned to its size never crosses the
+ * end of what was allocated. */
 enum { CPU_SITE_UNUSED_SHIFT = 4 };
 
 /* How a thread arrives at an mbarrier or waits for it. */
@@ -91,7 +91,7 @@ typedef struct cpu_context {
     uint64_t params;               /* the generic address of the parameters */
     uint32_t budget;               /* trips of a waiting loop before it gives way */
     uint32_t multiprocessor;       /* that the block is said to run on */
-    uint64_t grid_workspace; /* of a cooperative launch: address of a word that nobody uses, and the grid's barrier */
+    uint64_t grid_workspace;       /* of a cooperative launch: address of an unused word, and the grid's barrier */
     uint32_t clusterid[3], cluster_ctarank;
     uint32_t nclusterid[3], cluster_nctarank;
     uint32_t cluster_ctaid[3], is_explicit_cluster;
@@ -99,7 +99,7 @@ typedef struct cpu_context {
     const struct cpu_warp *units_end; /* behind the last unit of a block */
     uint32_t row_end;                 /* x behind the last of the blocks to run together, the first being at ctaid */
     /* For the runtime only. */
-    uint64_t progress; /* counts what may let somebody go on who could not */
+    uint64_t progress; /* counts events after which waiting threads may continue */
     uint64_t param_bytes;
     uint32_t width;
     uint8_t *shared;

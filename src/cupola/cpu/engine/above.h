@@ -15,11 +15,12 @@ enum { CPU_MULTICAST_DEVICES = 16 };
 int cpu_driver_multicast(const cpu_launch *launch, uint64_t address, uint64_t size, int is_write, void **places,
                          char *why, size_t room);
 
-/* Whether this thread may call the driver, which is said around Python that runs in a thread that a kernel occupies: what
- * the garbage collector destroys there must not wait for the kernel. Gives what held before (driver/stream/op.c). */
+/* Forbid this thread to call the driver, or allow it again. Called around Python code that runs on a thread which a
+ * kernel occupies: what the garbage collector destroys there must not wait for the kernel. Returns the value before
+ * (driver/stream/op.c). */
 int cpu_driver_forbid(int forbidden);
 
-/* What the value of a CUtexObject or CUsurfObject stands for, or NULL when those 64 bits are none that lives. Takes no
+/* The texture or surface of a CUtexObject or CUsurfObject; NULL if the 64 bits are not a live object. Takes no
  * lock. The result stays readable forever, so that a kernel that races with the destruction of its texture cannot
  * crash; the memory of its images must be looked up in the table of allocations, for it may have been freed before the
  * texture. */

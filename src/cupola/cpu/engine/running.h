@@ -38,7 +38,7 @@ struct cpu_lane {
     uint32_t result_kind; /* enum cpu_result */
     uint32_t slot;        /* offset in the frame of the destination of bar.red */
 };
-/* What stands for the cluster's barrier where a block's is named; then where warpgroups meet, one for each. */
+/* Numbers behind those of the block's barriers: the barrier of the cluster, then one for each warpgroup. */
 enum {
     CPU_CLUSTER_BARRIER = CPU_BARRIERS,
     CPU_WARPGROUP_BARRIER,

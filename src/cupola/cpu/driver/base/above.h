@@ -21,7 +21,7 @@ CUresult context_synchronize(CUcontext context);
 void module_release(CUmodule module);
 void images_sweep(void); /* free released images (module/image.c); takes the GIL, so hold no lock of the driver */
 
-/* Let other processes checkpoint this one (checkpoint/service.c): from now on, and in a forked child no more. */
+/* Let other processes checkpoint this one (checkpoint/service.c): from now on; and no longer, in a forked child. */
 void checkpoint_serve(void);
 void checkpoint_forget(void);
 

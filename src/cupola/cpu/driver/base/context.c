@@ -3,7 +3,7 @@
  *
  * The slot of a context is never given away again, so that streams, events and threads may keep plain pointers to
  * one that was destroyed and find out. A primary context keeps its slot for the whole process: it is active while
- * somebody retains it, and a reset makes it inactive and as good as new. */
+ * it is retained, and a reset makes it inactive and clears it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -509,7 +509,7 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam *affinity, CUexecAffinityType 
     return fail(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, "the CPU device has no execution affinity %d", (int)type);
 }
 
-/* There is no profiler to switch on: programs that mark the part to be profiled run all the same. */
+/* There is no profiler to switch on, but programs that mark the part to be profiled still run. */
 CUresult cuProfilerStart(void) {
     CUcontext context;
     return enter_context(&context);

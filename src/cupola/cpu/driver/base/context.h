@@ -87,7 +87,7 @@ struct CUctx_st {
     struct handle handle;
     struct device *device;
     CUcontext owner;  /* itself, or of a green context the primary one, which it retains */
-    CUgreenCtx green; /* the handle of the green context; NULL: it is none */
+    CUgreenCtx green; /* the handle of the green context; NULL: not a green one */
     struct part part; /* of a green context: what it may use */
     uint8_t *places;  /* the same, the multiprocessors in ascending order */
     cpu_share *share;

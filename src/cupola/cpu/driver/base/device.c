@@ -338,7 +338,7 @@ static const unsigned atomic_capabilities[CU_ATOMIC_OPERATION_MAX] = {
     /* CU_ATOMIC_OPERATION_FLOAT_MIN and _MAX: PTX has them for halves only. */
 };
 
-/* The driver clears all results before it looks at the operations, of which one that it does not know spoils the rest. */
+/* The driver clears all results before it reads the operations. One unknown operation leaves all results cleared. */
 static CUresult list_capabilities(unsigned *capabilities, const CUatomicOperation *operations, unsigned count) {
     memset(capabilities, 0, count * sizeof *capabilities);
     for (unsigned i = 0; i < count; i++)

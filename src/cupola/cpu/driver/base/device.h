@@ -28,7 +28,7 @@ const struct model *model_find(const char *key);
 
 /* Set up `count` devices of the model, 1 to MAX_DEVICES. False: too late, cuInit has been called. */
 bool driver_configure(const struct model *model, int count);
-/* Settle which devices there are, without starting the driver, for whoever only looks at them. */
+/* Decide which devices there are without starting the driver, for NVML. */
 CUresult driver_choose_devices(void);
 
 enum { MAX_DEVICES = 16 };
@@ -50,7 +50,7 @@ int device_attribute(const struct device *device, CUdevice_attribute attribute);
  * UUID of a number is then that of the new GPU, and the PCI bus id still that of the old one. */
 void device_uuid(int place, CUuuid *uuid);
 int device_bus(int place); /* of PCI */
-/* The place with a PCI bus id; NO_DEVICE, or NO_PCI_BUS_ID when the text is none. */
+/* The place with a PCI bus id; NO_DEVICE, or NO_PCI_BUS_ID when the text is not one. */
 enum { NO_DEVICE = -1, NO_PCI_BUS_ID = -2 };
 int device_by_pci_bus_id(const char *text);
 

@@ -28,8 +28,8 @@ struct entry {
 #define ENTRY_V2(name) ENTRY(name), ENTRY_AS(name##_v2, name)
 #define ENTRY_STREAM_V2(name) ENTRY_STREAM(name), ENTRY_STREAM_AS(name##_v2, name)
 
-/* In the tables of several files, the last of which is NULL: the entry of a symbol; the function of one, which may end with
- * _ptsz or _ptds; and the symbols, counted and by number. NULL: there is none. */
+/* Look into the tables of several files; the list of tables ends with NULL. The entry of a symbol; the function of a
+ * symbol, which may end with _ptsz or _ptds; and the number of symbols, and a symbol by its number. NULL: not found. */
 const struct entry *entry_find(const struct entry *const *tables, const char *symbol, size_t length);
 void *entry_lookup(const struct entry *const *tables, const char *symbol);
 size_t entry_count(const struct entry *const *tables);

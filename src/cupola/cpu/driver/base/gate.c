@@ -1,8 +1,8 @@
 /* The gate before the driver: closed while a checkpoint of this process is being made or stands (driver/checkpoint).
  *
  * What an H200 shows: calls that make, change or free something, or that give a device work, wait until the process is
- * unlocked; calls that only ask are answered. So there are two ways to enter, and who asks uses enter() and the forms
- * with _to_ask. No lock may be held at the gate, since work that is still under way may need it.
+ * unlocked; calls that only ask are answered. So there are two ways to enter: calls that ask use enter() and the forms
+ * with _to_ask. No lock may be held at the gate, since work that is still running may need it.
  *
  * A thread waits without Python's global lock: the thread that is to open the gate may be one of Python's. */
 #define PY_SSIZE_T_CLEAN

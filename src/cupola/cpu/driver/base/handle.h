@@ -73,8 +73,9 @@ static inline bool handle_try_retain(void *object) {
             return true;
     return false;
 }
-/* For a call that waits, or lets go of a lock that others want, while another thread may destroy the object: the user's
- * handle with a reference, or false. A slot rests before it is used again, so what was live a moment ago is no other. */
+/* For a call that waits, or releases a lock, while another thread may destroy the object: take a reference to the
+ * user's handle; false if it is not live. A slot is not used again at once, so the object is still the one that was
+ * checked. */
 static inline bool handle_acquire(void *object, enum handle_kind kind) {
     return handle_is_live(object, kind) && handle_try_retain(object);
 }

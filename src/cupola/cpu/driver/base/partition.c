@@ -1,16 +1,16 @@
 /* Which multiprocessors a part of a GPU has, and how parts are split (CUDA Driver API, "Green Contexts").
  *
- * Multiprocessors come in pairs and lie in GPCs, in each of which clusters of blocks find room. Pairs are numbered across the
- * GPCs, as long as those have more. So a group whose multiprocessors are to work together takes numbers that are far apart.
- * What splits give, and how many clusters fit into their groups, was read off an H200 with GPCs of 14 to 18
- * multiprocessors; on other cards of that name other ones are switched off. */
+ * Multiprocessors come in pairs and lie in GPCs; all blocks of a cluster are in one GPC. The numbers go round the GPCs,
+ * a pair at a time, as long as a GPC has pairs left. So multiprocessors of one GPC have numbers that are far apart. The
+ * results of splits, and how many clusters fit into their groups, are those of an H200 with GPCs of 14 to 18
+ * multiprocessors; on other H200s other multiprocessors are switched off. */
 #include "base.h"
 
 enum { PAIR = 2, GROUP = 8, MOST_TOGETHER = 32, GPCS = 8 };
 
 static bool has_clusters(const struct model *model) { return model->major >= 9; }
 
-/* So many multiprocessors at a time, where nobody says otherwise. */
+/* The default granularity, in multiprocessors. */
 static uint32_t granularity(const struct model *model) { return has_clusters(model) ? GROUP : PAIR; }
 
 /* ---- sets ------------------------------------------------------------------------------------------------------ */
@@ -112,7 +112,7 @@ static uint32_t move_together(const struct model *model, struct part *from, stru
     uint32_t counts[GPCS], moved = 0;
     find_gpcs(model, gpc_of);
     count_in_gpcs(model, from, counts);
-    /* Whoever has least left of a round comes last: first the GPCs from which least has been taken. */
+    /* First the GPCs from which the fewest have been taken. */
     for (bool found = true; found && moved + together <= wanted;) {
         uint32_t whole[GPCS];
         int best = -1;

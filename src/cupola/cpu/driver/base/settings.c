@@ -25,7 +25,7 @@ static CUresult refuse(const char *name, const char *text, const char *allowed) 
     return fail(CUDA_ERROR_INVALID_VALUE, "%s is '%s': it must be %s", name, text, allowed);
 }
 
-/* A decimal number of which nothing is left over but what `rest` is to point to. */
+/* A decimal number; `rest` gets what is behind it. */
 static bool read_number(const char *text, double *number, const char **rest) {
     char *end;
     if (!strchr("0123456789.", *text)) return false; /* signs, white space, "nan" */

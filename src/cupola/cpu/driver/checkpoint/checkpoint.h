@@ -1,10 +1,10 @@
 /* Checkpoints: what a process asks of another one (request.c), the thread that answers (service.c), and what it does
  * (state.c). See "CUDA Checkpointing" in the CUDA Driver API.
  *
- * As with NVIDIA's driver, cuInit starts a thread that does what is asked, and does one thing at a time: so a stopped
- * process answers nobody until it goes on, and while a lock waits for the last kernel, others wait for the lock. Here a
- * request is one message on a connection to a socket that is named for the process. The kernel tells both sides who the
- * other one is. */
+ * As with NVIDIA's driver, cuInit starts a thread that carries out requests, one at a time. So a stopped process does
+ * not answer until it continues, and while a lock waits for the last kernel, other requests wait for the lock. Here a
+ * request is one message on a connection to a socket whose name has the number of the process. The kernel tells each
+ * side the process and user of the other one. */
 #ifndef CUPOLA_CPU_CHECKPOINT_H
 #define CUPOLA_CPU_CHECKPOINT_H
 
@@ -35,8 +35,8 @@ struct checkpoint_reply {
 /* The name of the socket of a process. Returns the length of the address. */
 socklen_t checkpoint_address(struct sockaddr_un *address, int64_t number);
 
-/* Carry out a request in this process, but for GET_THREAD (state.c). `given_up` says whether nobody waits any more for a
- * lock. */
+/* Carry out a request in this process, except GET_THREAD (state.c). `given_up` says whether the other process no longer
+ * waits for a lock. */
 CUresult checkpoint_carry_out(const struct checkpoint_request *request, int32_t *value, bool (*given_up)(void *data),
                               void *data);
 

@@ -13,8 +13,8 @@ static int listener = -1;
 static struct sockaddr_un own_address; /* of this process, or in a forked child of its parent */
 static socklen_t own_length;
 
-/* Nothing but the number of the process is in the name, so that it holds when CRIU has started the process anew. The first
- * byte stays 0: the name is in no file system, and goes with the socket. */
+/* The name has only the number of the process, so it stays the same when CRIU starts the process again. The first byte
+ * is 0: such a name is in no file system, and disappears with the socket. */
 socklen_t checkpoint_address(struct sockaddr_un *address, int64_t number) {
     memset(address, 0, sizeof *address);
     address->sun_family = AF_UNIX;
@@ -38,7 +38,7 @@ static bool hung_up(void *data) {
 static void answer(int connection) {
     struct checkpoint_request request;
     struct checkpoint_reply reply = {.magic = CHECKPOINT_MAGIC};
-    /* Nobody who connects and says nothing may hold up the others. */
+    /* A process that connects and sends nothing must not block the others. */
     struct timeval patience = {.tv_sec = 2};
     setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (recv(connection, &request, sizeof request, 0) != sizeof request || request.magic != CHECKPOINT_MAGIC ||
@@ -53,11 +53,11 @@ static void answer(int connection) {
         reply.status = (int32_t)checkpoint_carry_out(&request, &reply.value, hung_up, &connection);
         if (reply.status) snprintf(reply.explanation, sizeof reply.explanation, "%.511s", thread_state.explanation);
     }
-    (void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL); /* whoever has gone does not hear it */
+    (void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL); /* the other side may have gone */
 }
 
 /* Whether a file is still the socket: a program that closes files which are not its own may get the number again, for one
- * of its own. By its name, since its inode is another one when CRIU has started the process anew. */
+ * of its own. By its name, since CRIU gives it another inode when it starts the process again. */
 static bool is_ours(int file) {
     struct sockaddr_un found;
     socklen_t room = sizeof found;

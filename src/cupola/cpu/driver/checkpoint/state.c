@@ -40,8 +40,8 @@ static void look_at(void *object, void *data) {
 
 static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL); }
 
-/* The gate is closed first, so what is queued grows no more, but for the calls that are past the gate already: a second
- * look, a little later, finds what they have queued meanwhile. */
+/* The gate is closed first, so only calls that are past the gate can still queue work. A second look, a little later,
+ * finds what they have queued meanwhile. */
 static CUresult lock(uint32_t timeout, bool (*given_up)(void *data), void *data) {
     RETURN_IF(require(CU_PROCESS_STATE_RUNNING, "locked"));
     uint64_t end = clock_now() + (uint64_t)timeout * 1000000;
@@ -56,7 +56,7 @@ static CUresult lock(uint32_t timeout, bool (*given_up)(void *data), void *data)
         else if (rest.busy && timeout && clock_now() >= end)
             status =
                 fail(CUDA_ERROR_NOT_READY, "the process still had work on a device after %u ms, and goes on", timeout);
-        else if (given_up(data)) status = CUDA_ERROR_NOT_READY; /* nobody hears it */
+        else if (given_up(data)) status = CUDA_ERROR_NOT_READY; /* no explanation: the other side has gone */
         if (status) {
             gate_open();
             return status;

@@ -39,7 +39,7 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
     return CUDA_SUCCESS;
 }
 
-/* The handle for kernels is returned in the value, which is const in the header all the same. */
+/* The handle for kernels is returned in the value, although the header declares it const. */
 static CUresult set_updatable(CUgraphNode node, CUkernelNodeAttrValue *value) {
     int wanted = value->deviceUpdatableKernelNode.deviceUpdatable;
     if (wanted != 1 && (wanted || node->device))

@@ -291,7 +291,7 @@ CUresult capture_record(CUstream stream, CUevent event, unsigned flags) {
     return status;
 }
 
-/* The stream comes after what the event stands for. With the lock. */
+/* The stream continues after the work before the event. With the lock. */
 static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
     struct capture *capture = recorded && !recorded->capture->ended ? recorded->capture : NULL;
     struct participant *p = atomic_load(&stream->capture);

@@ -42,7 +42,7 @@ struct plan {
     struct held_objects held;
     struct condition_list *conditions;
     bool has_updatable;
-    bool waits;         /* for what others do: nobody knows how long a run takes */
+    bool waits;         /* for other streams or the host, for an unknown time */
     unsigned depth;     /* of bodies around what is being flattened */
     _Atomic bool quick; /* has been run in a short time */
 };
@@ -252,7 +252,7 @@ static CUresult refuse_copy(const struct op *op) {
     return status;
 }
 
-/* After an error the rest is walked all the same: each operation knows what is still to be done then. */
+/* After an error the other operations are still visited: each knows what it must do even then. */
 static void run(struct walk *walk, const struct steps *steps) {
     for (size_t i = 0; i < steps->count; i++) {
         const struct step *step = &steps->items[i];

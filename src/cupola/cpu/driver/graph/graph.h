@@ -77,7 +77,7 @@ struct CUgraph_st {
     CUgraphNode parent; /* of a child graph or a body */
     CUgraph root;       /* of the hierarchy; itself when it has no parent */
     bool has_memory_nodes;
-    bool abandoned;                    /* capture.c: nobody was given it */
+    bool abandoned;                    /* capture.c: it was never returned */
     CUgraph next_done_with;            /* capture.c */
     struct condition_list *conditions; /* of a root; NULL: none */
     struct held_objects held;

@@ -34,7 +34,7 @@ static CUgraphExecUpdateResult differ(CUgraphExecUpdateResultInfo *info, CUgraph
     return result;
 }
 
-/* Pinned memory is the host's or anybody's, as it is named; an array is nothing else. */
+/* Pinned memory counts as the type that the program gave, host or unified memory; an array is always an array. */
 static bool same_memory(CUmemorytype a, CUmemorytype b) {
     return (a == CU_MEMORYTYPE_HOST) == (b == CU_MEMORYTYPE_HOST) &&
            (a == CU_MEMORYTYPE_ARRAY) == (b == CU_MEMORYTYPE_ARRAY);

@@ -65,7 +65,7 @@ struct opengl {
 #undef DECLARE
 };
 
-/* The functions of the OpenGL whose context is current; or why there are none, with this status if no context is. */
+/* The functions of the current OpenGL context; or an explanation, with this status if no context is current. */
 CUresult opengl_current(CUresult none, const struct opengl **gl);
 
 /* A format of images that CUDA takes, and how its texels are brought there and back. */
@@ -92,8 +92,8 @@ void gl_buffer_read(const struct opengl *gl, GLuint name, size_t size, void *dat
 void gl_buffer_write(const struct opengl *gl, GLuint name, size_t size, const void *data);
 GLuint gl_buffer_new(const struct opengl *gl, size_t size, const void *data);
 
-/* What there is of an image: its format and the extents of level 0, depth being layers where it has any, faces included.
- * False: it is none of this target. Without storage `internal` is 0. */
+/* An image: its format and the extents of level 0; `depth` is the number of layers or faces, if it has any. False: it
+ * has another target. Without storage `internal` is 0. */
 struct gl_image {
     GLint width, height, depth, internal;
     unsigned levels;

@@ -186,7 +186,7 @@ void shared_event_complete(struct shared_event *event, uint64_t record) {
 
 uint64_t shared_event_last(const struct shared_event *event) { return atomic_load(&event->slot->recorded); }
 
-/* CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or that nobody is left to complete the record. */
+/* CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the error that the process which would complete the record has ended. */
 static CUresult look(const struct event_slot *slot, uint64_t record) {
     int64_t recorder = atomic_load(&slot->recorder);
     if (atomic_load(&slot->completed) >= record) return CUDA_SUCCESS;

@@ -1,9 +1,9 @@
 /* Memory of cuMemAlloc for several processes (CUDA Driver API, cuIpcGetMemHandle, cuIpcOpenMemHandle).
  *
  * Allocations that share pages lie in a file without a name from the start (slabs.c): the handle says in which slot of
- * which chunk of it, and the other process sees that slot only, though it maps the chunk. Any other is of this process
- * alone until somebody asks for a handle. Then its contents move to a file of its own, which takes its place at the
- * same address. Work on the memory is waited for before; other threads must not submit more meanwhile. */
+ * which chunk of it, and the other process uses that slot only, though it maps the chunk. Any other allocation belongs
+ * to this process alone until a handle is made. Then its contents move to a file of its own, which is mapped at the
+ * same address. Before that, the driver waits for work on the memory; other threads must not submit more meanwhile. */
 #define _GNU_SOURCE
 #include "ipc.h"
 

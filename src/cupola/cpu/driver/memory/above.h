@@ -20,8 +20,8 @@ CUresult array_texel(CUarray array, size_t *bytes);
 CUresult capture_allocate(CUstream stream, CUmemoryPool pool, size_t size, uint64_t *address);
 CUresult capture_free(CUstream stream, uint64_t address);
 
-/* Memory of pools that processes share (ipc/pool.c). The last three with the pool's lock, or while nobody else has the
- * pool. */
+/* Memory of pools that processes share (ipc/pool.c). The last three with the pool's lock, or while no other thread has
+ * the pool. */
 CUresult pool_share_create(CUmemoryPool pool);
 int pool_share_obtain(CUmemoryPool pool, uint64_t size, uint64_t *address);
 void pool_share_release(CUmemoryPool pool, uint64_t address);

@@ -222,7 +222,7 @@ static struct accessor by_stream(CUstream stream) {
     return (struct accessor){stream->context->device->ordinal, "the stream's", false};
 }
 
-/* Where no context is current, the stream's stands for it. */
+/* If no context is current, that of the stream is used. */
 static struct accessor by_current(CUstream stream) {
     CUcontext context = current_owner();
     if (likely(context == NULL || context == stream->context)) return by_stream(stream);

@@ -195,7 +195,7 @@ CUresult cuMemFree(CUdeviceptr dptr) {
         return free_refused(cpu_memory_lookup(dptr, &found) && (found.freed || found.freeing) ? CPU_MEMORY_FREED
                                                                                               : CPU_MEMORY_UNKNOWN,
                             dptr, "cuMemFree");
-    if (handle_was_live(found.owner, HANDLE_POOL)) { /* assumed to be used no more: nothing is waited for */
+    if (handle_was_live(found.owner, HANDLE_POOL)) { /* assumed to be unused: without a wait */
         pool_free_now(&found);
         return CUDA_SUCCESS;
     }

@@ -9,9 +9,9 @@
 /* The status for a cpu_memory_status, with an explanation for an allocation of `size` bytes. */
 CUresult memory_refused(int status, int device, size_t size) __attribute__((cold));
 
-/* Memory in a context, which frees it if nobody else does; from what the pools hold back if need be. */
+/* Memory of a context, which is freed with it at the latest. If there is not enough, pools give back what they keep. */
 CUresult memory_allocate(CUcontext context, int kind, size_t size, uint64_t *address);
-/* Wait for everything that may still use memory of a context. Streams that capture are no obstacle here. */
+/* Wait for everything that may still use memory of a context. Streams may be capturing. */
 void memory_wait_for_users(CUcontext context);
 
 /* What a range of addresses that a call was given may be. */

@@ -3,9 +3,9 @@
  * find, or write it everywhere.
  *
  * The memory that is bound is a piece of a file (virtual.c). The object maps it once more, at addresses of the arena
- * that are in no table, so that nobody else finds them, and a kernel which is late finds an inaccessible page at worst.
- * NVIDIA's driver lets calls that need all devices wait until the last one was added. Here that would most often be for
- * ever, so they are refused. */
+ * that are in no table, so no other call finds them, and a kernel that comes too late hits an inaccessible page at
+ * worst. In NVIDIA's driver, calls that need all devices wait until the last one was added. Here most of them would
+ * wait for ever, so they are refused. */
 #define _GNU_SOURCE
 #include "virtual.h"
 

@@ -8,7 +8,7 @@
  *
  * Small allocations go to the slabs of the arena, and the pool charges for them in steps of 2 MiB. Large
  * ones are kept after a free, with their pages, until the pool holds more than its release threshold when
- * the program synchronizes, is trimmed, or somebody else needs the memory. */
+ * the program synchronizes, is trimmed, or the memory is needed elsewhere. */
 #include <Python.h>
 
 #include <sched.h>
@@ -21,8 +21,8 @@ enum { STEP = CPU_MEMORY_STEP, PAGE = 4096, UNIT = 512, PENDING_LOOKED_AT = 16 }
 
 static _Atomic bool has_excess; /* some pool may hold more than its threshold */
 
-/* Small allocations share pages, which a pool for several processes cannot have: whoever maps one allocation would
- * see the others. So each has pages of its own there, and the pool charges for no more than these. */
+/* Small allocations share pages, which a pool for several processes cannot have: a process that maps one allocation
+ * would see the others. So there each allocation has its own pages, and the pool is charged for these only. */
 static bool is_small(const struct CUmemPoolHandle_st *pool, uint64_t size) {
     return size <= CPU_MEMORY_SMALL && !pool->share;
 }

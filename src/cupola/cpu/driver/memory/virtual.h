@@ -1,5 +1,5 @@
-/* What virtual memory management keeps: memory with handles, and where it is mapped. Multicast objects are handles as
- * well, of which other files know more (multicast.c). */
+/* What virtual memory management keeps: memory with handles, and where it is mapped. Multicast objects have such
+ * handles, too (multicast.c). */
 #ifndef CUPOLA_CPU_DRIVER_VIRTUAL_H
 #define CUPOLA_CPU_DRIVER_VIRTUAL_H
 

@@ -1,5 +1,5 @@
 /* Attributes of launches and kernel nodes by their number (CUDA Driver API, CUlaunchAttributeID). Most are hints about
- * how a GPU is to schedule the grid, which make no difference here; kernel nodes tell them all the same. */
+ * how a GPU is to schedule the grid, which make no difference here; kernel nodes still return them. */
 #include "module.h"
 
 static CUresult check_choice(const char *what, unsigned value, unsigned most) {

@@ -18,7 +18,7 @@
 
 /* ---- what can be read ------------------------------------------------------------------------------------------ */
 
-/* Whether AddressSanitizer would let somebody read this memory, all of which is mapped; else only that is known. */
+/* Whether AddressSanitizer permits reading this memory, all of which is mapped. Without the sanitizer: true. */
 static bool is_allocated(const char *start, size_t size) {
 #ifdef __SANITIZE_ADDRESS__
     return __asan_region_is_poisoned((void *)start, size) == NULL;

@@ -37,7 +37,7 @@ CUresult fail_python(void) {
 
 /* ---- what is in an image ---------------------------------------------------------------------------------------- */
 
-/* The PTX in an image that is no fat binary. */
+/* The PTX in an image that is not a fat binary. */
 static bool find_ptx(const char *image, size_t size, const char **ptx, size_t *length) {
     *ptx = image;
     *length = strnlen(image, size);
@@ -296,7 +296,7 @@ void images_sweep(void) {
     PyGILState_Release(gil);
 }
 
-/* An image that is no fat binary. */
+/* An image that is not a fat binary. */
 static CUresult load_one(const char *start, size_t size, struct image **result) {
     RETURN_IF(check_target(start, size));
     struct image *image = calloc(1, sizeof *image);

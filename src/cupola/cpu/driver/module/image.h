@@ -12,7 +12,7 @@
 #define PTX_MAGIC "cupolaPT"
 enum { PTX_MAGIC_SIZE = 8, PTX_FRAME_SIZE = 32 }; /* both records */
 
-/* Sizes of images in memory or a file of `limit` bytes, or in memory whose end nobody knows (extent.c). */
+/* Sizes of images in memory or a file of `limit` bytes, or in memory with an unknown end (extent.c). */
 #define UNKNOWN_SIZE SIZE_MAX
 size_t elf_size(const void *data, size_t limit);   /* of a 64-bit ELF image; 0 when it is not one, or damaged */
 size_t cubin_size(const void *data, size_t limit); /* with the PTX behind it; 0 likewise */
@@ -22,10 +22,10 @@ bool is_fat(const void *image, size_t size);       /* a fat binary */
 void write_ptx_frame(char *target, const char *ptx, size_t size);
 
 /* The PTX in an image of `size` bytes that need not end with a zero: text, a cubin with its PTX, a fat binary. It is to
- * be freed and has a zero behind it. False when there is none. May take the GIL. */
+ * be freed and has a zero behind it. False if there is no PTX. May take the GIL. */
 bool copy_ptx(const void *image, size_t size, char **ptx, size_t *length);
 
-/* The library that the process has loaded already under a name that begins so; NULL when there is none. */
+/* The library that the process has loaded already under a name with this beginning, or NULL. */
 void *loaded_library(const char *prefix);
 
 #endif

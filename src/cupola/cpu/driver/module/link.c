@@ -122,7 +122,7 @@ static CUresult add(CUlinkState state, const char *data, size_t size, const char
     return report(state, status, false, NULL);
 }
 
-/* The image gets zeros behind it, so that whoever looks for PTX there sees that it ends. */
+/* The image gets zeros behind it, so that a search for PTX there ends. */
 static CUresult merge(CUlinkState state) {
     CUresult status = CUDA_SUCCESS;
     char *bytes;

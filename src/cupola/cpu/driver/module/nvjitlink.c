@@ -172,7 +172,7 @@ static const char *architecture(const struct link *link) {
     return "";
 }
 
-/* LTO-IR of a source, from the NVRTC that the process has loaded; NULL when there is none, or it fails. */
+/* LTO-IR of a source, from the NVRTC that the process has loaded; NULL if none is loaded, or if it fails. */
 static char *compile(const char *source, const char *target, size_t *size) {
     void *library = loaded_library("libnvrtc.so");
     if (!library) return NULL;

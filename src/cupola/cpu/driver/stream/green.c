@@ -1,8 +1,8 @@
 /* Green contexts (CUDA Driver API, "Green Contexts"): contexts whose kernels run on some of the multiprocessors.
  *
- * All that is made in one but streams belongs to the primary context of the device, which it retains. Its kernels get as
- * many of the worker threads as its multiprocessors are of all (engine/schedule/share.c). When it is destroyed, what is
- * queued in its streams is still done, but nothing more can be queued. */
+ * Everything that is made in one, except streams, belongs to the primary context of the device, which it retains. Its
+ * kernels get the same share of the worker threads as it has of the multiprocessors (engine/schedule/share.c). When it
+ * is destroyed, the work that is queued in its streams is still done, but no more can be queued. */
 #include "green.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx *result, CUdevResourceDesc desc, CUdevice o
     return make(desc, flags, result);
 }
 
-/* Its default streams go with it; those that the program made are only good for being destroyed. */
+/* Its default streams are destroyed with it. Streams that the program made can only be destroyed from now on. */
 static void detach(CUcontext context) {
     size_t count;
     CUstream *streams = context_streams(context->owner, &count);

@@ -249,7 +249,7 @@ static CUresult add_workqueues(struct CUdevResourceDesc_st *desc, const CUdevWor
     return CUDA_SUCCESS;
 }
 
-/* Descriptors stay valid for ever, as CUDA says. */
+/* Descriptors are never freed: CUDA has no call for that. */
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *result, CUdevResource *resources, unsigned count) {
     struct CUdevResourceDesc_st desc = {.part = {.count = 0}};
     uint32_t split = 0;

@@ -1,7 +1,7 @@
 /* Signals of Python while the host waits: Ctrl-C must end a wait, and a second one the kernels.
  *
  * Only Python's main thread runs handlers of signals, and only when it gets to the interpreter. So where that thread
- * waits, it looks from time to time; and it carries out nothing itself of which nobody knows when it will end. A
+ * waits, it looks from time to time, and it carries out only work that will end soon. A
  * handler's exception stays set on this thread, and the status of the wait leads the bindings to it
  * (table_raise_pending). */
 #define PY_SSIZE_T_CLEAN

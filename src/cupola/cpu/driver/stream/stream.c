@@ -158,7 +158,7 @@ static CUstream legacy_stream(CUcontext context) {
     return legacy;
 }
 
-/* The one of a green context neither waits for blocking streams nor they for it; there is none for each thread. */
+/* That of a green context and blocking streams do not wait for each other; threads have no default streams there. */
 CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream) {
     if (unlikely(context->green && (per_thread || !context->has_default_stream)))
         return fail(CUDA_ERROR_INVALID_HANDLE, per_thread ? "a green context has no default streams of threads"
@@ -305,7 +305,7 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void *d
     return submit_host(handle, NULL, callback, data);
 }
 
-/* Managed memory is one memory here, so there is nothing to attach. It counts as work of the stream all the same. */
+/* Managed memory is one memory here, so there is nothing to attach. But the call counts as work of the stream. */
 CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr pointer, size_t length, unsigned flags) {
     CUstream stream;
     cpu_allocation allocation;

@@ -130,7 +130,7 @@ void worker_schedule(CUstream stream) {
         atomic_store_explicit(&wake->awake, 1, memory_order_release);
         syscall(SYS_futex, &wake->awake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }
-    /* Without a thread the work is done by whoever next becomes idle or waits for the stream. */
+    /* Without a thread, the next worker that becomes idle does the work, or a thread that waits for the stream. */
     if (need_thread && !thread_start(work, NULL)) {
         pthread_mutex_lock(&lock);
         available--;

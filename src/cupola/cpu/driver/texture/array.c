@@ -228,7 +228,7 @@ CUresult cuArrayDestroy(CUarray hArray) {
     RETURN_IF(enter_to_work());
     RETURN_IF(capture_check_thread("cuArrayDestroy"));
     RETURN_IF(array_check(hArray));
-    if (hArray->levels) return CUDA_SUCCESS; /* it goes with its mipmapped array */
+    if (hArray->levels) return CUDA_SUCCESS; /* destroyed with its mipmapped array */
     memory_wait_for_users(hArray->context);
     if (!handle_kill(hArray)) return fail_handle("CUDA array", hArray, HANDLE_ARRAY);
     (void)cpu_memory_free(hArray->image.base);
@@ -376,7 +376,7 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray h
     return CUDA_SUCCESS;
 }
 
-/* Formats with planes are video's, of which the CPU device has none. */
+/* Only video formats have planes, and the CPU device has no video formats. */
 CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx) {
     RETURN_IF(enter());
     if (!pPlaneArray) return fail_null("pPlaneArray");

@@ -5,7 +5,7 @@
 #include "engine/texture/texture.h"
 #include "driver/memory/memory.h"
 
-/* Texels lie in rows without gaps, rows in slices without gaps: nobody can see how, so the simplest layout serves. */
+/* Rows of texels and slices of rows have no gaps. Programs cannot see the layout, so the simplest one is used. */
 struct CUarray_st {
     struct handle handle;
     CUcontext context;
@@ -29,13 +29,13 @@ struct CUmipmappedArray_st {
 CUresult array_check(CUarray array);
 CUresult mipmapped_array_check(CUmipmappedArray array);
 
-/* Format, channels and bytes of texels, or why there are none of this format (texel.c). */
+/* Format, channels and bytes of texels, or why the format is not supported (texel.c). */
 CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels *texels);
 bool texel_is_integer(uint32_t format);
 size_t texel_most_linear(uint32_t bytes); /* how many texels of this size linear memory may have */
 
-/* For images of OpenGL: a mipmapped array, and one layer or face of one of its levels as an array (NULL: out of memory). Layers
- * go before the whole; nobody may use it any more. */
+/* For images of OpenGL: a mipmapped array, and one layer or face of one of its levels as an array (NULL: out of
+ * memory). Free layers before the whole array, and only when nothing uses it any more. */
 CUresult array_make_levels(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels,
                            CUmipmappedArray *made);
 void array_free_levels(CUmipmappedArray array);

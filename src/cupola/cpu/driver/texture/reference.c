@@ -129,7 +129,7 @@ static CUresult check(struct reference *reference, enum handle_kind kind) {
 
 /* ---- binding --------------------------------------------------------------------------------------------------- */
 
-/* Make the object anew from what is set; the last one stays when that fails. A texture of levels waits for
+/* Make a new object from what is set; if that fails, the last one stays. A texture of levels waits for
  * cuTexRefSetFlags to normalize its coordinates. */
 static CUresult refresh(CUtexref texture) {
     struct reference *reference = &texture->reference;

@@ -50,7 +50,7 @@ static inline void *cpu_resolve_cached(cpu_context *context, const cpu_warp *war
 }
 
 /* As cpu_resolve, for any range of bytes, whose address must be a multiple of `alignment`. In a cluster, `owner`
- * receives the block whose shared memory it is; NULL: it is none. Leaves the site's cache as it is. */
+ * receives the block whose shared memory it is; NULL: other memory. Leaves the site's cache as it is. */
 void *cpu_resolve_range(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                         uint64_t size, uint32_t alignment, const cpu_block **owner);
 

@@ -1,7 +1,7 @@
 /* Bulk copies (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk"), done at once when a thread issues them: waiting for a
  * bulk group is no work then, and an mbarrier learns of the bytes right away. A thread copies between global memory,
  * its block's shared memory and that of the cluster's other blocks, multiples of 16 bytes at multiples of 16.
- * And st.bulk, which waits for nobody either. */
+ * And st.bulk, which does not wait for other threads, either. */
 #include "atomics.h"
 
 #include <string.h>

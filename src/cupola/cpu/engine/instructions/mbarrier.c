@@ -7,7 +7,7 @@
  *
  * and the state that an arrival returns is what they were before it. Asynchronous copies are done when they are issued,
  * so bytes may be counted as completed before they are expected: the count is below zero then, and the phase incomplete
- * because whoever expects them has not arrived.
+ * because the thread that expects them has not arrived.
  *
  * Only threads of the block's cluster can complete a phase, so threads that do nothing but wait for mbarriers can be
  * found out when they wait forever. */

@@ -144,7 +144,7 @@ static bool number_at(struct arguments *arguments, const char **at, const char *
 }
 
 /* Flags, a width and a precision, in this order and each once, as in C. A negative width is a flag and a width; a
- * negative precision is none. */
+ * negative precision counts as no precision. */
 static bool form_at(struct arguments *arguments, const char **at, const char *end, struct form *form, int *count) {
     *form = (struct form){.precision = -1};
     for (; *at < end && **at && strchr(flags, **at); ++*at) add_flag(form, **at);

@@ -3,7 +3,7 @@
  * Four consecutive warps multiply a matrix A of 64 rows and B of N columns and have 16 rows of D each, so a warp's part
  * needs nothing of the others. It is worked out when the warp executes the instruction. The ISA allows that: until
  * wgmma.wait_group the program may neither change the matrices in shared memory nor look at D and the registers of A,
- * so nobody can tell when it was. What can be seen is the end: a thread behind wgmma.wait_group may let others
+ * so no program can tell when it happened. Only the end is visible: a thread behind wgmma.wait_group may let others
  * overwrite the matrices (it arrives at an mbarrier, most often on behalf of the whole warpgroup), so none of the four
  * warps gets past it before all have come there (schedule/barrier.c).
  *

@@ -1,11 +1,11 @@
 /* Taking device memory away and bringing it back.
  *
  * The memory of the modeled devices is memory of this computer from the start, so a checkpoint need not copy it: its
- * pages keep what is in them and become inaccessible at their device addresses, and they count as the host's alone. What
- * others see of the process (usage.h) is then as of one that has nothing on a device. Whoever touches device memory
- * nevertheless, in the middle of a call that began before, faults and waits until it is back (fault/guard.c).
+ * pages keep their contents, become inaccessible at their device addresses, and count only as memory of the host. In
+ * what others see of the process (usage.h) it then uses no device. A call that began before may still touch device
+ * memory; it faults and waits until the memory is back (fault/guard.c).
  *
- * Pinned and managed memory is the host's, and stays. A slab in which it lies beside device memory stays as a whole. */
+ * Pinned and managed memory belongs to the host, and stays, and so does a slab that has some of it. */
 #define _GNU_SOURCE
 #include "absence.h"
 

@@ -1,5 +1,5 @@
 /* Ranges are in an array sorted by address, under a sequence lock: a reader looks again when a writer was
- * at work meanwhile, and holds nobody up. */
+ * at work meanwhile, and blocks no other thread. */
 #include "ranges.h"
 
 #include <pthread.h>

@@ -64,7 +64,7 @@ void cpu_usage_begin(cpu_usage_track *track) {
         __atomic_store_n(&track->since, clock_now(), __ATOMIC_RELEASE);
 }
 
-/* `since` is read while this operation still counts, so that nobody sets it again. */
+/* `since` is read while this operation still counts, so that it is not set again before. */
 void cpu_usage_end(cpu_usage_track *track) {
     uint64_t since = __atomic_load_n(&track->since, __ATOMIC_ACQUIRE);
     if (__atomic_fetch_sub(&track->running, 1, __ATOMIC_ACQ_REL) != 1) return;

@@ -112,7 +112,7 @@ bool cpu_barrier_release_complete(cpu_block *block) {
     return released;
 }
 
-/* The threads of `here` that miss somebody: a live thread that their mask names, and that is not here with the same
+/* The threads of `here` whose mask names a live thread that is not here with the same
  * mask. Operations on different masks are different ones, also at one instruction, as in a recursive function. */
 static uint32_t missing_members(const uint32_t *members, uint32_t here, uint32_t live) {
     uint32_t missing = 0;
@@ -207,7 +207,7 @@ CPU_HELPER uint32_t cupola_warpgroup_park(cpu_context *context, cpu_warp *warp, 
     return 0;
 }
 
-/* Of the threads at an operation whose masks are not all the same: those that have to wait. */
+/* The threads that must wait at an operation to which threads have come with different masks. */
 CPU_HELPER uint32_t cupola_missing_members(const uint32_t *members, uint32_t here, uint32_t live) {
     return missing_members(members, here, live);
 }

@@ -8,8 +8,8 @@
 #include "schedule.h"
 
 bool cpu_cluster_release(cpu_cluster *cluster) {
-    /* Who has arrived stays so until the phase is complete, and who has exited forever: look on where somebody was
-     * missing. */
+    /* A unit that has arrived stays so until the phase is complete, and one that has exited forever. So continue where
+     * a unit was missing. */
     for (; cluster->block < cluster->size; cluster->block++, cluster->unit = 0) {
         const cpu_block *block = cluster->blocks[cluster->block];
         for (; block->live && cluster->unit < block->warp_count; cluster->unit++) {

@@ -1,8 +1,7 @@
 /* Threads that wait for each other forever: who waits where.
  *
- * The scheduler knows that nobody can go on when all threads of a cluster (of a block, when there is none) wait at
- * barriers, or only look at mbarriers again and again. The report goes through the blocks and gathers the threads that
- * wait for the same. */
+ * No thread can continue when all threads of a cluster, or of a block without one, wait at barriers or only look at
+ * mbarriers again and again. The report goes through the blocks and groups the threads that wait for the same. */
 #include "schedule.h"
 
 #include <stdarg.h>

@@ -277,8 +277,8 @@ static inline uint32_t run_unit(cpu_context *context, cpu_block *block, cpu_warp
 }
 
 /* Every unit is ready, and most often all of them go to the same barrier, time and again, and then end. As long as they
- * do, nobody needs to count who has arrived. Returns the number of units that have run since one did otherwise (the
- * last of them is the one that did; its state is in `other`), or 0 when the block is done. */
+ * do, arrivals need not be counted. Returns 0 when the block is done. When a unit does something else, returns the
+ * number of units that have run in this round; the last of them is that unit, and its state is in `other`. */
 static uint32_t run_in_step(cpu_context *context, cpu_block *block, uint32_t *other) {
     cpu_warp *const warps = block->warps, *const end = warps + block->warp_count;
     for (;;) {
@@ -436,7 +436,7 @@ static enum outcome advance_together(cpu_context *context, cpu_cluster *cluster,
 }
 
 /* Whether a cluster that stalled can never go on: for some time all of its threads have waited for each other, and for
- * mbarriers, which nobody else can reach. */
+ * mbarriers, which no other thread can reach. */
 static bool is_stuck(cpu_cluster *cluster, bool progressed) {
     bool hopeful = progressed || cluster->watches || !cpu_mbarrier_stuck(cluster);
     cluster->watches = false;
@@ -462,7 +462,7 @@ struct run {
     cpu_block *first, *last; /* resident clusters that stalled, longest ago first */
     cpu_block *current;
     uint32_t residents, limit;
-    bool exhausted; /* no cluster is left that nobody began */
+    bool exhausted; /* all clusters have been begun */
     void (*between)(cpu_job *, void *);
     void *argument;
 };
@@ -503,7 +503,7 @@ static void raise_no_memory(struct run *run) {
                     "there is no memory for the registers and shared memory of a block");
 }
 
-/* Take the next blocks that nobody has begun. Returns whether there are any. */
+/* Take the next blocks that have not been begun. Returns whether there are any. */
 static bool take_blocks(cpu_job *job, uint64_t *next, uint64_t *end) {
     *next = atomic_fetch_add_explicit(&job->next_cluster, job->chunk, memory_order_relaxed);
     *end = *next + job->chunk < job->cluster_count ? *next + job->chunk : job->cluster_count;
@@ -517,7 +517,7 @@ static bool prefers_rows(const cpu_launch *launch, const cpu_variant *variant) {
            variant->block[1] > 1;
 }
 
-/* Nobody waits, and blocks form no clusters: one block after the other, in memory that is made ready once. */
+/* No thread waits, and blocks form no clusters: one block after the other, in memory that is prepared once. */
 static void run_whole_blocks(struct run *run) {
     cpu_job *job = run->job;
     cpu_context *context = &run->context;

@@ -1,8 +1,8 @@
 /* Shares of the worker threads: how many of them the launches of one green context may use at a time, all together.
  *
  * A thread that runs blocks holds a place of the share. Threads that find no place free queue for one, first come first
- * served; who holds one gives it up to them when its time slice is over, between two chunks of blocks, and when its
- * blocks only wait: so kernels of a share may wait for each other, however few places it has. */
+ * served. A thread with a place gives it to them when its time slice is over, between two chunks of blocks, and when
+ * its blocks only wait. So kernels of a share may wait for each other, however few places it has. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Launches that are ended from outside: those that run longer than is allowed, and those that the user has had enough of.
+/* Launches that are ended from outside: those that run longer than is allowed, and those that the user interrupts.
  *
  * A kernel may loop forever without calling anything, and a test in every loop would cost speed. So a watchdog sends the
  * threads that work on the launch a signal, again and again until all have left it. A thread that it finds in the

@@ -92,7 +92,7 @@ static uint32_t read_map(struct copy *copy, uint64_t address) {
     return refuse(copy, text);
 }
 
-/* How many elements of a tile's dimension are copied; the innermost one has no steps, but for slices. */
+/* How many elements of a tile's dimension are copied; the innermost one has steps only in layouts with slices. */
 static uint32_t count_of(const struct copy *copy, uint32_t dimension) {
     const cpu_tensor_map *map = &copy->map;
     if (map->interleave && dimension == copy->request.rank - 2u) return 1;
@@ -322,7 +322,7 @@ static const char *const operations[REDUCTIONS] = {"", "add", "min", "max", "inc
 static const char *const types[TENSOR_TYPES] = {"u8",  "u16", "u32",  "s32",     "u64",  "s64",     "f16",
                                                 "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz"};
 
-/* Which elements an operation sees; -1: it is none for the type. */
+/* The kind of elements for reductions; -1: the type has no reductions. */
 static int reduced(uint8_t type) {
     switch (type) {
         case TENSOR_U32: return REDUCED_U32;

@@ -1,8 +1,8 @@
 /* The 128 bytes of a tensor map (CUtensorMap), which are opaque to programs.
  *
- * They are the CPU device's own encoding, not a GPU's: programs pass a map on, or change it by cuTensorMapReplaceAddress
- * and tensormap.replace, which know the fields. A map of nothing but zeros is one, for kernels make maps from that by
- * replacing every field. Device code may write anything here, so whoever reads a map checks it. */
+ * They are the CPU device's own encoding, not a GPU's: programs pass a map on, or change it by
+ * cuTensorMapReplaceAddress and tensormap.replace, which know the fields. 128 zeros are a map, too: kernels begin with
+ * them and replace every field. Device code may write anything here, so each map is checked when it is read. */
 #ifndef CUPOLA_CPU_TENSOR_MAP_H
 #define CUPOLA_CPU_TENSOR_MAP_H
 

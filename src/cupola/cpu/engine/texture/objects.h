@@ -10,7 +10,7 @@
 /* Whether an instruction for a geometry (enum geometry) may be used on texels. */
 bool cpu_fits_geometry(const struct cpu_texels *texels, unsigned geometry);
 
-/* The faults of a value that is no such object, and of one with another geometry. */
+/* The faults for a value that is not such an object, and for an object with another geometry. */
 void cpu_wrong_object(cpu_context *context, const cpu_warp *warp, int lane, uint32_t site, uint64_t object,
                       bool is_surface);
 void cpu_wrong_geometry(cpu_context *context, const cpu_warp *warp, int lane, uint32_t site,

@@ -13,7 +13,7 @@
  *
  * Directions into a cubemap choose the face of their largest component and a position on it. Where a filter reaches
  * over the edge of a face and the texture is seamless, it takes the texel beside the edge on the neighboring face, and
- * at a corner, where there is none, more of the three texels that meet there.
+ * at a corner, where there is no such texel, more of the three texels that meet there.
  *
  * Textures are filtered as if they were isotropic, whatever the sampler's anisotropy. */
 #include "sampling.h"
@@ -36,7 +36,7 @@ struct place {
     int32_t x, y, z;
 };
 
-/* An index beyond the edge: the one that stands for it, or -1. */
+/* The index that replaces one beyond the edge, or -1. */
 static int32_t address(int64_t index, uint32_t extent, uint32_t mode) {
     const int64_t n = extent;
     if (index >= 0 && index < n) return (int32_t)index;
@@ -86,7 +86,7 @@ static inline int64_t below(double x) { /* floor, of what is not beyond REACH */
     return whole - (x < (double)whole);
 }
 
-/* The position, in texels, of a coordinate. What is no number counts as 0, and infinity, too, where textures repeat. */
+/* The position, in texels, of a coordinate. NaN counts as 0, and so does infinity in textures that repeat. */
 static double position(float coordinate, uint32_t extent, bool normalized, uint32_t mode) {
     const bool repeats = mode == CU_TR_ADDRESS_MODE_WRAP || mode == CU_TR_ADDRESS_MODE_MIRROR;
     double at = fabsf(coordinate) < 0x1p-126f ? 0 : coordinate;
@@ -173,7 +173,7 @@ struct target {
     const uint32_t *compare; /* the bits of the reference of a depth comparison, or NULL */
     uint32_t dimensions;
     uint32_t layer; /* of a cubemap, its first */
-    int32_t face;   /* -1: it is none, or its faces are not joined */
+    int32_t face;   /* -1: not a cubemap, or its faces are not joined */
 };
 
 static inline bool outside(int64_t index, uint32_t extent) { return index < 0 || index >= extent; }

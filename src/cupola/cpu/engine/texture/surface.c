@@ -1,8 +1,8 @@
 /* Surface instructions of a warp (PTX ISA, "suld", "sust", "sured").
  *
- * Surfaces are addressed by whole numbers. The first one counts bytes, but for formatted stores and reductions (".p"),
- * where it counts texels. What is outside faults (.trap), stands for the nearest inside (.clamp), or reads as zero and
- * is not written (.zero). */
+ * Surfaces are addressed by integers. The first one counts bytes, except in formatted stores and reductions (".p"),
+ * where it counts texels. A place outside is a fault (.trap), is replaced by the nearest one inside (.clamp), or reads
+ * as zero and is not written (.zero). */
 #include <cupola/driver.h>
 #include <stdio.h>
 #include <string.h>

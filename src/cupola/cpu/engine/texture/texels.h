@@ -17,7 +17,7 @@ enum channel {
     CHANNEL_UNORM16,
     CHANNEL_SNORM8,
     CHANNEL_SNORM16,
-    CHANNEL_SRGB8, /* but for the fourth one, which is UNORM8 */
+    CHANNEL_SRGB8, /* except the fourth channel, which is UNORM8 */
     CHANNEL_HALF,
     CHANNEL_FLOAT,
 };
