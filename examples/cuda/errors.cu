@@ -1,0 +1,45 @@
+// Errors as programs meet them: of calls, of launches, of kernels, and going on after a reset.
+#include <cstring>
+
+#include "check.h"
+
+__global__ void store(int *p, int i) { p[i] = i; }
+__global__ void big(int *p) {
+    __shared__ int memory[1024];
+    memory[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    *p = memory[blockDim.x - 1 - threadIdx.x];
+}
+
+int main() {
+    int *p;
+    EXPECT(cudaMalloc(&p, size_t(1) << 60) == cudaErrorMemoryAllocation);
+    EXPECT(cudaPeekAtLastError() == cudaErrorMemoryAllocation);
+    EXPECT(cudaGetLastError() == cudaErrorMemoryAllocation);
+    EXPECT(cudaGetLastError() == cudaSuccess);
+    EXPECT(cudaSetDevice(99) == cudaErrorInvalidDevice);
+    EXPECT(!std::strcmp(cudaGetErrorName(cudaErrorInvalidDevice), "cudaErrorInvalidDevice"));
+    EXPECT(!std::strcmp(cudaGetErrorString(cudaErrorInvalidDevice), "invalid device ordinal"));
+    EXPECT(cudaGetLastError() == cudaErrorInvalidDevice);
+
+    CHECK(cudaMalloc(&p, 100 * sizeof(int)));
+    store<<<1, 1025>>>(p, 0);
+    EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);
+    store<<<0, 1>>>(p, 0);
+    EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);
+    big<<<1, 32, 1 << 20>>>(p);
+    EXPECT(cudaGetLastError() == cudaErrorInvalidValue);
+    cudaFuncAttributes attributes;
+    CHECK(cudaFuncGetAttributes(&attributes, big));
+    EXPECT(attributes.sharedSizeBytes == 4096 && attributes.maxThreadsPerBlock == 1024);
+    EXPECT(cudaFuncGetAttributes(&attributes, reinterpret_cast<void *>(main)) == cudaErrorInvalidDeviceFunction);
+    EXPECT(cudaGetLastError() == cudaErrorInvalidDeviceFunction);
+    EXPECT(cudaMemcpy(p, p + 50, 8, static_cast<cudaMemcpyKind>(9)) == cudaErrorInvalidMemcpyDirection);
+    EXPECT(cudaGetLastError() == cudaErrorInvalidMemcpyDirection);
+
+    store<<<1, 1>>>(p, 1 << 30); // far away
+    EXPECT(cudaGetLastError() == cudaSuccess);
+    EXPECT(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
+    EXPECT(cudaMalloc(&p, 4) == cudaErrorIllegalAddress); // the context is lost
+    std::printf("all errors are as expected\n");
+}
