@@ -1,16 +1,18 @@
 #!/usr/bin/env python
-"""Run snippets with cuda.core and with cupola, both on the CPU device, and print where they differ.
+"""Run snippets with cuda.core and with cupola, both on the CPU device or on a GPU, and print where they differ.
 
     pip install cupola cuda-core cuda-bindings numpy
     tools/compare_cuda_core.py                   # all tables in tools/cuda_core_snippets
     tools/compare_cuda_core.py streams launches  # these
     tools/compare_cuda_core.py --known           # list the differences that are on purpose, too
+    tools/compare_cuda_core.py --device gpu      # on a GPU: the tables that need one
 
 A table is Python: what comes before the line ``# rows`` is run once, in either process, and each statement below it
 is a row that starts from those names. Compared are the type and ``repr`` of the row's last expression with addresses
 masked, or the class of its exception, with CUDA's status where its text starts with one, and the classes of its
 warnings. Rows share a process, unless the setup says ``# each row in a process of its own``, as for errors that stay
-with their context. A row that differs on purpose ends with a comment ``# differs: why``, and that it does is checked.
+with their context. A table whose setup says ``# on a GPU`` asks what cuda.core has only there, such as NVML. A row that
+differs on purpose ends with a comment ``# differs: why``, and that it does is checked.
 
 ``--reference COMMAND`` names another interpreter for cuda.core, such as one with an environment of its own. It needs
 cupola, too, for the CPU device.
@@ -34,6 +36,7 @@ from typing import Any
 
 TABLES = Path(__file__).resolve().with_name("cuda_core_snippets")
 SEPARATOR = "# rows\n"
+ON_A_GPU = "# on a GPU\n"
 ALONE = "# each row in a process of its own\n"
 ADDRESS = re.compile(r"0x[0-9a-f]+|(?<![\w.])[0-9]{9,}(?![\w.])")
 STATUS = re.compile(r"(?:\d+: )?((?:\w*ERROR_|cudaError)\w+)")
@@ -57,10 +60,14 @@ def main() -> int:
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="names of tables (default: all)")
     parser.add_argument("--known", action="store_true", help="list the differences that are on purpose, too")
     parser.add_argument("--reference", default=sys.executable, metavar="COMMAND", help="the interpreter for cuda.core")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where (default: cpu)")
     options = parser.parse_args()
-    paths = [TABLES / f"{name}.txt" for name in options.tables] or sorted(TABLES.glob("*.txt"))
+    paths = [TABLES / f"{name}.txt" for name in options.tables] or [
+        path for path in sorted(TABLES.glob("*.txt")) if (ON_A_GPU in path.read_text()) == (options.device == "gpu")
+    ]
+    os.environ["CUPOLA_DEVICE"] = options.device
     reference = [*shlex.split(options.reference), __file__, "--child", "reference"]
-    cupola = [sys.executable, "-m", "cupola", "run", "--device", "cpu", __file__, "--child", "cupola"]
+    cupola = [sys.executable, "-m", "cupola", "run", "--device", options.device, __file__, "--child", "cupola"]
     unexpected = 0
     for path in paths:
         setup, rows = read_table(path)
@@ -137,8 +144,7 @@ def same(theirs: str, ours: str) -> bool:
 
 def child(kind: str, path: str, start: str, out: str) -> None:
     """Run the rows from `start` on, and write a line of JSON for each."""
-    if kind == "reference":
-        os.environ["CUPOLA_DEVICE"] = "cpu"
+    if kind == "reference" and os.environ["CUPOLA_DEVICE"] == "cpu":
         from cupola.cpu import libcuda
 
         libcuda.provide()
