@@ -299,7 +299,10 @@ def test_waiting_ends_after_its_time(gpu):
         (lambda gpu: gpu.get_clock("sm").get_current_mhz("yesterday"), ValueError),
         (lambda gpu: gpu.get_clock("sm").get_min_max_clock_of_pstate_mhz(16), ValueError),
         (lambda gpu: gpu.get_fan(100), ValueError),
-        (lambda gpu: gpu.get_nvlink(100), ValueError),
+        (lambda gpu: gpu.get_nvlink(100), (ValueError, system.NotSupportedError)),
+        (lambda gpu: gpu.get_clock("sm").get_min_max_clock_of_pstate_mhz("P0"), TypeError),
+        (lambda gpu: system.get_p2p_status(gpu, None, "read"), TypeError),
+        (lambda gpu: system.get_topology_common_ancestor(gpu.index, gpu), TypeError),
         (lambda gpu: gpu.get_cpu_affinity("room"), ValueError),
         (lambda gpu: system.get_p2p_status(gpu, gpu, "smell"), ValueError),
         (lambda gpu: system.get_process_name(2**31 - 1), system.NotFoundError),
@@ -353,7 +356,13 @@ def test_fields(gpu):
 def test_neighbours(gpu):
     assert 0 in gpu.get_cpu_affinity("socket") and 0 in gpu.get_memory_affinity()
     assert gpu.index not in [device.index for device in gpu.get_topology_nearest_gpus("system")]
-    assert len(list(gpu.get_nvlinks())) == gpu.get_nvlink_count()
+    try:
+        links = gpu.get_nvlink_count()
+    except system.NotSupportedError:
+        with pytest.raises(system.NotSupportedError):
+            gpu.get_nvlinks()
+    else:
+        assert len(list(gpu.get_nvlinks())) == links
     with pytest.warns(DeprecationWarning, match="get_nvlink_count"):
         assert system.NvlinkInfo.max_links == 18
 

@@ -414,20 +414,20 @@ class Device(Unpicklable):
         ------
         ValueError
             When there is no such link.
+        system.NotSupportedError
+            When the device has no NVLinks.
         """
         count = self.get_nvlink_count()
         if not 0 <= link < count:
-            raise ValueError(
-                f"link must be from 0 to {count - 1}, got {link}" if count else "the device has no NVLinks"
-            )
+            raise ValueError(f"link must be from 0 to {count - 1}, got {link}")
         return NvlinkInfo(self._handle, link)
 
     def get_nvlink_count(self) -> int:
-        """Count the NVLinks; 0 where there are none."""
+        """Count the NVLinks. Raises ``system.NotSupportedError`` if the device has none."""
         return nvlink_count(self._handle)
 
     def get_nvlinks(self) -> Iterable[NvlinkInfo]:
-        """Go through the NVLinks."""
+        """Go through the NVLinks. Raises ``system.NotSupportedError`` if the device has none."""
         handle = self._handle
         return (NvlinkInfo(handle, link) for link in range(nvlink_count(handle)))
 

@@ -74,6 +74,13 @@ def get_process_name(pid: int) -> str:
             locale.setlocale(locale.LC_ALL, known)
 
 
+def _handles(*devices: Device) -> list[int]:
+    for number, device in enumerate(devices, 1):
+        if not isinstance(device, Device):
+            raise TypeError(f"device{number} must be a system.Device, not {type(device).__name__}")
+    return [device._handle for device in devices]
+
+
 def get_topology_common_ancestor(device1: Device, device2: Device) -> GpuTopologyLevel:
     """Find the lowest part of the computer that two devices have in common. Linux only.
 
@@ -82,7 +89,7 @@ def get_topology_common_ancestor(device1: Device, device2: Device) -> GpuTopolog
     device1, device2
         The devices.
     """
-    return TOPOLOGY_LEVELS.member(nvml.device_get_topology_common_ancestor(device1._handle, device2._handle))
+    return TOPOLOGY_LEVELS.member(nvml.device_get_topology_common_ancestor(*_handles(device1, device2)))
 
 
 def get_p2p_status(device1: Device, device2: Device, index: GpuP2PCapsIndex | str) -> GpuP2PStatus:
@@ -95,7 +102,7 @@ def get_p2p_status(device1: Device, device2: Device, index: GpuP2PCapsIndex | st
     index
         What it is to do.
     """
-    return P2P_STATUSES.member(nvml.device_get_p2p_status(device1._handle, device2._handle, P2P_CAPS.number(index)))
+    return P2P_STATUSES.member(nvml.device_get_p2p_status(*_handles(device1, device2), P2P_CAPS.number(index)))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -120,8 +120,10 @@ NVLINK_VERSIONS = {
 
 
 def pstate_number(pstate: int) -> int:
-    """A performance state as NVML takes it. ValueError outside 0 to 15."""
-    if not isinstance(pstate, int) or not 0 <= pstate <= 15:
+    """A performance state as NVML takes it. TypeError if it is no int, ValueError outside 0 to 15."""
+    if not isinstance(pstate, int):
+        raise TypeError(f"pstate must be an int from 0 (fastest) to 15, not {type(pstate).__name__}")
+    if not 0 <= pstate <= 15:
         raise ValueError(f"a performance state is a number from 0 (fastest) to 15, got {pstate!r}")
     return pstate
 

@@ -136,11 +136,9 @@ class NvlinkInfo(Unpicklable, metaclass=_NvlinkInfoMeta):
 
 
 def nvlink_count(handle: int) -> int:
-    """How many NVLinks a device has; 0 where it has none."""
+    """How many NVLinks a device has."""
     field = nvml.FieldValue(1)
     field.field_id = nvml.FieldId.DEV_NVLINK_LINK_COUNT
     found = nvml.device_get_field_values(handle, field)[0]
-    if found.nvml_return == nvml.Return.ERROR_NOT_SUPPORTED:
-        return 0
     nvml.check_status(found.nvml_return)
     return found.value.ui_val
