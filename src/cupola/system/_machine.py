@@ -74,11 +74,11 @@ def get_process_name(pid: int) -> str:
             locale.setlocale(locale.LC_ALL, known)
 
 
-def _handles(*devices: Device) -> list[int]:
-    for number, device in enumerate(devices, 1):
+def _handles(device1: Device, device2: Device) -> tuple[int, int]:
+    for name, device in (("device1", device1), ("device2", device2)):
         if not isinstance(device, Device):
-            raise TypeError(f"device{number} must be a system.Device, not {type(device).__name__}")
-    return [device._handle for device in devices]
+            raise TypeError(f"{name} must be a system.Device, not {type(device).__name__}")
+    return device1._handle, device2._handle
 
 
 def get_topology_common_ancestor(device1: Device, device2: Device) -> GpuTopologyLevel:
