@@ -248,6 +248,29 @@ int main(void) {
     assert "does not emulate cuFlushGPUDirectRDMAWrites" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "library, function", [("libcudart.so.13", "cudaGetDeviceCount"), ("libcuda.so.1", "cuDriverGetVersion")]
+)
+def test_first_calls_of_threads_with_the_gil_do_not_wait_for_each_other(run_python, library, function):
+    done = run_python(f"""
+import ctypes, os, sys, threading
+from cupola.cpu import programs
+sys.setswitchinterval(1e-5)     # threads take turns during the import of the driver
+library = ctypes.PyDLL(os.path.join(programs.library_folder(), {library!r}))    # which keeps the GIL in calls
+found, start = [], threading.Barrier(4)
+def call():
+    start.wait()
+    found.append(library.{function}(ctypes.byref(ctypes.c_int())))
+threads = [threading.Thread(target=call, daemon=True) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(found)
+""")
+    assert done.stdout == "[0, 0, 0, 0]\n", done.stderr
+
+
 def symbols(major):
     return set(re.findall(r"SYMBOL\((\w+)\)", (PROVIDER / f"libcudart{major}_symbols.h").read_text()))
 

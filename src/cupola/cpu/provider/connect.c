@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,9 @@
 /* Name of the driver's capsule (python.c). */
 #define CAPSULE "cupola.cpu._driver.programs"
 
-static const struct cpu_programs *programs;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Atomic(const struct cpu_programs *) programs;
+static atomic_bool starting; /* the interpreter is, or will be, one that this library starts */
+static atomic_bool refused;  /* the driver does not load into the interpreter that is there */
 
 static void complain(const char *what, const char *why) {
     fprintf(stderr, "cupola: the CPU device cannot be used: %s%s%s\n", what, why ? ": " : "", why ? why : "");
@@ -83,23 +85,33 @@ static bool find_programs(bool started) {
     /* References are kept: the module stays for as long as the process, too. */
     PyObject *module = find_PyImport_ImportModule("cupola.cpu.programs");
     PyObject *capsule = module ? find_PyObject_CallMethod(module, "connect", "i", (int)started) : NULL;
-    if (capsule) programs = find_PyCapsule_GetPointer(capsule, CAPSULE);
-    if (!programs) {
+    const struct cpu_programs *found = capsule ? find_PyCapsule_GetPointer(capsule, CAPSULE) : NULL;
+    if (found) atomic_store(&programs, found);
+    else {
         complain("its driver does not load", NULL);
         find_PyErr_Print();
     }
     find_PyGILState_Release(gil);
-    return programs;
+    return found;
 }
 
-static void connect_once(void) {
+static bool has_python(void) {
     typeof(&Py_IsInitialized) is_initialized = (typeof(&Py_IsInitialized))dlsym(RTLD_DEFAULT, "Py_IsInitialized");
-    bool started = !is_initialized || !is_initialized();
-    if (started && !start_python()) return;
-    find_programs(started);
+    return is_initialized && is_initialized();
 }
 
+static void start_once(void) {
+    atomic_store(&starting, true); /* before has_python() becomes true by it */
+    if (start_python()) find_programs(true);
+}
+
+/* In a process of Python, threads that call with Python's lock must not wait here for one that needs the lock, so each
+ * imports the driver by itself: the import is done once all the same. */
 const struct cpu_programs *connect_driver(void) {
-    pthread_once(&once, connect_once);
-    return programs;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const struct cpu_programs *known = atomic_load(&programs);
+    if (known || atomic_load(&refused)) return known;
+    if (!has_python() || atomic_load(&starting)) pthread_once(&once, start_once);
+    else if (!find_programs(false)) atomic_store(&refused, true);
+    return atomic_load(&programs);
 }
