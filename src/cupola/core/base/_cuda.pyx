@@ -8,6 +8,8 @@ import cupola.bindings.driver
 
 from cupola.core.base import _errors
 
+cimport cython
+
 cdef extern from *:
     """
     #if PY_VERSION_HEX >= 0x030D0000
@@ -29,6 +31,7 @@ cdef bint forked = False
 cdef set known_faults = set()
 cdef set raised_faults = set()      # those of them that were raised, and not only warned of
 cdef object unraised = None         # the first of those that were only warned of
+cdef object _state = object()       # what threads change all of this alone with (_shared.pxd)
 
 
 cdef bint _poisons_context(CUresult status) noexcept:
@@ -83,9 +86,11 @@ cdef int _raise(CUresult status, const char* call, str detail, bint complete) ex
     error = make_error(status, call, detail, complete)
     error._repeated = _note_fault(status)
     if _poisons_context(status):
-        error._raised_before = <int>status in raised_faults
-        raised_faults.add(<int>status)
-        unraised = None
+        with cython.critical_section(_state):
+            before = <int>status in raised_faults
+            raised_faults.add(<int>status)
+            unraised = None
+        error._raised_before = before
     raise error
 
 
@@ -94,24 +99,28 @@ cdef bint _note_fault(CUresult status):
     cdef bint repeated
     if not _poisons_context(status):
         return False
-    repeated = <int>status in known_faults
-    known_faults.add(<int>status)
+    with cython.critical_section(_state):
+        repeated = <int>status in known_faults
+        known_faults.add(<int>status)
     return repeated
 
 
 cdef int not_raised(object error) except -1:
     global unraised
-    if _poisons_context(<CUresult><int>error.status) and not error._raised_before:
-        raised_faults.discard(error.status)
-        if unraised is None:
-            unraised = error
+    status = error.status
+    if _poisons_context(<CUresult><int>status) and not error._raised_before:
+        with cython.critical_section(_state):
+            raised_faults.discard(status)
+            if unraised is None:
+                unraised = error
     return 0
 
 
 def take_unraised():
     """The error of a fault that only destructors saw and that was never raised, or None. Marks it as raised."""
     global unraised
-    error, unraised = unraised, None
+    with cython.critical_section(_state):
+        error, unraised = unraised, None
     if error is not None:
         raised_faults.add(error.status)
     return error
@@ -150,9 +159,10 @@ cdef int initialise() except -1:
     with nogil:
         status = cu.cuInit(0)
     check(status, b"cuInit")
-    if not initialised:
+    with cython.critical_section(_state):
+        first, initialised = not initialised, True
+    if first:
         os.register_at_fork(after_in_child=_note_fork)
-        initialised = True
     return 0
 
 

@@ -21,7 +21,7 @@ cdef int add_green(CUcontext pointer, object keeper) except -1
 cdef void remove_green(CUcontext pointer) noexcept
 
 # How Context.create_stream does it, which is in a module above (_stream.pyx).
-cdef object (*green_stream)(Context context, object options)
+cdef object (*green_stream)(CUcontext context, object green, object options)
 
 cdef CUcontext current_context() except? NULL           # NULL: none is current on this thread
 cdef CUcontext primary_context(int device_id) except NULL   # retained for the life of the process, anew after a reset

@@ -9,8 +9,11 @@ from cupola.core.base._cuda cimport (
     CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, closed_error, cu, driver_module, factory_error,
     forget_faults
 )
+from cupola.core.base._shared cimport add_shared
 
 from cupola._above import above
+
+cimport cython
 
 
 cdef class Context:
@@ -22,6 +25,10 @@ cdef class Context:
 
     A *green* context comes from :meth:`Device.create_context`: kernels of its streams run on a part of the device's
     multiprocessors. It is destroyed when it is closed and the streams and events made in it are gone.
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it.
     """
 
     def __init__(self, *args, **kwargs):
@@ -79,13 +86,15 @@ cdef class Context:
         ValueError
             ``nonblocking=False``, or the priority is outside the device's range.
         """
-        if self.pointer == NULL:
+        with cython.critical_section(self):
+            pointer, green = <uintptr_t>self.pointer, self.green
+        if pointer == 0:
             raise closed_error(self)
-        if self.green is None:
+        if green is None:
             raise RuntimeError(
                 "Context.create_stream() is for green contexts; in the primary context use Device.create_stream()"
             )
-        return green_stream(self, options)
+        return green_stream(<CUcontext><uintptr_t>pointer, green, options)
 
     @property
     def device(self):
@@ -100,12 +109,13 @@ cdef class Context:
         RuntimeError
             The context is current on the calling thread.
         """
-        if self.pointer == NULL:
-            return
-        if current_context() == self.pointer:
-            raise RuntimeError("Context is current on this thread: make another one current before closing it")
-        self.pointer = NULL
-        self.green = None
+        with cython.critical_section(self):
+            if self.pointer == NULL:
+                return
+            if current_context() == self.pointer:
+                raise RuntimeError("Context is current on this thread: make another one current before closing it")
+            self.pointer = NULL
+            self.green = None
 
     def __eq__(self, other):
         if not isinstance(other, Context):
@@ -154,14 +164,14 @@ cdef object find_green(CUcontext pointer):
 cdef int add_green(CUcontext pointer, object keeper) except -1:
     global greens
     _greens[<uintptr_t>pointer] = ref(keeper)
-    greens += 1
+    add_shared(&greens, 1)
     return 0
 
 
 cdef void remove_green(CUcontext pointer) noexcept:
     global greens
     if _greens.pop(<uintptr_t>pointer, None) is not None:
-        greens -= 1
+        add_shared(&greens, -1)
 
 
 # ---- the current context --------------------------------------------------------------------------------------------
@@ -218,8 +228,8 @@ cdef bint _is_inactive(int device_id) noexcept:
 
 cdef int _note_reset(object address) except -1:
     global resets
+    _last_reset[address] = resets + 1       # before anybody asks
     resets += 1
-    _last_reset[address] = resets
     forget_faults()
     for forget in _forget:
         forget(address)

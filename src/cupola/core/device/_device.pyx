@@ -21,6 +21,7 @@ from cupola.core.base._cuda cimport (
     CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS, CUcontext, CUdevice,
     CUdevice_attribute, CUresult, CUuuid, check, cu, initialise
 )
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.device._event cimport event_from_options
 from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport create_stream, default_stream, foreign_stream, older_stream
@@ -96,6 +97,11 @@ cdef class Device:
     ValueError
         There is no such device.
 
+    Notes
+    -----
+    Threads may share it. Each thread that uses the device calls :meth:`set_current` itself, and ``Device(n)`` gives each
+    thread an object of its own.
+
     Examples
     --------
     >>> dev = Device()
@@ -122,13 +128,11 @@ cdef class Device:
         return (<bytes>text).decode()[:12]
 
     @property
+    @cython.critical_section
     def uuid(self):
         """str: the device's UUID in the form 8-4-4-4-12, lower case, without a prefix (``cuDeviceGetUuid``)."""
-        cdef CUuuid raw
         if self.known_uuid is None:
-            check(cu.cuDeviceGetUuid(&raw, self.device_id), b"cuDeviceGetUuid")
-            digits = (<char*>&raw)[:16].hex()
-            self.known_uuid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+            self.known_uuid = _uuid_of(self)
         return self.known_uuid
 
     def to_system_device(self):
@@ -146,6 +150,7 @@ cdef class Device:
         return above("system_device")(self.uuid)
 
     @property
+    @cython.critical_section
     def name(self):
         """str: the name of the model (``cuDeviceGetName``)."""
         cdef char text[256]
@@ -162,6 +167,7 @@ cdef class Device:
         return size
 
     @property
+    @cython.critical_section
     def properties(self):
         """DeviceProperties: limits and abilities of the device."""
         if self.known_properties is None:
@@ -169,6 +175,7 @@ cdef class Device:
         return self.known_properties
 
     @property
+    @cython.critical_section
     def resources(self):
         """DeviceResources: what the device has that contexts can be given a part of."""
         if self.known_resources is None:
@@ -178,6 +185,7 @@ cdef class Device:
         return self.known_resources
 
     @property
+    @cython.critical_section
     def compute_capability(self):
         """ComputeCapability: named tuple (major, minor)."""
         if self.known_capability is None:
@@ -205,13 +213,11 @@ cdef class Device:
         return self.require_context()
 
     @property
+    @cython.critical_section
     def memory_resource(self):
         """MemoryResource: where :meth:`allocate` gets memory; the device's current pool unless set."""
         if self.memory is None:
-            if self.properties.memory_pools_supported:
-                self.memory = above("DeviceMemoryResource")(self.device_id)
-            else:
-                self.memory = above("SynchronousMemoryResource")(self.device_id)
+            self.memory = _resource_of(self)
             self.memory_is_own = True
         return self.memory
 
@@ -219,8 +225,10 @@ cdef class Device:
     def memory_resource(self, resource):
         if not isinstance(resource, MemoryResource):
             raise TypeError(f"memory_resource must be a MemoryResource, not {type(resource).__name__}")
-        self.memory = resource
-        self.memory_is_own = False
+        with cython.critical_section(self):
+            before = self.memory    # let go of behind this
+            self.memory = resource
+            self.memory_is_own = False
 
     @property
     def default_stream(self):
@@ -282,35 +290,9 @@ cdef class Device:
         RuntimeError
             `ctx` is closed or belongs to another device.
         """
-        cdef CUcontext pointer
-        cdef CUcontext popped = NULL
-        cdef Context chosen
-        cdef Context before
-        if ctx is None:
-            pointer = primary_context(self.device_id)
-            check(cu.cuCtxSetCurrent(pointer), b"cuCtxSetCurrent")
-            if self.born != resets:
-                if self.memory_is_own and was_reset(pointer, self.born):
-                    self.memory = None      # the device's pool is as good as new, its release threshold too
-                self.born = resets
-            if self.current is None or self.current.pointer != pointer:
-                self.current = wrap_context(pointer)
-            return None
-        if not isinstance(ctx, Context):
+        if ctx is not None and not isinstance(ctx, Context):
             raise TypeError(f"ctx must be a Context or None, not {type(ctx).__name__}")
-        chosen = <Context>ctx
-        if chosen.pointer == NULL:
-            raise RuntimeError("Context has been closed")
-        if chosen.device_id != self.device_id:
-            raise RuntimeError(
-                f"the context belongs to device {chosen.device_id}, and cannot be made current through device "
-                f"{self.device_id}"
-            )
-        check(cu.cuCtxPopCurrent(&popped), b"cuCtxPopCurrent")
-        before = self.current if self.current is not None and self.current.pointer == popped else wrap_context(popped)
-        check(cu.cuCtxPushCurrent(chosen.pointer), b"cuCtxPushCurrent")
-        self.current = chosen
-        return before
+        return _set_current(self, ctx)
 
     def create_context(self, options=None):
         """Make a green context: a part of the device for streams to run on (``cuGreenCtxCreate``).
@@ -437,12 +419,17 @@ cdef class Device:
         --------
         >>> buffer = dev.allocate(4 * 1000, stream=stream)
         """
+        cdef Alone alone
         self.require_context()
         if older is not None:
             stream = older_stream(older, stream, "allocate(size")
         elif stream is None:
             raise TypeError("a stream is required: allocate() needs the keyword stream; device.default_stream is one")
-        resource = self.memory if self.memory is not None else self.memory_resource
+        begin_alone(&alone, <PyObject*>self)
+        resource = self.memory
+        end_alone(&alone)
+        if resource is None:
+            resource = self.memory_resource
         if (<MemoryResource>resource).direct:
             return (<MemoryResource>resource).obtain(size, stream)
         return resource.allocate(size, stream=stream)
@@ -579,12 +566,17 @@ cdef class Device:
         return above("create_surface_object")(self.device_id, <uintptr_t>self.require_context().pointer, resource)
 
     cdef Context require_context(self):
-        if self.current is None:
+        cdef Alone alone
+        cdef Context current
+        begin_alone(&alone, <PyObject*>self)
+        current = self.current
+        end_alone(&alone)
+        if current is None:
             raise CUDAError(
                 f"Device {self.device_id} is not yet initialized on this thread: "
                 f"call Device({self.device_id}).set_current() first"
             )
-        return self.current
+        return current
 
     cdef int read_attribute(self, int number, int fallback) except? -1:
         cdef int value = 0
@@ -613,6 +605,49 @@ cdef class Device:
 
     def __reduce__(self):
         return Device, (self.device_id,)
+
+
+cdef str _uuid_of(Device device):
+    cdef CUuuid raw
+    check(cu.cuDeviceGetUuid(&raw, device.device_id), b"cuDeviceGetUuid")
+    digits = (<char*>&raw)[:16].hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+cdef object _resource_of(Device device):
+    """Where a device gets memory if nothing else is said."""
+    if device.properties.memory_pools_supported:
+        return above("DeviceMemoryResource")(device.device_id)
+    return above("SynchronousMemoryResource")(device.device_id)
+
+
+@cython.critical_section
+cdef object _set_current(Device device, Context chosen):
+    cdef CUcontext pointer
+    cdef CUcontext popped = NULL
+    cdef Context before
+    if chosen is None:
+        pointer = primary_context(device.device_id)
+        check(cu.cuCtxSetCurrent(pointer), b"cuCtxSetCurrent")
+        if device.born != resets:
+            if device.memory_is_own and was_reset(pointer, device.born):
+                device.memory = None      # the device's pool is as good as new, its release threshold too
+            device.born = resets
+        if device.current is None or device.current.pointer != pointer:
+            device.current = wrap_context(pointer)
+        return None
+    if chosen.pointer == NULL:
+        raise RuntimeError("Context has been closed")
+    if chosen.device_id != device.device_id:
+        raise RuntimeError(
+            f"the context belongs to device {chosen.device_id}, and cannot be made current through device "
+            f"{device.device_id}"
+        )
+    check(cu.cuCtxPopCurrent(&popped), b"cuCtxPopCurrent")
+    before = device.current if device.current is not None and device.current.pointer == popped else wrap_context(popped)
+    check(cu.cuCtxPushCurrent(chosen.pointer), b"cuCtxPushCurrent")
+    device.current = chosen
+    return before
 
 
 cdef tuple _devices():

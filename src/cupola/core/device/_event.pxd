@@ -1,5 +1,6 @@
 from cupola.core.device._context cimport is_gone
 from cupola.core.base._cuda cimport CUcontext, CUevent, CUstream
+from cupola.core.base._shared cimport Uses, begin_use, end_use
 
 
 cdef class SharedEvent:
@@ -25,16 +26,29 @@ cdef class Event:
     cdef Py_hash_t known_hash       # 0 until asked
     cdef object green               # what keeps its green context, or None
     cdef object shared              # who destroys the native event instead of this object, or None
+    cdef Uses uses                  # of `pointer`, by calls
     cdef object __weakref__
     cdef inline CUevent open_pointer(self) except NULL:         # RuntimeError once closed, CUDAError once gone
         if self.pointer == NULL or is_gone(self.context, self.born):
             self.refuse()
         return self.pointer
 
+    # The native event for the duration of a call that ends with end(): it stays, even if the event is closed meanwhile.
+    cdef inline CUevent begin(self) except NULL:
+        cdef CUevent pointer = self.pointer
+        if pointer == NULL or is_gone(self.context, self.born) or not begin_use(&self.uses):
+            self.refuse()
+        return pointer
+
+    cdef inline void end(self, CUevent pointer) noexcept:
+        if end_use(&self.uses):
+            self.destroy(pointer)
+
+    cdef void destroy(self, CUevent pointer) noexcept
     cdef int refuse(self) except -1
 
 
-# Record an open event in a stream, releasing the GIL if that may wait.
+# Record an event in a stream, releasing the GIL if that may wait.
 cdef int record_event(Event event, CUstream stream) except -1
 
 # An event in `context`; NULL is the current context.

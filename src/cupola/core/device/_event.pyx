@@ -14,6 +14,7 @@ from cupola.core.base._cuda cimport (
     driver_usable, factory_error, gone_error, initialise
 )
 from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.base._shared cimport close_uses
 from cupola.core.device._green cimport GreenContext
 from cupola.core.device._later cimport after_destroy, in_host_function
 
@@ -33,6 +34,10 @@ cdef class Event:
     Make it with :meth:`Device.create_event` or :meth:`Stream.record`; the point is set by recording the event in
     a stream. The difference of two recorded events that have timing enabled is the milliseconds between them.
 
+    Notes
+    -----
+    Threads may share it, and any of them may close it: calls that have begun end as usual.
+
     Examples
     --------
     >>> begin = stream.record(options={"timing_enabled": True})
@@ -47,14 +52,22 @@ cdef class Event:
         raise factory_error("Event", "Device.create_event() or Stream.record()")
 
     def __dealloc__(self):
-        _destroy(self)
+        _close(self)
 
     cdef int refuse(self) except -1:
         raise closed_error(self) if self.pointer == NULL else gone_error(self)
 
+    cdef void destroy(self, CUevent pointer) noexcept:
+        """What closing leaves to the last call that uses the native event."""
+        shared = self.shared
+        if shared is not None:
+            self.shared = None      # and who was that lets go of it, behind this
+        elif driver_usable() and not is_gone(self.context, self.born):
+            _destroy_native(pointer, self.context, self.born)
+
     def close(self):
         """Destroy the event (``cuEventDestroy``); idempotent. Work that waits for it already is not affected."""
-        _destroy(self)
+        _close(self)
 
     @property
     def is_closed(self):
@@ -85,6 +98,7 @@ cdef class Event:
         return self.ipc
 
     @property
+    @cython.critical_section
     def ipc_descriptor(self):
         """IPCEventDescriptor: with it another process opens the event (``cuIpcGetEventHandle``).
 
@@ -94,9 +108,10 @@ cdef class Event:
             The event was not recorded with ``ipc_enabled=True``, or is closed.
         """
         cdef CUipcEventHandle handle
-        cdef CUevent pointer = self.open_pointer()
+        cdef CUevent pointer
         cdef CUresult status
         cdef int pushed
+        self.open_pointer()
         if not self.ipc:
             raise RuntimeError(
                 "the Event is not shared between processes: record one with stream.record(options={'ipc_enabled': True})"
@@ -105,9 +120,13 @@ cdef class Event:
             from cupola.core.device._event_ipc import event_descriptor
 
             pushed = enter(self.context)    # a GPU's driver crashes where another device's is current
-            with nogil:
-                status = cu.cuIpcGetEventHandle(&handle, pointer)
-            leave(pushed)
+            try:
+                pointer = self.begin()
+                with nogil:
+                    status = cu.cuIpcGetEventHandle(&handle, pointer)
+                self.end(pointer)
+            finally:
+                leave(pushed)
             check(status, b"cuIpcGetEventHandle")
             self.descriptor = event_descriptor((<char*>&handle)[:sizeof(handle)], self.blocking)
         return self.descriptor
@@ -167,7 +186,9 @@ cdef class Event:
     @property
     def is_done(self):
         """bool: whether the work before the event is complete; True if never recorded (``cuEventQuery``)."""
-        cdef CUresult status = cu.cuEventQuery(self.open_pointer())
+        cdef CUevent pointer = self.begin()
+        cdef CUresult status = cu.cuEventQuery(pointer)
+        self.end(pointer)
         if status == CUDA_ERROR_NOT_READY:
             return False
         check(status, b"cuEventQuery")
@@ -181,10 +202,11 @@ cdef class Event:
         CUDAError
             That work, or other work in the context, failed.
         """
-        cdef CUevent pointer = self.open_pointer()
+        cdef CUevent pointer = self.begin()
         cdef CUresult status
         with nogil:
             status = cu.cuEventSynchronize(pointer)
+        self.end(pointer)
         check(status, b"cuEventSynchronize")
 
     def __sub__(self, other):
@@ -254,14 +276,11 @@ cdef Event _open(bytes payload, object descriptor):
     return event
 
 
-cdef void _destroy(Event event) noexcept:
+cdef void _close(Event event) noexcept:
     cdef CUevent pointer = event.pointer
     event.pointer = NULL
-    if event.shared is not None:
-        event.shared = None
-        return
-    if pointer != NULL and driver_usable() and not is_gone(event.context, event.born):
-        _destroy_native(pointer, event.context, event.born)
+    if pointer != NULL and close_uses(&event.uses):
+        event.destroy(pointer)
 
 
 cdef void _destroy_native(CUevent pointer, CUcontext context, unsigned long born) noexcept:
@@ -287,14 +306,17 @@ cdef class SharedEvent:
 
 cdef object share_event(Event event):
     cdef SharedEvent shared
-    event.open_pointer()
-    if event.shared is None:
-        shared = SharedEvent.__new__(SharedEvent)
-        shared.pointer, shared.context, shared.born = event.pointer, event.context, event.born
-        shared.device_id, shared.timing, shared.blocking = event.device_id, event.timing, event.blocking
-        shared.green = event.green
-        event.shared = shared
-    return event.shared
+    cdef CUevent pointer = event.begin()
+    with cython.critical_section(event):
+        found = event.shared
+        if found is None:
+            shared = SharedEvent.__new__(SharedEvent)
+            shared.pointer, shared.context, shared.born = pointer, event.context, event.born
+            shared.device_id, shared.timing, shared.blocking = event.device_id, event.timing, event.blocking
+            shared.green = event.green
+            event.shared = found = shared
+    event.end(pointer)
+    return found
 
 
 cdef Event shared_event(SharedEvent shared):
@@ -316,16 +338,25 @@ cdef Event foreign_event(CUevent pointer, object owner):
 
 
 cdef object _elapsed(Event start, Event end):
-    cdef CUevent first = start.open_pointer()
-    cdef CUevent last = end.open_pointer()
+    cdef CUevent first, last
     cdef float milliseconds = 0
     cdef CUresult status
+    start.open_pointer()
+    end.open_pointer()
     if not (start.timing and end.timing):
         raise RuntimeError(
             "both events need timing to measure the time between them: make them with "
             "EventOptions(timing_enabled=True)"
         )
+    first = start.begin()
+    try:
+        last = end.begin()
+    except:
+        start.end(first)
+        raise
     status = cu.cuEventElapsedTime(&milliseconds, first, last)
+    start.end(first)
+    end.end(last)
     if status == CUDA_ERROR_INVALID_HANDLE:
         raise RuntimeError("record both events in a stream before asking for the time between them")
     if status == CUDA_ERROR_NOT_READY:
@@ -335,7 +366,7 @@ cdef object _elapsed(Event start, Event end):
 
 
 cdef int record_event(Event event, CUstream stream) except -1:
-    cdef CUevent pointer = event.pointer
+    cdef CUevent pointer = event.begin()
     cdef CUresult status
     cdef PyThreadState* others
     if event.timing or event.ipc or event.shared is not None:
@@ -347,6 +378,7 @@ cdef int record_event(Event event, CUstream stream) except -1:
         others = let_others_run()
         status = cu.cuEventRecord(pointer, stream)
         take_back(others)
+    event.end(pointer)
     return check(status, b"cuEventRecord")
 
 

@@ -11,6 +11,7 @@ from cpython.ref cimport Py_INCREF
 
 from cupola.core.base._cuda cimport CUDA_ERROR_NOT_PERMITTED, CUcontext, CUresult, cu, driver_usable, report
 from cupola.core.base._keep cimport drop_released, keep, release_kept
+from cupola.core.base._shared cimport add_shared
 from cupola.core.device._context cimport is_gone
 
 cdef extern from *:
@@ -21,14 +22,14 @@ cdef extern from *:
 
 
 cdef void begin_host_function() noexcept:
-    global host_functions, cupola_depth
-    host_functions += 1
+    global cupola_depth
+    add_shared(&host_functions, 1)
     cupola_depth += 1
 
 
 cdef void end_host_function() noexcept:
-    global host_functions, cupola_depth
-    host_functions -= 1
+    global cupola_depth
+    add_shared(&host_functions, -1)
     cupola_depth -= 1
 
 

@@ -33,6 +33,11 @@ cdef class MemoryResource:
     ``is_host_accessible`` and ``device_id``; unified memory also sets ``is_managed``. Make it the source of
     ``Device.allocate`` with ``device.memory_resource = resource``.
 
+    Notes
+    -----
+    Threads may share the resources of this package. Buffers call :meth:`allocate` and :meth:`deallocate` of a subclass on any
+    thread, on several at once.
+
     Examples
     --------
     >>> class Counting(MemoryResource):

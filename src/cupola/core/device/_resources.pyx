@@ -53,6 +53,10 @@ cdef class DeviceResources:
 
     Get it from :attr:`Device.resources`, :attr:`Context.resources` or :attr:`Stream.resources`.
 
+    Notes
+    -----
+    Threads may share it.
+
     Examples
     --------
     >>> dev.resources.sm.sm_count
@@ -123,6 +127,10 @@ cdef class SMResource:
 
     Get it from :attr:`DeviceResources.sm` or :meth:`split`. It takes nothing of the device: only a context that is
     made of it does (:meth:`Device.create_context`), and several contexts may share multiprocessors.
+
+    Notes
+    -----
+    Threads may share it: splits of one resource run one after the other.
     """
 
     def __cinit__(self):
@@ -374,6 +382,10 @@ cdef class WorkqueueResource:
 
     Get it from :attr:`DeviceResources.workqueue`, :meth:`configure` it, and make a context of it together with
     multiprocessors (:meth:`Device.create_context`). Needs a driver of CUDA 13.1.
+
+    Notes
+    -----
+    Threads may share it, except while one of them calls :meth:`configure`.
     """
 
     def __init__(self, *args, **kwargs):

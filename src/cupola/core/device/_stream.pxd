@@ -1,5 +1,8 @@
+from cpython.object cimport PyObject
+
 from cupola.core.device._context cimport is_gone
 from cupola.core.base._cuda cimport CUcontext, CUstream
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 
 
 cdef class StreamHandle:
@@ -23,17 +26,35 @@ cdef class Stream:
     cdef object level               # the priority, None until asked
     cdef Py_hash_t known_hash       # 0 until asked
     cdef object __weakref__
+    cdef inline StreamHandle known_handle(self):        # None once closed
+        cdef Alone alone
+        cdef StreamHandle native
+        begin_alone(&alone, <PyObject*>self)
+        native = self.native
+        end_alone(&alone)
+        return native
     cdef StreamHandle open_handle(self)     # RuntimeError once closed, CUDAError once gone
     # The native stream for the duration of a call: it stays alive even if the stream is closed meanwhile. So take it
     # after the last Python code that may close the stream; `pointer` is then its pointer.
     cdef inline StreamHandle hold(self):
-        if self.native is None or is_gone(self.native.context, self.native.born):
-            self.open_handle()
-        return self.native
-    cdef inline CUstream open_pointer(self) except? NULL:       # the same
-        if self.native is None or is_gone(self.native.context, self.native.born):
-            self.open_handle()
-        return self.pointer
+        cdef Alone alone
+        cdef StreamHandle native
+        begin_alone(&alone, <PyObject*>self)
+        native = self.native
+        end_alone(&alone)
+        if native is None or is_gone(native.context, native.born):
+            self.refuse(native)
+        return native
+    cdef inline int require_open(self) except -1:       # the same, to find out early
+        cdef Alone alone
+        cdef StreamHandle native
+        begin_alone(&alone, <PyObject*>self)
+        native = self.native
+        end_alone(&alone)
+        if native is None or is_gone(native.context, native.born):
+            self.refuse(native)
+        return 0
+    cdef int refuse(self, StreamHandle native) except -1
     cdef CUcontext find_context(self) except NULL      # of the default streams: the caller's current context
     cdef int find_device(self) except -1
 
@@ -51,7 +72,7 @@ cdef Stream foreign_stream(object owner)                # by __cuda_stream__; Ty
 # What APIs with a `stream` parameter take: Stream or Recorder; the Stream, open. TypeError for anything else.
 cdef inline Stream stream_argument(object stream):
     if type(stream) is Stream:
-        (<Stream>stream).open_pointer()
+        (<Stream>stream).require_open()
         return <Stream>stream
     return other_stream_argument(stream)
 

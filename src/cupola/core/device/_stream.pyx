@@ -55,6 +55,11 @@ cdef class Stream:
     Make it with :meth:`Device.create_stream`, which also wraps the streams of other libraries. :meth:`wait` accepts
     any object with ``__cuda_stream__()``, and a Stream has that method, too.
 
+    Notes
+    -----
+    Threads may share it, and any of them may close it: calls that have begun end as usual. What two threads queue comes in
+    one order or the other.
+
     Examples
     --------
     >>> copies = dev.create_stream(priority=0)
@@ -67,30 +72,13 @@ cdef class Stream:
         raise factory_error("Stream", "Device.create_stream() or Stream.from_handle()")
 
     cdef StreamHandle open_handle(self):
-        if self.native is None:
-            raise closed_error(self)
-        if self.native.is_gone():
-            raise gone_error(self)
-        return self.native
+        return self.hold()
+
+    cdef int refuse(self, StreamHandle native) except -1:
+        raise closed_error(self) if native is None else gone_error(self)
 
     cdef CUcontext find_context(self) except NULL:
-        cdef StreamHandle native = self.open_handle()
-        cdef CUcontext context = native.context
-        cdef CUresult status
-        if context != NULL:
-            return context
-        if _is_default(native.pointer):
-            context = current_context()
-            if context == NULL:
-                raise RuntimeError(
-                    "a default stream belongs to the current context, and none is current on this thread: "
-                    "call Device.set_current() first"
-                )
-            return context
-        status = cu.cuStreamGetCtx(native.pointer, &context)
-        check(status, b"cuStreamGetCtx")
-        native.context = context
-        return context
+        return _context_of(self.hold())
 
     cdef int find_device(self) except -1:
         cdef int pushed = enter(self.find_context())
@@ -136,8 +124,11 @@ cdef class Stream:
         A stream that cupola made is destroyed (``cuStreamDestroy``) when nothing else needs it; a buffer that is freed
         in its order does. Queued work still completes.
         """
-        self.native = None
-        self.pointer = NULL
+        cdef StreamHandle native
+        with cython.critical_section(self):
+            native = self.native        # let go of only behind this: that may let other threads run
+            self.native = None
+            self.pointer = NULL
 
     @property
     def is_closed(self):
@@ -156,22 +147,23 @@ cdef class Stream:
     @property
     def is_nonblocking(self):
         """bool: whether the stream does not synchronize with the legacy default stream (``cuStreamGetFlags``)."""
-        cdef CUstream pointer = self.open_handle().pointer
+        cdef StreamHandle native = self.hold()
         cdef unsigned int flags = 0
         if self.nonblocking < 0:
-            check(cu.cuStreamGetFlags(pointer, &flags), b"cuStreamGetFlags")
+            check(cu.cuStreamGetFlags(native.pointer, &flags), b"cuStreamGetFlags")
             self.nonblocking = (flags & CU_STREAM_NON_BLOCKING) != 0
         return self.nonblocking != 0
 
     @property
     def priority(self):
         """int: lower numbers run first (``cuStreamGetPriority``)."""
-        cdef CUstream pointer = self.open_handle().pointer
+        cdef StreamHandle native = self.hold()
         cdef int priority = 0
-        if self.level is None:
-            check(cu.cuStreamGetPriority(pointer, &priority), b"cuStreamGetPriority")
-            self.level = priority
-        return self.level
+        with cython.critical_section(self):
+            if self.level is None:
+                check(cu.cuStreamGetPriority(native.pointer, &priority), b"cuStreamGetPriority")
+                self.level = priority
+            return self.level
 
     @property
     def device(self):
@@ -233,7 +225,7 @@ cdef class Stream:
         cdef StreamHandle native
         cdef Event recorded
         cdef dict keywords = None       # not from Python, which would make one for each call
-        self.open_pointer()
+        self.require_open()
         if event is None:
             if timing_enabled is not False or blocking_sync is not False or ipc_enabled is not False:
                 keywords = {
@@ -247,7 +239,6 @@ cdef class Stream:
         else:
             raise TypeError(f"event must be an Event or None, not {type(event).__name__}")
         native = self.hold()
-        recorded.open_pointer()
         record_event(recorded, native.pointer)
         return recorded
 
@@ -275,10 +266,9 @@ cdef class Stream:
         cdef CUevent target
         cdef CUresult status
         cdef PyThreadState* others
-        self.open_pointer()
+        self.require_open()
         if isinstance(event_or_stream, Event):
             event = <Event>event_or_stream
-            target = event.open_pointer()
         else:
             if isinstance(event_or_stream, Stream):
                 other = <Stream>event_or_stream
@@ -290,13 +280,14 @@ cdef class Stream:
                     f"not {type(event_or_stream).__name__}"
                 )
             event = new_event(other.find_context(), False, False)
-            target = event.pointer
             awaited = other.hold()
             record_event(event, awaited.pointer)
         native = self.hold()
+        target = event.begin()
         others = let_others_run()
         status = cu.cuStreamWaitEvent(native.pointer, target, 0)
         take_back(others)
+        event.end(target)
         check(status, b"cuStreamWaitEvent")
 
     def create_graph_builder(self):
@@ -330,14 +321,34 @@ cdef class Stream:
 
     def __repr__(self):
         cdef CUcontext context = NULL
-        if self.native is not None and not self.native.is_gone() and (
-            not _is_default(self.pointer) or current_context() != NULL
+        cdef StreamHandle native = self.known_handle()
+        if native is not None and not native.is_gone() and (
+            not _is_default(native.pointer) or current_context() != NULL
         ):
-            context = self.find_context()
+            context = _context_of(native)
         return f"<Stream handle={<uintptr_t>self.pointer:#x} context={<uintptr_t>context:#x}>"
 
     def __reduce__(self):
         raise TypeError("a Stream belongs to this process: it cannot be pickled or copied")
+
+
+cdef CUcontext _context_of(StreamHandle native) except NULL:
+    cdef CUcontext context = native.context
+    cdef CUresult status
+    if context != NULL:
+        return context
+    if _is_default(native.pointer):
+        context = current_context()
+        if context == NULL:
+            raise RuntimeError(
+                "a default stream belongs to the current context, and none is current on this thread: "
+                "call Device.set_current() first"
+            )
+        return context
+    status = cu.cuStreamGetCtx(native.pointer, &context)
+    check(status, b"cuStreamGetCtx")
+    native.context = context
+    return context
 
 
 cdef bint _is_default(CUstream pointer) noexcept:
@@ -423,10 +434,10 @@ cdef Stream _green_stream(GreenContext green, int level=0):
     return _own_stream(pointer, green.context, green, CU_STREAM_NON_BLOCKING, level)
 
 
-cdef object _stream_of_green_context(Context context, object options):
+cdef object _stream_of_green_context(CUcontext context, object green, object options):
     if options is None:
-        return _green_stream(<GreenContext>context.green)
-    return create_stream(context.pointer, options, True, None)
+        return _green_stream(<GreenContext>green)
+    return create_stream(context, options, True, None)
 
 
 _context.green_stream = _stream_of_green_context

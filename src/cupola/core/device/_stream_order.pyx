@@ -1,5 +1,6 @@
 """Ordering one stream after another, with events that are kept for reuse."""
 
+from cpython.object cimport PyObject
 from cpython.pystate cimport PyThreadState
 from libc.stdint cimport uintptr_t
 
@@ -8,6 +9,7 @@ from cupola.core.base._cuda cimport (
     CU_EVENT_DISABLE_TIMING, CUDA_SUCCESS, CUcontext, CUevent, CUresult, CUstream, check, cu, initialise,
 )
 from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 
 cdef enum:
     MOST_IDLE = 32
@@ -16,33 +18,41 @@ cdef struct Idle:
     CUcontext context
     CUevent event
 
-# Events that wait for their next use; guarded by the GIL. An event may be recorded anew as soon as the wait for it is
-# queued (CUDA Driver API, cuStreamWaitEvent: the wait is for what was recorded at the time of the call).
+# Events that wait for their next use; read and changed alone (_shared.pxd). An event may be recorded anew as soon as the
+# wait for it is queued (CUDA Driver API, cuStreamWaitEvent: the wait is for what was recorded at the time of the call).
 cdef Idle _idle[MOST_IDLE]
 cdef int _count = 0
+cdef object _of_idle = object()     # what they are alone with
 
 
 cdef CUevent _take(CUcontext context) noexcept:
     """An idle event of `context`, which is the caller's from here on, or NULL."""
     global _count
+    cdef Alone alone
     cdef int i
-    cdef CUevent event
+    cdef CUevent event = NULL
+    begin_alone(&alone, <PyObject*>_of_idle)
     for i in range(_count - 1, -1, -1):
         if _idle[i].context == context:
             event = _idle[i].event
             _count -= 1
             _idle[i] = _idle[_count]
-            return event
-    return NULL
+            break
+    end_alone(&alone)
+    return event
 
 
 cdef void _put_back(CUcontext context, CUevent event) noexcept:
     global _count
-    if _count == MOST_IDLE:
-        _destroy(event)
-    else:
+    cdef Alone alone
+    begin_alone(&alone, <PyObject*>_of_idle)
+    if _count != MOST_IDLE:
         _idle[_count].context, _idle[_count].event = context, event
         _count += 1
+        event = NULL
+    end_alone(&alone)
+    if event != NULL:
+        _destroy(event)
 
 
 cdef void _destroy(CUevent event) noexcept:
