@@ -1,7 +1,9 @@
+from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uintptr_t
 
 from cupola.core.device._context cimport resets
 from cupola.core.base._cuda cimport CUcontext
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport StreamHandle
 
@@ -20,6 +22,7 @@ cdef class Allocation:
     cdef unsigned long born                 # `resets` when it was made
     cdef object descriptor                  # what other processes know it by, once asked for
     cdef bint mapped                        # imported from another process
+    cdef bint moved                         # nothing is left to give back
     cdef int kind                           # what the pointer's attributes say, read once; see _buffer.pyx
     cdef int device
     cdef int read_kind(self) except -1
@@ -48,6 +51,13 @@ cdef class Buffer:
     cdef Py_hash_t known_hash               # 0 until asked
     cdef tuple parting                      # of a closed one: what multiprocessing sends in its place, or None
     cdef object __weakref__
+    cdef inline Allocation known_allocation(self):      # None once closed
+        cdef Alone alone
+        cdef Allocation allocation
+        begin_alone(&alone, <PyObject*>self)
+        allocation = self.allocation
+        end_alone(&alone)
+        return allocation
     cdef Allocation open_allocation(self)   # RuntimeError once closed, CUDAError once gone
 
 

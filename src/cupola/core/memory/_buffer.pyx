@@ -45,15 +45,20 @@ cdef class Allocation:
         raise factory_error("Allocation", "Buffer.from_handle or a memory resource")
 
     def __dealloc__(self):
-        if self.resource is not None and driver_usable() and not self.is_gone():
+        if self.resource is not None and not self.moved and driver_usable() and not self.is_gone():
             _give_back(self)
 
     cdef bint is_gone(self) noexcept:
-        cdef CUcontext context = self.context
+        cdef Alone alone
+        cdef CUcontext context
+        cdef StreamHandle stream
         if self.born == resets:
             return False
-        if context == NULL and self.stream is not None:
-            context = self.stream.context
+        begin_alone(&alone, <PyObject*>self)
+        context, stream = self.context, self.stream
+        end_alone(&alone)
+        if context == NULL and stream is not None:
+            context = stream.context
         return was_reset(context, self.born)
 
     cdef int read_kind(self) except -1:
@@ -109,7 +114,7 @@ cdef class FinalizedAllocation(Allocation):
     def __del__(self):
         if self.imports is not None:
             self.imports.pop(self.import_key, None)
-        if self.resource is not None and driver_usable() and not self.is_gone():
+        if self.resource is not None and not self.moved and driver_usable() and not self.is_gone():
             _give_back(self)
         self.resource = None
 
@@ -155,21 +160,28 @@ cdef int _warn_of_leak(Allocation self, object error) except -1:
 
 
 cdef int _order_release(Allocation self, StreamHandle stream) except -1:
-    """Order the release of the memory behind the work in `stream`.
+    """Order the release of the memory behind the work in `stream`."""
+    cdef Alone alone
+    cdef CUcontext context = _context_of_release(stream)
+    cdef StreamHandle before        # let go of behind the end
+    begin_alone(&alone, <PyObject*>self)
+    before = self.stream
+    self.stream, self.context = stream, context
+    end_alone(&alone)
+    return 0
 
-    Each context has its own default stream, so the current context is stored with it.
-    """
+
+cdef CUcontext _context_of_release(StreamHandle stream) except? NULL:
+    """Each context has its own default stream, so the current context is stored with it; NULL for other streams."""
     cdef CUcontext context = NULL
-    if stream is not None and <uintptr_t>stream.pointer <= 2:
+    if <uintptr_t>stream.pointer <= 2:
         context = current_context()
         if context == NULL:
             raise RuntimeError(
                 "no context is current on this thread, so the default stream cannot order the release of the buffer; "
                 "call Device.set_current() first or pass another stream"
             )
-    self.stream = stream
-    self.context = context
-    return 0
+    return context
 
 
 cdef Buffer new_buffer(uintptr_t pointer, size_t size, MemoryResource resource, StreamHandle stream, object cls=Buffer):
@@ -187,7 +199,8 @@ cdef Buffer begin_buffer(StreamHandle stream, object cls, bint finalized):
         allocation = Allocation.__new__(Allocation)
     allocation.born = resets
     if stream is not None:
-        _order_release(allocation, stream)
+        allocation.context = _context_of_release(stream)
+        allocation.stream = stream
     buffer.allocation = allocation
     return buffer
 
@@ -199,6 +212,11 @@ cdef class Buffer:
     Buffers come from :meth:`Device.allocate`, from the ``allocate`` of a memory resource, or wrap memory of another
     owner (:meth:`from_handle`). They can be passed to kernels, and close themselves at the end of a ``with`` block or
     when they are collected.
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it; the memory is freed once. As with streams, it is up to the program
+    that no work uses the memory behind its release.
 
     Examples
     --------
@@ -283,11 +301,12 @@ cdef class Buffer:
         return above("import_buffer")(cls, mr, ipc_descriptor, stream)
 
     cdef Allocation open_allocation(self):
-        if self.allocation is None:
+        cdef Allocation allocation = self.known_allocation()
+        if allocation is None:
             raise closed_error(self)
-        if self.allocation.is_gone():
+        if allocation.is_gone():
             raise gone_error(self)
-        return self.allocation
+        return allocation
 
     # --- properties -----------------------------------------------------------------------------------
 
@@ -309,17 +328,20 @@ cdef class Buffer:
     @property
     def memory_resource(self):
         """MemoryResource or None: the resource that frees the memory."""
-        return None if self.allocation is None else self.allocation.resource
+        cdef Allocation allocation = self.known_allocation()
+        return None if allocation is None else allocation.resource
 
     @property
     def owner(self):
         """object or None: the owner of memory that no resource frees."""
-        return None if self.allocation is None else self.allocation.owner
+        cdef Allocation allocation = self.known_allocation()
+        return None if allocation is None else allocation.owner
 
     @property
     def is_mapped(self):
         """bool: whether the memory was imported from another process; False once closed."""
-        return self.allocation is not None and self.allocation.mapped
+        cdef Allocation allocation = self.known_allocation()
+        return allocation is not None and allocation.mapped
 
     @property
     def ipc_descriptor(self):
@@ -396,18 +418,25 @@ cdef class Buffer:
         stream : Stream or GraphBuilder, optional
             Orders the release, instead of the stream recorded when the buffer was made.
         """
-        cdef Allocation allocation = self.allocation
+        cdef Allocation allocation = self.known_allocation()     # let go of at the end
         cdef StreamHandle native
+        cdef Alone alone
+        cdef tuple parting = None
         if allocation is None:
             return
         if stream is not None:
             native = stream_argument(stream).hold()
             _order_release(allocation, native)
         if allocation.resource is not None and allocation.resource.shared:
-            self.parting = _parting(self)
-        self.pointer = 0
-        self.nbytes = 0
-        self.allocation = None
+            parting = _parting(self, allocation)
+        begin_alone(&alone, <PyObject*>self)
+        if self.allocation is allocation:       # and no other thread was faster
+            if parting is not None:
+                self.parting = parting
+            self.pointer = 0
+            self.nbytes = 0
+            self.allocation = None
+        end_alone(&alone)
 
     def set_deallocation_stream(self, stream):
         """Record `stream` as the one that orders the release. The buffer stays usable. This does not wait.
@@ -547,7 +576,7 @@ cdef class Buffer:
             raise ValueError(f"the size of the buffer, {self.nbytes} bytes, must be divisible by {width}")
         queue = stream_argument(stream)
         if type(stream) is not Stream:
-            keep_for_graph(stream, (graph_operand(self.allocation),))
+            keep_for_graph(stream, (graph_operand(self.open_allocation()),))
         require_open(self)      # which what has run in between may have changed
         held = queue.hold()
         native, pointer, count = held.pointer, <CUdeviceptr>self.pointer, self.nbytes // width
@@ -622,10 +651,10 @@ cdef class Buffer:
         return f"<Buffer ptr={self.pointer:#x} size={self.nbytes}{mapped}>"
 
 
-cdef tuple _parting(Buffer buffer):
+cdef tuple _parting(Buffer buffer, Allocation allocation):
     """Sent by a multiprocessing queue for a buffer that is closed before the queue's own thread reads it."""
     try:
-        return above("reduce_buffer")(buffer) if buffer.allocation.resource.is_ipc_enabled else None
+        return above("reduce_buffer")(buffer) if allocation.resource.is_ipc_enabled else None
     except CUDAError as error:
         not_raised(error)
         return None     # and the queue will say that the buffer is closed
@@ -651,7 +680,7 @@ def wrap_handle(cls, ptr, size, mr, owner, stream):
         if stream is not None:
             native = stream_argument(stream).hold()
         elif resource.is_device_accessible:
-            native = default_stream().native
+            native = default_stream().known_handle()
         return new_buffer(pointer, count, resource, native, cls)
     if stream is not None:
         raise ValueError("stream orders the deallocation by mr, so it needs mr")
@@ -675,7 +704,7 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
         )
     queue = stream_argument(stream)
     if type(stream) is not Stream:
-        keep_for_graph(stream, (graph_operand(target.allocation), graph_operand(source.allocation)))
+        keep_for_graph(stream, (graph_operand(target.open_allocation()), graph_operand(source.open_allocation())))
         require_open(target)    # which what has run in between may have changed
         require_open(source)
     held = queue.hold()

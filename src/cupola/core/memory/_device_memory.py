@@ -35,6 +35,10 @@ class DeviceMemoryResource(ShareablePoolResource):
         When there is no such device.
     CUDAError
         When the driver refuses to make the pool (``cuMemPoolCreate``).
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it.
     """
 
     __slots__ = ()

@@ -170,6 +170,10 @@ class GraphMemoryResource(GraphMemory):
     device_id : Device or int
         The device. The first use checks that it exists.
 
+    Notes
+    -----
+    Threads may share it.
+
     Examples
     --------
     >>> builder = stream.create_graph_builder().begin_building()

@@ -8,6 +8,7 @@ uses data that a peer sent: share only with processes that you trust.
 from __future__ import annotations
 
 import os
+from _thread import RLock
 from multiprocessing.reduction import DupFd, ForkingPickler
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakValueDictionary
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # The pools that this process made or imported, by uuid; the table keeps none of them alive.
 registry: WeakValueDictionary[UUID, ShareablePoolResource] = WeakValueDictionary()
+
+_closing = RLock()  # a descriptor is closed once
 
 
 class IPCBufferDescriptor:
@@ -82,7 +85,8 @@ class IPCAllocationHandle:
 
     def close(self) -> None:
         """Close the descriptor; idempotent. The pool and processes that imported it are not affected."""
-        file, self._file = self._file, -1
+        with _closing:
+            file, self._file = self._file, -1
         if file >= 0:
             os.close(file)
 

@@ -12,26 +12,31 @@ from cupola.core.memory._buffer cimport Allocation, Buffer, FinalizedAllocation,
 from cupola.core.device._context cimport current_context, enter, leave, primary_context
 from cupola.core.base._cuda cimport (
     CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_SUCCESS,
-    CUcontext, CUdeviceptr, CUmemoryPool, CUmemPoolPtrExportData, CUresult, check, closed_error, cu, initialise,
+    CUcontext, CUdeviceptr, CUmemoryPool, CUmemPoolPtrExportData, CUresult, check, cu, initialise,
 )
-from cupola.core.memory._pool cimport PoolMemoryResource
+from cupola.core.memory._pool cimport PoolHandle, PoolMemoryResource
 from cupola.core.device._stream cimport StreamHandle, default_stream, stream_argument
 
+from _thread import RLock
 from _weakref import ref
 
 from cupola.core.device._event_ipc import check_payload
 from cupola.core.memory._ipc import IPCBufferDescriptor, buffer_descriptor
 
+cimport cython
+
 # The imported memory, by (address of the pool, bytes of the descriptor): importing it again shares the mapping.
 cdef dict _imports = {}
+cdef object _importing = RLock()        # the collector may import in its turn
 
 
 def export_pool(PoolMemoryResource resource):
     """A new file descriptor for the pool (``cuMemPoolExportToShareableHandle``)."""
     cdef int descriptor = -1
+    cdef PoolHandle pool = resource.open_pool()
     check(
         cu.cuMemPoolExportToShareableHandle(
-            &descriptor, resource.pool.pointer, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0
+            &descriptor, pool.pointer, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0
         ),
         b"cuMemPoolExportToShareableHandle",
     )
@@ -59,7 +64,9 @@ def export_buffer(Buffer buffer):
     """The descriptor of an open buffer (``cuMemPoolExportPointer``), or the one that it was imported with."""
     cdef CUmemPoolPtrExportData data
     cdef Allocation allocation = buffer.open_allocation()
-    if allocation.descriptor is None:
+    with cython.critical_section(allocation):
+        descriptor = allocation.descriptor
+    if descriptor is None:
         resource = allocation.resource
         if resource is None:
             raise AttributeError("the buffer has no memory resource, so its memory is not shared between processes")
@@ -72,8 +79,12 @@ def export_buffer(Buffer buffer):
         if buffer.nbytes:
             resource.allocation_handle      # drivers export no memory of a pool that was not itself exported
             check(cu.cuMemPoolExportPointer(&data, <CUdeviceptr>buffer.pointer), b"cuMemPoolExportPointer")
-        allocation.descriptor = buffer_descriptor((<char*>&data)[:sizeof(data)], buffer.nbytes)
-    return allocation.descriptor
+        made = buffer_descriptor((<char*>&data)[:sizeof(data)], buffer.nbytes)
+        with cython.critical_section(allocation):
+            if allocation.descriptor is None:       # and no other thread was faster
+                allocation.descriptor = made
+            descriptor = allocation.descriptor
+    return descriptor
 
 
 def import_buffer(cls, resource, descriptor, stream):
@@ -83,21 +94,23 @@ def import_buffer(cls, resource, descriptor, stream):
     if not isinstance(resource, PoolMemoryResource):
         raise TypeError(f"mr must be a memory resource with a pool, not {type(resource).__name__}")
     mr = <PoolMemoryResource>resource
-    if mr.pool is None:
-        raise closed_error(mr)
+    mr.open_pool()
     if not mr.is_ipc_enabled:
         raise RuntimeError(f"the {type(mr).__name__} is not shared between processes (IPC)")
     if not isinstance(descriptor, IPCBufferDescriptor):
         raise TypeError(f"ipc_descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}")
-    native = stream_argument(stream).native
-    return _import(cls, mr, descriptor, check_payload(descriptor), native)
+    native = stream_argument(stream).hold()
+    payload = check_payload(descriptor)
+    with _importing:
+        return _import(cls, mr, descriptor, payload, native)
 
 
 cdef Buffer _import(object cls, PoolMemoryResource mr, object descriptor, bytes payload, StreamHandle stream):
     cdef CUmemPoolPtrExportData data
     cdef CUdeviceptr pointer = 0
     cdef size_t size = descriptor.size, extent = 0
-    cdef CUmemoryPool pool = mr.pool.pointer
+    cdef PoolHandle held = mr.open_pool()
+    cdef CUmemoryPool pool = held.pointer
     cdef CUresult status
     cdef FinalizedAllocation allocation
     cdef Buffer buffer
@@ -139,7 +152,7 @@ cdef int _check_size(size_t claimed, size_t extent) except -1:
 def reduce_buffer(Buffer buffer):
     """What a pickle holds of an open buffer."""
     descriptor = export_buffer(buffer)
-    return rebuild_buffer, (buffer.allocation.resource, descriptor)
+    return rebuild_buffer, (buffer.open_allocation().resource, descriptor)
 
 
 def reduce_sent(Buffer buffer):

@@ -42,6 +42,10 @@ class ManagedBuffer(Buffer):
     from outside of pools, such as that of ``cuMemAllocManaged``: drivers refuse advice for the memory of a pool with
     ``CUDA_ERROR_NOT_SUPPORTED``.
 
+    Notes
+    -----
+    Threads may share it, as any Buffer.
+
     Examples
     --------
     >>> buffer = ManagedMemoryResource({}).allocate(4000, stream=stream)
@@ -185,6 +189,10 @@ class ManagedMemoryResource(PoolMemoryResource):
         When the options contradict each other.
     CUDAError
         When the driver refuses to make the pool (``cuMemPoolCreate``).
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it.
     """
 
     __slots__ = ("_preferred",)

@@ -160,7 +160,7 @@ def make_buffer(uintptr_t address, size_t size, MemoryResource resource not None
         return new_buffer(address, size, resource, None)
     pushed = enter(primary_context(device_id))
     try:
-        return new_buffer(address, size, resource, default_stream().native)
+        return new_buffer(address, size, resource, default_stream().known_handle())
     finally:
         leave(pushed)
 
@@ -174,7 +174,7 @@ def resize(Buffer buffer not None, size_t size):
 
 def empty(Buffer buffer not None):
     """The memory of the buffer has moved away: close it without giving anything back."""
-    buffer.open_allocation().resource = None
+    buffer.open_allocation().moved = True
     buffer.close()
 
 

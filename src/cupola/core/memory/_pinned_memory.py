@@ -38,6 +38,10 @@ class PinnedMemoryResource(ShareablePoolResource):
         For a negative `numa_id`.
     CUDAError
         When the driver refuses to make the pool (``cuMemPoolCreate``).
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it.
     """
 
     __slots__ = ("_numa_id",)

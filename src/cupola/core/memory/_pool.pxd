@@ -16,6 +16,8 @@ cdef class PoolMemoryResource(MemoryResource):
     cdef bint imported                  # from another process: it has what that one allocates
     cdef bint only_device               # the host cannot access the memory
     cdef public object _buffer_class            # Buffer, or the subclass that `allocate` makes
+    cdef PoolHandle known_pool(self)        # None once closed
+    cdef PoolHandle open_pool(self)         # RuntimeError once closed; keep it for the duration of a call
     cdef _let_devices_in(self, CUdevice_attribute supported)
     cdef _hold(self, CUmemoryPool pool, bint owned)
     cdef _fail(self, CUresult status, object stream)

@@ -5,6 +5,7 @@ release waits for the work ahead of it, so neither synchronizes. A destroyed poo
 freed, which is why a resource may be closed while its buffers are in use.
 """
 
+from cpython.object cimport PyObject
 from cpython.pystate cimport PyThreadState
 from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.string cimport memset
@@ -29,6 +30,7 @@ from cupola.core.base._cuda cimport (
     CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, forget_missing, initialise,
 )
 from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.device._memory_resource cimport MemoryResource, byte_count
 from cupola.core.device._stream cimport Stream, StreamHandle, older_stream, stream_argument
 
@@ -69,7 +71,12 @@ cdef class PoolHandle:
 
 
 cdef class PoolMemoryResource(MemoryResource):
-    """A memory resource on a stream-ordered pool (``CUmemoryPool``). See its subclasses."""
+    """A memory resource on a stream-ordered pool (``CUmemoryPool``). See its subclasses.
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it.
+    """
 
     def __cinit__(self, *args, **kwargs):
         self.overridden = type(self).deallocate is not PoolMemoryResource.deallocate
@@ -152,8 +159,23 @@ cdef class PoolMemoryResource(MemoryResource):
     cdef _hold(self, CUmemoryPool pool, bint owned):
         cdef PoolHandle handle = PoolHandle.__new__(PoolHandle)
         handle.pointer, handle.owned = pool, owned
-        self.pool = handle
-        self.cached_attributes = None
+        with cython.critical_section(self):
+            self.pool = handle
+            self.cached_attributes = None
+
+    cdef PoolHandle known_pool(self):
+        cdef Alone alone
+        cdef PoolHandle pool
+        begin_alone(&alone, <PyObject*>self)
+        pool = self.pool
+        end_alone(&alone)
+        return pool
+
+    cdef PoolHandle open_pool(self):
+        cdef PoolHandle pool = self.known_pool()
+        if pool is None:
+            raise closed_error(self)
+        return pool
 
     # --- who may access the memory --------------------------------------------------------------------
 
@@ -161,19 +183,17 @@ cdef class PoolMemoryResource(MemoryResource):
         """Whether a device may read and write the memory (``cuMemPoolGetAccess``)."""
         cdef CUmemLocation location
         cdef CUmemAccess_flags flags
-        if self.pool is None:
-            raise closed_error(self)
+        cdef PoolHandle held = self.open_pool()
         memset(&location, 0, sizeof(location))
         location.type, location.id = CU_MEM_LOCATION_TYPE_DEVICE, device_id
-        check(cu.cuMemPoolGetAccess(&flags, self.pool.pointer, &location), b"cuMemPoolGetAccess")
+        check(cu.cuMemPoolGetAccess(&flags, held.pointer, &location), b"cuMemPoolGetAccess")
         return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
     def _change_access(self, list added, list removed):
         """Give devices access and take it from others, in one call (``cuMemPoolSetAccess``)."""
         cdef CUmemAccessDesc descriptions[MOST_DEVICES]
         cdef size_t count = 0
-        if self.pool is None:
-            raise closed_error(self)
+        cdef PoolHandle held = self.open_pool()
         if len(added) + len(removed) > MOST_DEVICES:
             raise ValueError(f"the access of at most {MOST_DEVICES} devices can be changed at once")
         memset(descriptions, 0, sizeof(descriptions))
@@ -185,7 +205,7 @@ cdef class PoolMemoryResource(MemoryResource):
                 descriptions[count].location.id = number
                 descriptions[count].flags = <CUmemAccess_flags><int>flags
                 count += 1
-        check(cu.cuMemPoolSetAccess(self.pool.pointer, descriptions, count), b"cuMemPoolSetAccess")
+        check(cu.cuMemPoolSetAccess(held.pointer, descriptions, count), b"cuMemPoolSetAccess")
 
     cdef _let_devices_in(self, CUdevice_attribute supported):
         """Give all devices that can use host memory access to it; at first only the host has access."""
@@ -256,9 +276,7 @@ cdef class PoolMemoryResource(MemoryResource):
         if count == 0:
             fill_buffer(buffer, 0, 0, self)
             return buffer
-        held = self.pool
-        if held is None:
-            raise closed_error(self)
+        held = self.open_pool()
         pool, native = held.pointer, buffer.allocation.stream.pointer
         others = let_others_run()
         status = cu.cuStreamIsCapturing(native, &capture)
@@ -313,7 +331,10 @@ cdef class PoolMemoryResource(MemoryResource):
 
     def close(self):
         """Drop the pool. A pool made by this resource is destroyed when its last allocation is freed."""
-        self.pool = None
+        cdef PoolHandle pool
+        with cython.critical_section(self):
+            pool = self.pool        # let go of behind this
+            self.pool = None
 
     @property
     def is_closed(self):
@@ -325,12 +346,14 @@ cdef class PoolMemoryResource(MemoryResource):
         """cupola.bindings.driver.CUmemoryPool: the pool, null once closed."""
         from cupola.bindings.driver import CUmemoryPool as Handle
 
-        return Handle(0 if self.pool is None else <uintptr_t>self.pool.pointer)
+        cdef PoolHandle pool = self.known_pool()
+        return Handle(0 if pool is None else <uintptr_t>pool.pointer)
 
     @property
     def is_handle_owned(self):
         """bool: whether this resource made the pool, rather than using the current one."""
-        return self.pool is not None and self.pool.owned
+        cdef PoolHandle pool = self.known_pool()
+        return pool is not None and pool.owned
 
     @property
     def is_ipc_enabled(self):
@@ -366,14 +389,17 @@ cdef class PoolMemoryResource(MemoryResource):
     def attributes(self):
         """PoolAttributes: limits and usage of the pool, read when asked for."""
         cdef PoolAttributes attributes
-        if self.cached_attributes is None:
-            if self.pool is None:
-                raise closed_error(self)
+        with cython.critical_section(self):
+            found = self.cached_attributes
+        if found is None:
             attributes = PoolAttributes.__new__(PoolAttributes)
-            attributes.pool = self.pool
+            attributes.pool = self.open_pool()
             attributes.resource_name = type(self).__name__
-            self.cached_attributes = attributes
-        return self.cached_attributes
+            with cython.critical_section(self):
+                if self.cached_attributes is None:      # and no other thread was faster
+                    self.cached_attributes = attributes
+                found = self.cached_attributes
+        return found
 
     def _about(self):
         return f"device={self.ordinal}"
@@ -424,19 +450,23 @@ cdef int _free(uintptr_t pointer, StreamHandle stream) except -1:
 
 cdef int _free_deferred() except -1:
     """Free what had to wait, as far as its streams are no longer captured."""
-    global _deferred
-    waiting, _deferred = _deferred, []
-    try:
-        while waiting:
-            pointer, stream = waiting.pop()
-            _free(pointer, stream)
-    finally:
-        _deferred += waiting    # nothing, unless one failed
+    cdef Py_ssize_t i
+    for i in range(len(_deferred)):     # those there are now: what must still wait is put behind them
+        try:
+            pointer, stream = _deferred.pop(0)
+        except IndexError:
+            break       # another thread frees them as well
+        _free(pointer, stream)
     return 0
 
 
 cdef class PoolAttributes:
-    """Limits and usage of a memory pool. Each is read from the driver when asked for (``cuMemPoolGetAttribute``)."""
+    """Limits and usage of a memory pool. Each is read from the driver when asked for (``cuMemPoolGetAttribute``).
+
+    Notes
+    -----
+    Threads may share it.
+    """
 
     def __init__(self):
         raise factory_error("PoolAttributes", "the attributes property of a memory resource")

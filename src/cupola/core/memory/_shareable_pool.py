@@ -197,7 +197,7 @@ class ShareablePoolResource(PoolMemoryResource):
             from cupola.core.memory import _ipc
 
             if _ipc.registry.get(self._uuid) is self:
-                del _ipc.registry[self._uuid]
+                _ipc.registry.pop(self._uuid, None)
         self._uuid, self._shared = None, False
 
     @property

@@ -65,7 +65,7 @@ cdef class UnpooledMemoryResource(MemoryResource):
             if count != 0:
                 pointer = self.make(count)
             try:
-                return new_buffer(pointer, count, self, default_stream().native)
+                return new_buffer(pointer, count, self, default_stream().known_handle())
             except:
                 if pointer != 0:
                     self.free(pointer)
@@ -118,6 +118,10 @@ cdef class LegacyPinnedMemoryResource(UnpooledMemoryResource):
 
     The host and all devices can access it at the same address. Allocating is slow and synchronizes; prefer
     :class:`PinnedMemoryResource` where host pools are supported.
+
+    Notes
+    -----
+    Threads may share it.
     """
 
     cdef uintptr_t make(self, size_t size) except? 0:
@@ -164,6 +168,10 @@ cdef class SynchronousMemoryResource(UnpooledMemoryResource):
     ----------
     device_id : int
         Ordinal of the device.
+
+    Notes
+    -----
+    Threads may share it.
     """
 
     cdef int ordinal

@@ -83,6 +83,10 @@ class VirtualMemoryResource(MemoryResource):
     ValueError
         When there is no such device.
 
+    Notes
+    -----
+    Threads may share it, except while one of them changes an allocation (:meth:`modify_allocation`).
+
     Examples
     --------
     >>> resource = VirtualMemoryResource(dev)
