@@ -14,6 +14,8 @@ values as through the protocols.
 
 import sys
 
+from cpython.mem cimport PyMem_RawMalloc
+from cpython.object cimport PyObject, PyTypeObject, Py_TYPE
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_SetName
 from libc.stdint cimport intptr_t, int64_t, uint8_t, uintptr_t
 
@@ -58,16 +60,25 @@ cdef enum:
     ARRAY_NATIVE = 0x200
     ARRAY_WRITEABLE = 0x400
 
+cdef struct Exporter:
+    PyTypeObject* type
+    const DLPackExchangeAPI* api
+    bint borrows        # a tensor of it may be read without asking for an owner
+
+cdef Exporter NOBODY
+NOBODY.type, NOBODY.api, NOBODY.borrows = NULL, NULL, False
+cdef tuple NO_KIND = (0, 0, None)
+
 cdef object _ndarray = None             # numpy.ndarray, once somebody has imported NumPy
 cdef object _cupy_ndarray = None        # cupy.ndarray, likewise
-cdef dict _exchange_apis = {}           # type -> address of its DLPackExchangeAPI
-cdef dict _cupy_types = {}              # dtype -> (kind, item size) of those that DLPack has
-cdef object _recent_dtype = None        # the last of these: a dtype takes long to hash
-cdef tuple _recent_kind = None
-# The last type found in `_exchange_apis`, and whether a tensor of it may be read without asking for an owner.
-cdef object _recent_type = None
-cdef const DLPackExchangeAPI* _recent_api = NULL
-cdef bint _recent_borrows = False
+
+# What is found here stays for good, so the last of each can be noted by its address alone, which threads read and replace
+# as a whole.
+cdef dict _exchange_apis = {}           # type -> address of its Exporter
+cdef const Exporter* _recent_exporter = &NOBODY
+cdef dict _cupy_types = {}              # dtype -> (kind, item size, dtype) of those that DLPack has
+cdef PyObject* _recent_kind = <PyObject*>NO_KIND        # a dtype takes long to hash
+
 cdef tuple _VERSION = (1, 3)
 
 
@@ -80,7 +91,7 @@ cdef bint is_viewable(object source) except -1:
 
 
 cdef int import_any(StridedMemory view, object source, object stream_ptr) except -1:
-    if (type(source) is _recent_type or _is_ndarray(source) or _is_cupy(source)) or has_dlpack(source):
+    if (Py_TYPE(source) == _recent_exporter.type or _is_ndarray(source) or _is_cupy(source)) or has_dlpack(source):
         return import_dlpack(view, source, stream_ptr)
     if hasattr(source, "__cuda_array_interface__"):
         return import_cuda_array_interface(view, source, stream_ptr)
@@ -90,11 +101,11 @@ cdef int import_any(StridedMemory view, object source, object stream_ptr) except
 # --- DLPack -----------------------------------------------------------------------------------------------
 
 cdef int import_dlpack(StridedMemory view, object source, object stream_ptr) except -1:
-    cdef const DLPackExchangeAPI* api
+    cdef const Exporter* exporter = _recent_exporter
     cdef int device_type
     view.exporting_obj = source
-    if type(source) is _recent_type:        # before anything that need not be asked again and again
-        return _import_through_api(view, source, stream_ptr, _recent_api)
+    if Py_TYPE(source) == exporter.type:        # before anything that need not be asked again and again
+        return _import_through_api(view, source, stream_ptr, exporter)
     if _is_ndarray(source):
         if stream_ptr is None:
             raise _ambiguous()
@@ -105,9 +116,9 @@ cdef int import_dlpack(StridedMemory view, object source, object stream_ptr) exc
     elif _is_cupy(source) and type(stream_ptr) is int and stream_ptr == -1 and _read_cupy(view, source):
         return 0
     else:
-        api = _exchange_api(source)
-        if api != NULL:
-            return _import_through_api(view, source, stream_ptr, api)
+        exporter = _find_exporter(source)
+        if exporter != NULL:
+            return _import_through_api(view, source, stream_ptr, exporter)
     device_type, _ = source.__dlpack_device__()
     if device_type == kDLCPU or device_type == kDLCUDA:
         if stream_ptr is None:
@@ -169,17 +180,14 @@ cdef int _read_tensor(StridedMemory view, const DLTensor* tensor) except -1:
     return 0
 
 
-cdef const DLPackExchangeAPI* _exchange_api(object source) except? NULL:
-    """The C exchange API of the type of `source`, or NULL."""
-    global _recent_type, _recent_api, _recent_borrows
+cdef const Exporter* _find_exporter(object source) except? NULL:
+    """What is known of the type of `source` if it has the C exchange API, or NULL."""
+    global _recent_exporter
     cdef const DLPackExchangeAPI* api
+    cdef Exporter* made
     kind = type(source)
-    if kind is _recent_type:
-        return _recent_api
     known = _exchange_apis.get(kind)
-    if known is not None:
-        api = <const DLPackExchangeAPI*><uintptr_t>known
-    else:
+    if known is None:
         if isinstance(source, StridedMemory):
             return NULL         # a view has no stream of its own that could be waited for
         capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
@@ -188,21 +196,26 @@ cdef const DLPackExchangeAPI* _exchange_api(object source) except? NULL:
         api = <const DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, b"dlpack_exchange_api")
         if api.version.major != 1 or api.current_work_stream == NULL:
             return NULL
-        _exchange_apis[kind] = <uintptr_t>api
-    # PyTorch has no read-only tensors, so the borrowed tensor, which has no flags, is enough.
-    _recent_borrows = api.dltensor_from_py_object_no_sync != NULL and kind.__module__.startswith("torch")
-    _recent_api, _recent_type = api, kind
-    return api
+        made = <Exporter*>PyMem_RawMalloc(sizeof(Exporter))
+        if made == NULL:
+            raise MemoryError()
+        made.type, made.api = Py_TYPE(source), api
+        # PyTorch has no read-only tensors, so the borrowed tensor, which has no flags, is enough.
+        made.borrows = api.dltensor_from_py_object_no_sync != NULL and kind.__module__.startswith("torch")
+        known = _exchange_apis.setdefault(kind, <uintptr_t>made)    # which keeps the type, too
+    _recent_exporter = <const Exporter*><uintptr_t>known
+    return _recent_exporter
 
 
 cdef int _import_through_api(
-    StridedMemory view, object source, object stream_ptr, const DLPackExchangeAPI* api
+    StridedMemory view, object source, object stream_ptr, const Exporter* exporter
 ) except -1:
+    cdef const DLPackExchangeAPI* api = exporter.api
     cdef DLTensor tensor
     cdef DLManagedTensorVersioned* managed = NULL
     cdef void* producer = NULL
     cdef intptr_t consumer
-    if _recent_borrows:
+    if exporter.borrows:
         api.dltensor_from_py_object_no_sync(<void*>source, &tensor)
         _read_tensor(view, &tensor)
     else:
@@ -289,7 +302,7 @@ cdef bint _is_cupy(object source) noexcept:
 
 cdef bint _read_cupy(StridedMemory view, object source) except -1:
     """Read a cupy.ndarray. False, with nothing read, when it is empty or of a type that DLPack does not have."""
-    global _recent_dtype, _recent_kind
+    global _recent_kind
     cdef CUpointer_attribute attributes[2]
     cdef void* values[2]
     cdef int device = -1
@@ -297,16 +310,19 @@ cdef bint _read_cupy(StridedMemory view, object source) except -1:
     cdef uintptr_t address = source.data.ptr
     cdef int axis, ndim
     cdef Py_ssize_t itemsize
+    cdef PyObject* recent
     cdef tuple known
     dtype = source.dtype
-    known = _recent_kind        # only now: asking for the dtype may have let another thread run
-    if dtype is not _recent_dtype:
+    recent = _recent_kind       # only now: asking for the dtype may have let another thread run
+    known = <tuple>recent
+    if known[2] is not dtype:
         known = _cupy_types.get(dtype)
         if known is None:
             if not dtype.isnative or not _set_type(view, <char>ord(dtype.kind), dtype.itemsize, True):
                 return False
-            known = _cupy_types[dtype] = (ord(dtype.kind), dtype.itemsize)
-        _recent_dtype, _recent_kind = dtype, known
+            known = _cupy_types.setdefault(dtype, (ord(dtype.kind), dtype.itemsize, dtype))
+        if known[2] is dtype:
+            _recent_kind = <PyObject*>known
     shape, strides = <tuple?>source.shape, <tuple?>source.strides
     attributes[0], values[0] = CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, &device
     attributes[1], values[1] = CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed

@@ -1,9 +1,11 @@
 """A tensor in memory: address, shape, strides, type and owner."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 
 from cupola.core.memory._buffer cimport Buffer
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.base._dlpack cimport (
     DLDataType, DLTensor, kDLBfloat, kDLBool, kDLComplex, kDLCPU, kDLCUDA, kDLFloat, kDLInt, kDLUInt, make_capsule,
     parse_request,
@@ -100,9 +102,15 @@ cdef class StridedMemory:
         TypeError
             For types that NumPy does not have.
         """
-        if self.cached_dtype is None and self.ndim >= 0:
-            self.cached_dtype = self.find_dtype()
-        return self.cached_dtype
+        cdef Alone alone
+        begin_alone(&alone, <PyObject*>self)
+        found = self.cached_dtype
+        end_alone(&alone)
+        if found is None and self.ndim >= 0:
+            found = self.find_dtype()
+            with cython.critical_section(self):
+                self.cached_dtype = found
+        return found
 
     @property
     def _layout(self):

@@ -56,6 +56,10 @@ cdef class TensorMapDescriptor:
     capability 9.0.
 
     Threads may share a descriptor as long as none replaces its address.
+
+    Notes
+    -----
+    Threads may share it, except while one of them calls :meth:`replace_address`.
     """
     cdef unsigned char storage[MAP_BYTES + MAP_ALIGNMENT]
     cdef CUtensorMap* map           # inside, aligned
@@ -94,7 +98,7 @@ cdef class TensorMapDescriptor:
             When the memory is not accessible on the device, not aligned to 16 bytes (32 with ``INTERLEAVE_32B``), or on
             another device. The map is as before then.
         """
-        cdef StridedMemoryView view
+        cdef StridedMemoryView view, before
         cdef CUtensorMap* changed
         cdef CUresult status
         cdef unsigned char room[MAP_BYTES + MAP_ALIGNMENT]
@@ -111,8 +115,10 @@ cdef class TensorMapDescriptor:
         memcpy(changed, self.map, MAP_BYTES)
         status = cu.cuTensorMapReplaceAddress(changed, <void*>view.ptr)
         check(status, b"cuTensorMapReplaceAddress")
-        memcpy(self.map, changed, MAP_BYTES)
-        self.view = view
+        with cython.critical_section(self):
+            before = self.view      # let go of behind this
+            memcpy(self.map, changed, MAP_BYTES)
+            self.view = view
 
     @classmethod
     def _from_tiled(

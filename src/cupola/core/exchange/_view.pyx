@@ -46,6 +46,10 @@ cdef class StridedMemoryView(StridedMemory):
     exporting_obj : object
         The object that the view was made from.
 
+    Notes
+    -----
+    Threads may share it: it does not change.
+
     Examples
     --------
     >>> view = StridedMemoryView.from_any_interface(array, stream_ptr=stream.handle)
@@ -375,7 +379,7 @@ cdef class StridedMemoryView(StridedMemory):
 
 cdef int _check_fit(object layout, Buffer memory, Py_ssize_t start) except -1:
     """Refuse a layout that, `start` bytes into a buffer, reaches beyond its memory."""
-    if memory.allocation.resource is None:
+    if memory.open_allocation().resource is None:
         return 0        # the buffer may be a part of the memory
     lowest, highest = layout.offset_bounds
     if highest < lowest:

@@ -216,6 +216,7 @@ cdef class GraphicsResource:
         return resource
 
     @property
+    @cython.critical_section
     def handle(self):
         """int: the native handle (``CUgraphicsResource``), 0 once closed."""
         return 0 if self.registration is None else <uintptr_t>self.registration.handle
@@ -231,10 +232,12 @@ cdef class GraphicsResource:
         return self.registration is None
 
     @property
+    @cython.critical_section
     def is_mapped(self):
         """bool: whether CUDA has the resource, and OpenGL must not use it."""
         return self.registration is not None and self.registration.is_mapped
 
+    @cython.critical_section
     def map(self, *, stream):
         """Map a buffer: what OpenGL was told before is done before the work that is queued in the stream from here on.
 
@@ -286,6 +289,7 @@ cdef class GraphicsResource:
         self.buffer = buffer
         return buffer
 
+    @cython.critical_section
     def map_array(self, *, stream, index=0, level=0):
         """Map an image, for kernels to read through textures and to write through surfaces.
 
@@ -325,6 +329,7 @@ cdef class GraphicsResource:
             _unmap(self.registration, self.mapped_in)
             raise
 
+    @cython.critical_section
     def get_mapped_array(self, index=0, level=0):
         """Another part of an image that is mapped.
 
@@ -352,6 +357,7 @@ cdef class GraphicsResource:
             raise RuntimeError("GraphicsResource is not mapped: call map_array() first")
         return _array(self, _name(index, "index"), _name(level, "level"))
 
+    @cython.critical_section
     def unmap(self, *, stream=None):
         """Give the resource back to OpenGL, behind the work in the stream (``cuGraphicsUnmapResources``).
 
@@ -370,23 +376,9 @@ cdef class GraphicsResource:
             Work in the stream has failed, and the resource stays mapped. Or the context of OpenGL is not current; then
             it is unmapped nevertheless.
         """
-        cdef OpaqueArray array
-        cdef CUresult status
-        _open(self)
-        if not self.registration.is_mapped:
-            raise RuntimeError("GraphicsResource is not mapped")
-        if stream is not None:
-            self.mapped_in = stream_argument(stream).hold()
-        status = _unmap(self.registration, self.mapped_in)
-        if not self.registration.is_mapped:
-            if self.buffer is not None:
-                self.buffer.close()
-                self.buffer = None
-            for array in self.arrays or ():
-                array.close()
-            self.arrays = None
-        check(status, b"cuGraphicsUnmapResources")
+        _end_mapping(self, stream)
 
+    @cython.critical_section
     def close(self, stream=None):
         """Unmap the resource if it is mapped, and unregister it (``cuGraphicsUnregisterResource``); idempotent.
 
@@ -400,18 +392,7 @@ cdef class GraphicsResource:
         CUDAError
             The context of OpenGL is not current. A mapped resource is unmapped nevertheless, another one is gone.
         """
-        cdef CUresult status
-        if self.registration is None:
-            return
-        if self.registration.is_mapped:
-            self.unmap(stream=stream)
-        status = _unregister(self.registration)
-        if status != CUDA_ERROR_NOT_PERMITTED:
-            # Also where it fails: a GPU's driver has freed the resource nevertheless, and crashes when it is told again.
-            self.registration.handle = NULL
-            self.registration = None
-            self.buffer = None
-        check(status, b"cuGraphicsUnregisterResource")
+        _close(self, stream)
 
     def __enter__(self):
         return self if self.stream is None else self.map(stream=self.stream)
@@ -420,7 +401,7 @@ cdef class GraphicsResource:
         self.close()
 
     def __repr__(self):
-        state = " closed" if self.registration is None else " mapped" if self.registration.is_mapped else ""
+        state = " closed" if self.is_closed else " mapped" if self.is_mapped else ""
         return f"<GraphicsResource handle={self.handle:#x}{state}>"
 
     def __reduce__(self):
@@ -483,6 +464,42 @@ cdef int _map(GraphicsResource resource, object stream) except -1:
     resource.mapped_in = held
     resource.buffer = None
     return 0
+
+
+cdef int _end_mapping(GraphicsResource resource, object stream) except -1:
+    cdef OpaqueArray array
+    cdef CUresult status
+    _open(resource)
+    if not resource.registration.is_mapped:
+        raise RuntimeError("GraphicsResource is not mapped")
+    if stream is not None:
+        resource.mapped_in = stream_argument(stream).hold()
+    status = _unmap(resource.registration, resource.mapped_in)
+    if not resource.registration.is_mapped:
+        if resource.buffer is not None:
+            resource.buffer.close()
+            resource.buffer = None
+        for array in resource.arrays or ():
+            array.close()
+        resource.arrays = None
+    return check(status, b"cuGraphicsUnmapResources")
+
+
+cdef int _close(GraphicsResource resource, object stream) except -1:
+    cdef Registration registration = resource.registration
+    cdef Buffer buffer
+    cdef CUresult status
+    if registration is None:
+        return 0
+    if registration.is_mapped:
+        _end_mapping(resource, stream)
+    status = _unregister(registration)
+    if status != CUDA_ERROR_NOT_PERMITTED:
+        # Also where it fails: a GPU's driver has freed the resource nevertheless, and crashes when it is told again.
+        registration.handle = NULL
+        buffer = resource.buffer        # let go of behind this
+        resource.registration, resource.buffer = None, None
+    return check(status, b"cuGraphicsUnregisterResource")
 
 
 cdef OpaqueArray _array(GraphicsResource resource, unsigned int part, unsigned int level):

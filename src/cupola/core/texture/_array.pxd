@@ -1,6 +1,8 @@
+from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cupola.core.base._cuda cimport CUcontext
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.texture._native cimport NativeObject
 
 
@@ -12,6 +14,13 @@ cdef class OpaqueArray:
     cdef readonly int element_bytes
     cdef readonly bint is_surface_load_store
     cdef int device_id
+    cdef inline NativeObject known_native(self):        # None once closed
+        cdef Alone alone
+        cdef NativeObject native
+        begin_alone(&alone, <PyObject*>self)
+        native = self.native
+        end_alone(&alone)
+        return native
     cdef NativeObject open_native(self)     # RuntimeError once closed, CUDAError once gone
 
 
@@ -23,6 +32,13 @@ cdef class MipmappedArray:
     cdef readonly int num_levels
     cdef readonly bint is_surface_load_store
     cdef int device_id
+    cdef inline NativeObject known_native(self):        # None once closed
+        cdef Alone alone
+        cdef NativeObject native
+        begin_alone(&alone, <PyObject*>self)
+        native = self.native
+        end_alone(&alone)
+        return native
     cdef NativeObject open_native(self)
 
 

@@ -18,6 +18,8 @@ from cupola.core.device._device import Device
 from cupola.core.texture import _options
 from cupola.core.texture._options import MipmappedArrayOptions, OpaqueArrayOptions
 
+cimport cython
+
 cdef extern from *:
     """
     #define CUPOLA_SURFACE_LDST CUDA_ARRAY3D_SURFACE_LDST
@@ -60,16 +62,18 @@ cdef class OpaqueArray:
         raise factory_error("OpaqueArray", "Device.create_opaque_array()")
 
     cdef NativeObject open_native(self):
-        if self.native is None:
+        cdef NativeObject native = self.known_native()
+        if native is None:
             raise closed_error(self)
-        if self.native.is_gone():
+        if native.is_gone():
             raise gone_error(self)
-        return self.native
+        return native
 
     @property
     def handle(self):
         """int: the native handle (``CUarray``), 0 once closed."""
-        return 0 if self.native is None else self.native.handle
+        cdef NativeObject native = self.known_native()
+        return 0 if native is None else native.handle
 
     @property
     def is_closed(self):
@@ -94,7 +98,10 @@ cdef class OpaqueArray:
 
         Idempotent. A level of a mipmapped array goes with the whole.
         """
-        self.native = None
+        cdef NativeObject native
+        with cython.critical_section(self):
+            native = self.native        # let go of behind this
+            self.native = None
 
     def copy_from(self, src, *, stream):
         """Overwrite the whole array, asynchronously (``cuMemcpy3DAsync``).
@@ -173,22 +180,28 @@ cdef class MipmappedArray:
         How many levels.
     is_surface_load_store : bool
         Whether surfaces may be made of the levels.
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it.
     """
 
     def __init__(self, *args, **kwargs):
         raise factory_error("MipmappedArray", "Device.create_mipmapped_array()")
 
     cdef NativeObject open_native(self):
-        if self.native is None:
+        cdef NativeObject native = self.known_native()
+        if native is None:
             raise closed_error(self)
-        if self.native.is_gone():
+        if native.is_gone():
             raise gone_error(self)
-        return self.native
+        return native
 
     @property
     def handle(self):
         """int: the native handle (``CUmipmappedArray``), 0 once closed."""
-        return 0 if self.native is None else self.native.handle
+        cdef NativeObject native = self.known_native()
+        return 0 if native is None else native.handle
 
     @property
     def is_closed(self):
@@ -205,7 +218,10 @@ cdef class MipmappedArray:
 
         Idempotent.
         """
-        self.native = None
+        cdef NativeObject native
+        with cython.critical_section(self):
+            native = self.native        # let go of behind this
+            self.native = None
 
     def get_level(self, level):
         """One of the levels, which keeps the memory of all (``cuMipmappedArrayGetLevel``).

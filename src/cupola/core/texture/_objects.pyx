@@ -17,6 +17,8 @@ from cupola.core.base._options import as_options
 from cupola.core.device._device import Device
 from cupola.core.texture._options import TextureObjectOptions, as_sampling
 
+cimport cython
+
 
 cdef class TextureObject:
     """What kernels read an array or memory through, with filters and modes for what is outside (``CUtexObject``).
@@ -24,6 +26,10 @@ cdef class TextureObject:
     Pass it to a kernel that takes a ``cudaTextureObject_t``, or :attr:`handle` as ``numpy.uint64``. Make it with
     :meth:`.Device.create_texture_object`. It keeps what it reads: the array or Buffer may be closed before it. Close it
     when no kernel uses it any more.
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it.
 
     Examples
     --------
@@ -40,7 +46,8 @@ cdef class TextureObject:
     @property
     def handle(self):
         """int: the native handle (``CUtexObject``), 0 once closed."""
-        return 0 if self.native is None else self.native.handle
+        cdef NativeObject native = self.known_native()
+        return 0 if native is None else native.handle
 
     @property
     def is_closed(self):
@@ -48,6 +55,7 @@ cdef class TextureObject:
         return self.native is None
 
     @property
+    @cython.critical_section
     def resource(self):
         """ResourceDescriptor or None: what it reads; None once closed."""
         return self.described
@@ -58,6 +66,7 @@ cdef class TextureObject:
         return Device(self.device_id)
 
     @property
+    @cython.critical_section
     def options(self):
         """TextureObjectOptions: what it was made with."""
         if self.chosen is None:
@@ -66,8 +75,11 @@ cdef class TextureObject:
 
     def close(self):
         """Destroy the texture (``cuTexObjectDestroy``); idempotent. A graph that was given it keeps the native one."""
-        self.native = None
-        self.described = None
+        cdef NativeObject native
+        cdef ResourceDescriptor described
+        with cython.critical_section(self):
+            native, described = self.native, self.described     # let go of behind this
+            self.native, self.described = None, None
 
     def __enter__(self):
         return self
@@ -87,6 +99,10 @@ cdef class SurfaceObject:
 
     Pass it to a kernel that takes a ``cudaSurfaceObject_t``, or :attr:`handle` as ``numpy.uint64``. Make it with
     :meth:`.Device.create_surface_object`. It keeps the array's memory. Close it when no kernel uses it any more.
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it.
     """
 
     def __init__(self, *args, **kwargs):
@@ -95,7 +111,8 @@ cdef class SurfaceObject:
     @property
     def handle(self):
         """int: the native handle (``CUsurfObject``), 0 once closed."""
-        return 0 if self.native is None else self.native.handle
+        cdef NativeObject native = self.known_native()
+        return 0 if native is None else native.handle
 
     @property
     def is_closed(self):
@@ -103,6 +120,7 @@ cdef class SurfaceObject:
         return self.native is None
 
     @property
+    @cython.critical_section
     def resource(self):
         """ResourceDescriptor or None: what it reads and writes; None once closed."""
         return self.described
@@ -114,8 +132,11 @@ cdef class SurfaceObject:
 
     def close(self):
         """Destroy the surface (``cuSurfObjectDestroy``); idempotent. A graph that was given it keeps the native one."""
-        self.native = None
-        self.described = None
+        cdef NativeObject native
+        cdef ResourceDescriptor described
+        with cython.critical_section(self):
+            native, described = self.native, self.described     # let go of behind this
+            self.native, self.described = None, None
 
     def __enter__(self):
         return self
@@ -241,9 +262,9 @@ def create_surface_object(int device, context, resource):
 cdef NativeObject _native_of(object value):
     cdef NativeObject native
     if isinstance(value, TextureObject):
-        native = (<TextureObject>value).native
+        native = (<TextureObject>value).known_native()
     else:
-        native = (<SurfaceObject>value).native
+        native = (<SurfaceObject>value).known_native()
     if native is None:
         raise closed_error(value)
     if native.is_gone():

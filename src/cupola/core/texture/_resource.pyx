@@ -36,6 +36,10 @@ cdef class ResourceDescriptor:
     pitch_bytes : int or None
         Bytes from one row to the next.
 
+    Notes
+    -----
+    Threads may share it: it does not change.
+
     Examples
     --------
     >>> resource = ResourceDescriptor.from_linear(buffer, format="float32", num_channels=4)
