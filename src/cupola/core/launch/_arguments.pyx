@@ -16,6 +16,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy
 
+from cupola.core.base._shared cimport see
 from cupola.core.memory._buffer cimport Buffer, graph_operand
 from cupola.core.device._context cimport resets
 from cupola.core.program._kernel cimport (
@@ -95,12 +96,12 @@ cdef Parameter ANYTHING = [
 
 
 cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers, Slot* slots) except -1:
-    cdef const Parameter* parameters = kernel.parameters
-    if kernel.parameter_count != count:
+    cdef const Parameter* parameters
+    if see(kernel.parameter_count) != count:
         parameters = _check_count(kernel, arguments, count)
         if parameters == &ANYTHING:
             return pack_as(kernel, parameters, 0, arguments, count, pointers, slots)
-    return pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
+    return pack_as(kernel, kernel.parameters, 1, arguments, count, pointers, slots)
 
 
 cdef inline int pack_as(
@@ -172,7 +173,7 @@ cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count):
     for i in range(count):
         value = <object>arguments[i]
         if isinstance(value, Buffer):
-            kept.append(graph_operand((<Buffer>value).allocation))
+            kept.append(graph_operand((<Buffer>value).known_allocation()))
         elif not isinstance(value, (int, float, complex)) and cupola_scalar_find(Py_TYPE(arguments[i])) == NULL:
             kept.append(_handles[type(value)][1](value) if type(value) in _handles else value)
     return tuple(kept)

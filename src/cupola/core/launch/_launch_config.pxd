@@ -19,6 +19,7 @@ cdef class LaunchConfig:
     cdef object __weakref__
     cdef int settle(self) except -1
     cdef int change(self, str name, object value) except -1
+    cdef int take(self, dict more) except -1
     cdef CUlaunchAttribute* room(self) except NULL
 
 

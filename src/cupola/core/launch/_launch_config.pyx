@@ -15,6 +15,8 @@ from cupola.core.device._device cimport Device, get_current_device
 from cupola.core.base._options import no_such_name
 from cupola.core.base._errors import CUDAError
 
+cimport cython
+
 
 cdef class LaunchConfig:
     """LaunchConfig(grid=None, cluster=None, block=None, shmem_size=None, is_cooperative=False, \
@@ -55,6 +57,8 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     The extents are checked against the limits of the device when the kernel is launched
     (``cuLaunchKernelEx``), not here.
+
+    Threads may launch with one configuration. One thread changes it while no other uses it.
 
     Examples
     --------
@@ -305,17 +309,22 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     cdef int change(self, str name, object value) except -1:
         """Set one of the other attributes, or leave it out; all or nothing."""
-        cdef dict before = self.more
-        self.more = {} if before is None else dict(before)
+        cdef dict converted = _convert_all({name: value})
+        cdef dict before = _more(self)
+        cdef dict after = {} if before is None else dict(before)
+        after.pop(name, None)
+        after.update(converted)
         try:
-            self.more.pop(name, None)
-            self.more.update(_convert_all({name: value}))
-            self.settle()
+            self.take(after)
         except BaseException:
-            self.more = before
-            self.settle()
+            self.take(before)
             raise
         return 0
+
+    cdef int take(self, dict more) except -1:
+        with cython.critical_section(self):
+            self.more = more
+        return self.settle()
 
     cdef CUlaunchAttribute* room(self) except NULL:
         if self.attributes == NULL:
@@ -324,6 +333,7 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
                 raise MemoryError()
         return self.attributes
 
+    @cython.critical_section
     cdef int settle(self) except -1:
         """Bring the native form in line with the fields."""
         cdef CUlaunchAttribute* attribute
@@ -368,7 +378,8 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     def _attributes(self):
         """dict: the other attributes that are set."""
-        return {name: value for name, (value, _) in self.more.items()} if self.more else {}
+        cdef dict more = _more(self)
+        return {name: value for name, (value, _) in more.items()} if more else {}
 
     def __eq__(self, other):
         if not isinstance(other, LaunchConfig):
@@ -397,7 +408,8 @@ cdef LaunchConfig copy_config(LaunchConfig config):
     made.cluster_size[:] = config.cluster_size
     made.cooperative = config.cooperative
     made.serialization = config.serialization
-    made.more = None if config.more is None else dict(config.more)
+    more = _more(config)
+    made.more = None if more is None else dict(more)
     made.settle()
     return made
 
@@ -413,7 +425,13 @@ cdef dict _convert_all(dict attributes):
 
 
 cdef object _value_of(LaunchConfig config, str name):
-    return config.more[name][0] if config.more and name in config.more else None
+    cdef dict more = _more(config)
+    return more[name][0] if more and name in more else None
+
+
+cdef dict _more(LaunchConfig config):
+    with cython.critical_section(config):
+        return config.more
 
 
 cdef CUlaunchAttribute* _write_all(LaunchConfig config, CUlaunchAttribute* attribute) except NULL:

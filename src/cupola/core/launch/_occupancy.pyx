@@ -28,7 +28,12 @@ max_block_size : int
 
 
 cdef class KernelOccupancy:
-    """Occupancy of a kernel on the current device, from :attr:`.Kernel.occupancy`."""
+    """Occupancy of a kernel on the current device, from :attr:`.Kernel.occupancy`.
+
+    Notes
+    -----
+    Threads may share it.
+    """
 
     cdef Kernel kernel
 

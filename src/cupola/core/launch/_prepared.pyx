@@ -35,6 +35,10 @@ cdef class PreparedLaunch:
     """A kernel with its LaunchConfig and the types of its arguments; :meth:`cupola.Kernel.prepare` gives it.
 
     ``prepared(stream, *kernel_args)`` launches it, as ``launch(stream, config, kernel, *kernel_args)`` would.
+
+    Notes
+    -----
+    Threads may share it: it does not change.
     """
 
     cdef void* vectorcall

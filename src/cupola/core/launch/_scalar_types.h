@@ -3,8 +3,8 @@
  * Their objects hold the value at a fixed place: a NumPy scalar behind the object head, a ctypes value behind a
  * pointer. Reading it there takes 1 ns, through the buffer protocol some 50 ns. The place is found once for each exact
  * type, by comparing what the buffer protocol says of one object (see _arguments.pyx); the table below remembers it.
- * Entries are never removed and hold a reference to their type, so that its address cannot be used again. Guarded by
- * the GIL.
+ * Entries are never removed and hold a reference to their type, so that its address cannot be used again. Entries are
+ * added one at a time, by the GIL or else by a lock, and their type is written last, so finding them needs no lock.
  */
 #ifndef CUPOLA_SCALAR_TYPES_H
 #define CUPOLA_SCALAR_TYPES_H
@@ -28,6 +28,19 @@ enum { CUPOLA_SCALAR_SLOTS = 256, CUPOLA_SCALAR_MOST = 128 };
 static cupola_scalar_type cupola_scalars[CUPOLA_SCALAR_SLOTS];
 static unsigned cupola_scalar_count;
 
+#ifdef Py_GIL_DISABLED
+static PyMutex cupola_scalar_lock;
+#define CUPOLA_SCALAR_LOCK() PyMutex_Lock(&cupola_scalar_lock)
+#define CUPOLA_SCALAR_UNLOCK() PyMutex_Unlock(&cupola_scalar_lock)
+#define CUPOLA_SCALAR_TYPE(slot) __atomic_load_n(&cupola_scalars[slot].type, __ATOMIC_ACQUIRE)
+#define CUPOLA_SCALAR_PUBLISH(slot, value) __atomic_store_n(&cupola_scalars[slot].type, value, __ATOMIC_RELEASE)
+#else
+#define CUPOLA_SCALAR_LOCK() ((void)0)
+#define CUPOLA_SCALAR_UNLOCK() ((void)0)
+#define CUPOLA_SCALAR_TYPE(slot) cupola_scalars[slot].type
+#define CUPOLA_SCALAR_PUBLISH(slot, value) ((void)(cupola_scalars[slot].type = (value)))
+#endif
+
 static inline unsigned cupola_scalar_hash(const PyTypeObject *type) {
     return (unsigned)(((uint64_t)(uintptr_t)type >> 4) * 0x9E3779B97F4A7C15u >> 56);
 }
@@ -35,8 +48,9 @@ static inline unsigned cupola_scalar_hash(const PyTypeObject *type) {
 /* The entry of `type`, or NULL. */
 static inline const cupola_scalar_type *cupola_scalar_find(const PyTypeObject *type) {
     unsigned slot = cupola_scalar_hash(type);
-    while (cupola_scalars[slot].type != type) {
-        if (cupola_scalars[slot].type == NULL) return NULL;
+    const PyTypeObject *found;
+    while ((found = CUPOLA_SCALAR_TYPE(slot)) != type) {
+        if (found == NULL) return NULL;
         slot = (slot + 1) % CUPOLA_SCALAR_SLOTS;
     }
     return &cupola_scalars[slot];
@@ -46,11 +60,15 @@ static inline const cupola_scalar_type *cupola_scalar_find(const PyTypeObject *t
 static inline void cupola_scalar_add(PyTypeObject *type, enum cupola_scalar_access access, uint32_t offset,
                                      uint32_t size) {
     unsigned slot = cupola_scalar_hash(type);
-    if (cupola_scalar_count == CUPOLA_SCALAR_MOST) return;
-    while (cupola_scalars[slot].type != NULL) slot = (slot + 1) % CUPOLA_SCALAR_SLOTS;
-    Py_INCREF((PyObject *)type);
-    cupola_scalars[slot] = (cupola_scalar_type){type, access, offset, size};
-    cupola_scalar_count++;
+    CUPOLA_SCALAR_LOCK();
+    if (cupola_scalar_count < CUPOLA_SCALAR_MOST && cupola_scalar_find(type) == NULL) {
+        while (cupola_scalars[slot].type != NULL) slot = (slot + 1) % CUPOLA_SCALAR_SLOTS;
+        Py_INCREF((PyObject *)type);
+        cupola_scalars[slot].access = access, cupola_scalars[slot].offset = offset, cupola_scalars[slot].size = size;
+        CUPOLA_SCALAR_PUBLISH(slot, type);
+        cupola_scalar_count++;
+    }
+    CUPOLA_SCALAR_UNLOCK();
 }
 
 static inline void *cupola_scalar_value(const cupola_scalar_type *entry, PyObject *scalar) {

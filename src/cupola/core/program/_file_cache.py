@@ -53,7 +53,7 @@ class FileStreamProgramCache(ProgramCacheResource):
     Notes
     -----
     Entries are files ``entries/xx/yyyy`` with the SHA-256 of their key in hexadecimal digits: the code, its SHA-256 and
-    a mark. One that is damaged counts as missing and is removed.
+    a mark. One that is damaged counts as missing and is removed. Threads may share it, and processes its folder.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from cupola.core.base._cuda cimport (
     CUfunction_attribute, CUkernel, CUresult, check, cu, driver_module, factory_error,
     forget_missing
 )
+from cupola.core.base._shared cimport publish
 from cupola.core.program._library cimport library_of
 
 from cupola._above import above
@@ -33,6 +34,10 @@ cdef class Kernel:
     """A function that runs on the device (``CUkernel``), valid in every context.
 
     :meth:`ObjectCode.get_kernel` returns it, and :func:`launch` runs it. It keeps its code loaded.
+
+    Notes
+    -----
+    Threads may share it.
     """
 
     def __cinit__(self):
@@ -131,6 +136,7 @@ cdef class Kernel:
         return above("prepare")(self, config, types)
 
     @property
+    @cython.critical_section
     def attributes(self):
         """KernelAttributes: results of the compilation, such as registers, shared memory and limits."""
         if self.known_attributes is None:
@@ -139,6 +145,7 @@ cdef class Kernel:
         return self.known_attributes
 
     @property
+    @cython.critical_section
     def occupancy(self):
         """KernelOccupancy: how many blocks of the kernel run at the same time."""
         if self.known_occupancy is None:
@@ -175,23 +182,25 @@ cdef class Kernel:
             if status != CUDA_ERROR_INVALID_VALUE:
                 check(status, b"cuKernelGetParamInfo")
             _add_kinds(self, found, count)
-            if self.parameter_count == LAYOUT_UNREAD:   # another thread may have been faster
-                self.parameters = found
-                self.parameter_count = count
-                found = NULL
+            with cython.critical_section(self):
+                if self.parameter_count == LAYOUT_UNREAD:   # another thread may have been faster
+                    self.parameters = found
+                    publish(self.parameter_count, count)    # who sees it sees the parameters
+                    found = NULL
             return 0
         finally:
             PyMem_Free(found)
 
     cdef str find_name(self):
         cdef const char* text = NULL
-        if self.known_name is None:
-            if cu.cuKernelGetName(&text, self.pointer) == CUDA_SUCCESS and text != NULL:
-                self.known_name = text.decode("utf-8", "replace")
-            else:
-                forget_missing()
-                self.known_name = f"at {<uintptr_t>self.pointer:#x}"
-        return self.known_name
+        with cython.critical_section(self):
+            if self.known_name is None:
+                if cu.cuKernelGetName(&text, self.pointer) == CUDA_SUCCESS and text != NULL:
+                    self.known_name = text.decode("utf-8", "replace")
+                else:
+                    forget_missing()
+                    self.known_name = f"at {<uintptr_t>self.pointer:#x}"
+            return self.known_name
 
     def _name(self):
         return self.find_name()

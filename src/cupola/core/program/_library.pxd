@@ -15,6 +15,7 @@ cdef class Library:
     cdef void* option_values[2]
     cdef bytes heads                # of its kernels in PTX (_signatures.py), or None
     cdef list kernels               # addresses of those that were asked for
+    cdef object __weakref__
     cdef int remember(self, CUkernel kernel) except -1
 
 

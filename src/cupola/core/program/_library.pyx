@@ -1,5 +1,7 @@
 """Loaded code, unloaded when nothing needs it any more."""
 
+from _weakref import ref
+
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.stdint cimport uintptr_t
 
@@ -12,8 +14,8 @@ from cupola.core.device._later cimport destroy
 
 cimport cython
 
-# The libraries of kernels from get_kernel, by the kernels' addresses: the address of a Library, which removes its
-# entries.
+# The libraries of kernels from get_kernel, by the kernels' addresses: a weak reference to a Library, which removes its
+# entries before the addresses can be used again.
 cdef dict known_kernels = {}
 
 
@@ -42,10 +44,10 @@ cdef class Library:
     cdef int remember(self, CUkernel kernel) except -1:
         """That `kernel` is one of this library's."""
         if <uintptr_t>kernel not in known_kernels:
-            known_kernels[<uintptr_t>kernel] = <uintptr_t><void*>self
+            known_kernels[<uintptr_t>kernel] = ref(self)
             self.kernels.append(<uintptr_t>kernel)
 
 
 cdef Library library_of(CUkernel kernel):
     found = known_kernels.get(<uintptr_t>kernel)
-    return None if found is None else <Library><void*><uintptr_t>found
+    return None if found is None else found()

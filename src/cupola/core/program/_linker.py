@@ -54,6 +54,10 @@ class Linker:
     CUDAError
         The driver does.
 
+    Notes
+    -----
+    Threads may share it.
+
     Examples
     --------
     >>> options = LinkerOptions(link_time_optimization=True)

@@ -11,6 +11,7 @@ cdef class ObjectCode:
     cdef object lock
     cdef object __weakref__
     cdef Library load(self)         # loads at the first call
+    cdef Library known_library(self)        # None until loaded
     cdef bytes find_symbol(self, object name, str what)
 
 

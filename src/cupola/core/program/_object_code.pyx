@@ -40,6 +40,10 @@ cdef class ObjectCode:
     name : str
         The name that error messages use.
 
+    Notes
+    -----
+    Threads may share it: the code is loaded once.
+
     Examples
     --------
     >>> again = ObjectCode.from_cubin(code.code, name="from the database")
@@ -294,11 +298,19 @@ cdef class ObjectCode:
         return found.encode() if isinstance(found, str) else found
 
     cdef Library load(self):
-        if self.library is None:
+        cdef Library library = self.known_library()
+        if library is None:
             with self.lock:
-                if self.library is None:
-                    self.library = _load(self)
-        return self.library
+                library = self.known_library()
+                if library is None:
+                    library = _load(self)
+                    with cython.critical_section(self):
+                        self.library = library
+        return library
+
+    cdef Library known_library(self):
+        with cython.critical_section(self):
+            return self.library
 
     def __eq__(self, other):
         if not isinstance(other, ObjectCode):
@@ -309,7 +321,8 @@ cdef class ObjectCode:
         return hash(<uintptr_t>self.load().pointer)
 
     def __repr__(self):
-        cdef uintptr_t pointer = <uintptr_t>self.library.pointer if self.library is not None else 0
+        cdef Library library = self.known_library()
+        cdef uintptr_t pointer = <uintptr_t>library.pointer if library is not None else 0
         return f"<ObjectCode handle={pointer:#x} code_type={self.code_type!r}>"
 
     def __reduce__(self):

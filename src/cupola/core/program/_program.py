@@ -53,6 +53,10 @@ class Program:
     RuntimeError
         For an unknown `code_type`, or when the compiler cannot be loaded.
 
+    Notes
+    -----
+    Threads may share it: compilations of one program run one after the other.
+
     Examples
     --------
     >>> program = Program(source, "c++", {"std": "c++17"})

@@ -27,6 +27,10 @@ class ProgramCacheResource(ABC):
     Subclasses define ``__getitem__``, ``__setitem__``, ``__delitem__``, ``__len__`` and :meth:`clear`; the functions
     `as_key` and `as_value` of this class check and convert their arguments. The result of `as_value` may have data
     behind the code, from which launches know the types of parameters; :meth:`cupola.ObjectCode.from_cubin` finds it.
+
+    Notes
+    -----
+    Threads may share the caches of this package. A subclass is called on the threads that compile.
     """
 
     @abstractmethod
@@ -169,6 +173,10 @@ class InMemoryProgramCache(ProgramCacheResource):
     ------
     ValueError
         The limit is not positive.
+
+    Notes
+    -----
+    Threads may share it.
 
     Examples
     --------
