@@ -1,6 +1,7 @@
 """GraphBuilder: recording the work that is submitted to streams into a graph (stream capture)."""
 
 import weakref
+from _thread import RLock
 
 from libc.stdint cimport uintptr_t
 
@@ -65,6 +66,10 @@ cdef class GraphBuilder:
     through the builder. Memory that is passed as an address, and events, must be kept by the program until the last
     launch of the graph is over.
 
+    Notes
+    -----
+    Threads take turns: a call waits until that of another thread on a builder of the same graph has ended.
+
     Examples
     --------
     >>> builder = stream.create_graph_builder().begin_building()
@@ -90,7 +95,7 @@ cdef class GraphBuilder:
     @staticmethod
     def _from_stream(Stream stream not None):
         """A primary builder that captures `stream`."""
-        cdef GraphBuilder builder = _new_builder(new_stream(stream.open_handle()), PRIMARY, NOT_STARTED)
+        cdef GraphBuilder builder = _new_builder(new_stream(stream.open_handle()), PRIMARY, NOT_STARTED, RLock())
         builder.shown = stream
         return builder
 
@@ -119,29 +124,30 @@ cdef class GraphBuilder:
         cdef CUstream native
         cdef CUstreamCaptureMode number
         cdef CUgraph graph
-        self.require_open()
-        if self.state == CAPTURING:
-            raise RuntimeError("the builder is already building")
-        if self.state == ENDED:
-            raise RuntimeError("the builder has ended building and cannot resume; make another one")
-        if mode is not None and not isinstance(mode, str):
-            raise TypeError(f"mode must be a str, got {type(mode).__name__}")
-        found = _MODES.get(mode)
-        if found is None:
-            raise ValueError(f"Unsupported build mode {mode!r}; use one of {', '.join(_MODES)}")
-        number, native = <CUstreamCaptureMode><int>found, self.queue.pointer
-        if self.kind == BODY:
-            graph = self.graph.pointer
-            with nogil:
-                status = cu.cuStreamBeginCaptureToGraph(native, graph, NULL, NULL, 0, number)
-            check(status, b"cuStreamBeginCaptureToGraph")
-        else:
-            with nogil:
-                status = cu.cuStreamBeginCapture(native, number)
-            check(status, b"cuStreamBeginCapture")
-            self.hierarchy = new_hierarchy(NULL, False)
-        self.state = CAPTURING
-        return self
+        with self.turn:
+            self.require_open()
+            if self.state == CAPTURING:
+                raise RuntimeError("the builder is already building")
+            if self.state == ENDED:
+                raise RuntimeError("the builder has ended building and cannot resume; make another one")
+            if mode is not None and not isinstance(mode, str):
+                raise TypeError(f"mode must be a str, got {type(mode).__name__}")
+            found = _MODES.get(mode)
+            if found is None:
+                raise ValueError(f"Unsupported build mode {mode!r}; use one of {', '.join(_MODES)}")
+            number, native = <CUstreamCaptureMode><int>found, self.queue.pointer
+            if self.kind == BODY:
+                graph = self.graph.pointer
+                with nogil:
+                    status = cu.cuStreamBeginCaptureToGraph(native, graph, NULL, NULL, 0, number)
+                check(status, b"cuStreamBeginCaptureToGraph")
+            else:
+                with nogil:
+                    status = cu.cuStreamBeginCapture(native, number)
+                check(status, b"cuStreamBeginCapture")
+                self.hierarchy = new_hierarchy(NULL, False)
+            self.state = CAPTURING
+            return self
 
     @property
     def is_building(self):
@@ -153,13 +159,14 @@ cdef class GraphBuilder:
             When an error has invalidated the recording.
         """
         cdef CUstreamCaptureStatus capture
-        self.require_open()
-        if self.state != CAPTURING:
-            return False
-        check(cu.cuStreamIsCapturing(self.queue.pointer, &capture), b"cuStreamIsCapturing")
-        if capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED:
-            raise RuntimeError("an error has invalidated the recording; end it with end_building() or close()")
-        return capture == CU_STREAM_CAPTURE_STATUS_ACTIVE
+        with self.turn:
+            self.require_open()
+            if self.state != CAPTURING:
+                return False
+            check(cu.cuStreamIsCapturing(self.queue.pointer, &capture), b"cuStreamIsCapturing")
+            if capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED:
+                raise RuntimeError("an error has invalidated the recording; end it with end_building() or close()")
+            return capture == CU_STREAM_CAPTURE_STATUS_ACTIVE
 
     def end_building(self):
         """Stop recording (``cuStreamEndCapture``). Branches made by :meth:`split` must have been joined.
@@ -180,26 +187,27 @@ cdef class GraphBuilder:
         cdef CUresult status
         cdef CUstream native
         cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_ACTIVE
-        self.require_open()
-        if self.state != CAPTURING:
-            raise RuntimeError("the builder is not building; call begin_building() first")
-        if self.kind == FORKED:
-            raise RuntimeError("a branch does not end by itself; join it with GraphBuilder.join()")
-        native = self.queue.pointer
-        with nogil:
-            status = cu.cuStreamEndCapture(native, &graph)
-        if status != CUDA_SUCCESS:
-            # A capture that cannot be ended properly is dropped in most cases: then there is nothing left to end.
-            if cu.cuStreamIsCapturing(native, &capture) == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
-                self.state = NOT_STARTED if self.kind == PRIMARY else ENDED
-                if self.kind == PRIMARY:
-                    self.hierarchy.gone = True
-            fail(status, b"cuStreamEndCapture")
-        if self.kind == PRIMARY:
-            self.hierarchy.root, self.hierarchy.owned = graph, True
-            self.graph = graph_handle(self.hierarchy, graph, None, NULL)
-        self.state = ENDED
-        return self
+        with self.turn:
+            self.require_open()
+            if self.state != CAPTURING:
+                raise RuntimeError("the builder is not building; call begin_building() first")
+            if self.kind == FORKED:
+                raise RuntimeError("a branch does not end by itself; join it with GraphBuilder.join()")
+            native = self.queue.pointer
+            with nogil:
+                status = cu.cuStreamEndCapture(native, &graph)
+            if status != CUDA_SUCCESS:
+                # A capture that cannot be ended properly is dropped in most cases: then there is nothing left to end.
+                if cu.cuStreamIsCapturing(native, &capture) == CUDA_SUCCESS and capture == CU_STREAM_CAPTURE_STATUS_NONE:
+                    self.state = NOT_STARTED if self.kind == PRIMARY else ENDED
+                    if self.kind == PRIMARY:
+                        self.hierarchy.gone = True
+                fail(status, b"cuStreamEndCapture")
+            if self.kind == PRIMARY:
+                self.hierarchy.root, self.hierarchy.owned = graph, True
+                self.graph = graph_handle(self.hierarchy, graph, None, NULL)
+            self.state = ENDED
+            return self
 
     def complete(self, options=None):
         """Make the graph executable (``cuGraphInstantiateWithParams``). Each call makes another, independent one.
@@ -218,16 +226,19 @@ cdef class GraphBuilder:
         RuntimeError
             When building has not ended, or the graph cannot be made executable.
         """
-        self.require_open()
-        if self.kind != PRIMARY or self.state != ENDED:
-            raise RuntimeError(
-                "the builder has not finished building" if self.kind == PRIMARY
-                else "only the builder of the whole graph can be completed, not that of a branch or body"
-            )
-        if self.has_unfinished_bodies():
-            raise RuntimeError("the builder of a conditional body has not finished building; call its end_building()")
-        drop_released()
-        return instantiate(self.graph, self.queue.find_context(), options)
+        with self.turn:
+            self.require_open()
+            if self.kind != PRIMARY or self.state != ENDED:
+                raise RuntimeError(
+                    "the builder has not finished building" if self.kind == PRIMARY
+                    else "only the builder of the whole graph can be completed, not that of a branch or body"
+                )
+            if self.has_unfinished_bodies():
+                raise RuntimeError(
+                    "the builder of a conditional body has not finished building; call its end_building()"
+                )
+            drop_released()
+            return instantiate(self.graph, self.queue.find_context(), options)
 
     def debug_dot_print(self, path, options=None):
         """Write a picture of the graph as a DOT file (``cuGraphDebugDotPrint``).
@@ -239,10 +250,11 @@ cdef class GraphBuilder:
         options : GraphDebugPrintOptions, optional
             What it shows.
         """
-        self.require_open()
-        if self.state != ENDED:
-            raise RuntimeError("the builder has not finished building")
-        print_dot(self.graph.open_pointer(), path, options)
+        with self.turn:
+            self.require_open()
+            if self.state != ENDED:
+                raise RuntimeError("the builder has not finished building")
+            print_dot(self.graph.open_pointer(), path, options)
 
     @property
     def graph_definition(self):
@@ -255,22 +267,24 @@ cdef class GraphBuilder:
         """
         from cupola.graph import _definition  # noqa: F401  announces the class
 
-        self.require_open()
-        if self.kind == FORKED:
-            raise RuntimeError("a branch has no graph of its own; ask the builder that it was split from")
-        if self.state == CAPTURING:
-            raise RuntimeError("the builder has not finished building: the graph is still being recorded")
-        if self.graph is None:
-            raise RuntimeError("the builder has no graph before building; call begin_building() and end_building()")
-        self.graph.open_pointer()
-        return wrap_definition(self.graph)
+        with self.turn:
+            self.require_open()
+            if self.kind == FORKED:
+                raise RuntimeError("a branch has no graph of its own; ask the builder that it was split from")
+            if self.state == CAPTURING:
+                raise RuntimeError("the builder has not finished building: the graph is still being recorded")
+            if self.graph is None:
+                raise RuntimeError("the builder has no graph before building; call begin_building() and end_building()")
+            self.graph.open_pointer()
+            return wrap_definition(self.graph)
 
     def _finished(self):
         """The handle of the finished graph; ValueError when there is none yet, RuntimeError when it is closed."""
-        self.require_open()
-        if self.state != ENDED:
-            raise ValueError("the builder has not finished building")
-        return self.graph
+        with self.turn:
+            self.require_open()
+            if self.state != ENDED:
+                raise ValueError("the builder has not finished building")
+            return self.graph
 
     # --- branches -------------------------------------------------------------------------------------
 
@@ -287,10 +301,11 @@ cdef class GraphBuilder:
         tuple of GraphBuilder
             The first is this builder. The others must be joined before building ends.
         """
-        if count < 2:
-            raise ValueError(f"count must be at least 2, got {count}")
-        self.require_capturing("split")
-        return (self, *[self.fork() for _ in range(count - 1)])
+        with self.turn:
+            if count < 2:
+                raise ValueError(f"count must be at least 2, got {count}")
+            self.require_capturing("split")
+            return (self, *[self.fork() for _ in range(count - 1)])
 
     @staticmethod
     @cython.binding(True)
@@ -314,13 +329,14 @@ cdef class GraphBuilder:
         if len(builders) < 2:
             raise ValueError(f"join needs at least two builders, got {len(builders)}")
         root = next((builder for builder in builders if not builder.is_join_required), builders[0])
-        for branch in builders:
-            branch.require_capturing("join")
-        for branch in builders:
-            if branch is not root:
-                wait_for(branch.queue.pointer, root.queue.pointer)
-                _hand_over_bodies(branch, root)
-                branch.close()
+        with root.turn:
+            for branch in builders:
+                branch.require_capturing("join")
+            for branch in builders:
+                if branch is not root:
+                    wait_for(branch.queue.pointer, root.queue.pointer)
+                    _hand_over_bodies(branch, root)
+                    branch.close()
         return root
 
     @property
@@ -332,7 +348,7 @@ cdef class GraphBuilder:
         cdef Stream stream = create_stream(self.queue.find_context(), None, True, None)
         cdef GraphBuilder branch
         wait_for(self.queue.pointer, stream.pointer)
-        branch = _new_builder(stream, FORKED, CAPTURING)
+        branch = _new_builder(stream, FORKED, CAPTURING, self.turn)
         branch.hierarchy = self.hierarchy
         return branch
 
@@ -346,25 +362,28 @@ cdef class GraphBuilder:
         child : GraphBuilder
             Has ended building. It stays usable.
         """
-        self.require_open()
-        if not isinstance(child, GraphBuilder):
-            raise TypeError(f"child must be a GraphBuilder, got {type(child).__name__}")
-        cdef GraphHandle graph = child._finished()
+        cdef GraphHandle graph
         cdef Parameters parameters
         cdef CUgraph around
         cdef CUgraphNode node
-        if self.state != CAPTURING:
-            raise ValueError("the builder is not building; call begin_building() first")
-        around = self.captured_graph()
-        self.root_graph()
-        parameters = child_parameters(graph)
-        stripped = parameters.strip_child()
-        try:
-            node = self.append(&parameters.native)
-        finally:
-            parameters.restore_child(stripped)
-        self.hierarchy.note(around, node, parameters.record)
-        self.hierarchy.keep_copied(around, node, parameters.record)
+        self.require_open()
+        if not isinstance(child, GraphBuilder):
+            raise TypeError(f"child must be a GraphBuilder, got {type(child).__name__}")
+        graph = child._finished()
+        with self.turn:
+            self.require_open()
+            if self.state != CAPTURING:
+                raise ValueError("the builder is not building; call begin_building() first")
+            around = self.captured_graph()
+            self.root_graph()
+            parameters = child_parameters(graph)
+            stripped = parameters.strip_child()
+            try:
+                node = self.append(&parameters.native)
+            finally:
+                parameters.restore_child(stripped)
+            self.hierarchy.note(around, node, parameters.record)
+            self.hierarchy.keep_copied(around, node, parameters.record)
 
     def callback(self, fn, *, user_data=None):
         """Record a call of a function on the host (``cuLaunchHostFunc``). It must not call CUDA.
@@ -380,28 +399,30 @@ cdef class GraphBuilder:
         cdef HostCall call
         cdef CUresult status
         cdef CUstream native
-        self.require_capturing("callback")
-        drop_released()
-        keep = prepare_callback(fn, user_data, &call)
-        self.require_capturing("callback")      # still, behind all code written in Python
-        self.captured_graph()
-        # First the reference, then the node: the graph may hold too much, but never too little.
-        self.hierarchy.keep_beside(self.root_graph(), keep)
-        native = self.queue.pointer
-        with nogil:
-            status = cu.cuLaunchHostFunc(native, call.function, call.data)
-        check(status, b"cuLaunchHostFunc")
+        with self.turn:
+            self.require_capturing("callback")
+            drop_released()
+            keep = prepare_callback(fn, user_data, &call)
+            self.require_capturing("callback")      # still, behind all code written in Python
+            self.captured_graph()
+            # First the reference, then the node: the graph may hold too much, but never too little.
+            self.hierarchy.keep_beside(self.root_graph(), keep)
+            native = self.queue.pointer
+            with nogil:
+                status = cu.cuLaunchHostFunc(native, call.function, call.data)
+            check(status, b"cuLaunchHostFunc")
 
     cdef int keep_operands(self, object operands) except -1:
         """Have the graph keep alive the objects that the next recorded work needs; for launches, copies and fills."""
         cdef CUstreamCaptureStatus capture
-        self.require_open()     # still, behind the code of the operands
-        if self.state != CAPTURING or not operands:
+        with self.turn:
+            self.require_open()     # still, behind the code of the operands
+            if self.state != CAPTURING or not operands:
+                return 0
+            check(cu.cuStreamIsCapturing(self.queue.pointer, &capture), b"cuStreamIsCapturing")
+            if capture == CU_STREAM_CAPTURE_STATUS_ACTIVE:  # else the work is refused
+                self.hierarchy.keep_beside(self.root_graph(), operands)
             return 0
-        check(cu.cuStreamIsCapturing(self.queue.pointer, &capture), b"cuStreamIsCapturing")
-        if capture == CU_STREAM_CAPTURE_STATUS_ACTIVE:  # else the work is refused
-            self.hierarchy.keep_beside(self.root_graph(), operands)
-        return 0
 
     def create_condition(self, default_value=None):
         """Make a condition for a conditional node of this graph (``cuGraphConditionalHandleCreate``).
@@ -415,9 +436,10 @@ cdef class GraphBuilder:
         -------
         GraphCondition
         """
-        self.require_capturing("create_condition")
-        _require_driver(12030, "conditions")
-        return create_condition(self.captured_graph(), self.queue.find_context(), default_value)
+        with self.turn:
+            self.require_capturing("create_condition")
+            _require_driver(12030, "conditions")
+            return create_condition(self.captured_graph(), self.queue.find_context(), default_value)
 
     def if_then(self, condition):
         """Record a body that runs when the condition is not zero.
@@ -487,27 +509,29 @@ cdef class GraphBuilder:
         cdef CUgraphNode node
         cdef list builders = []
         cdef unsigned int i
-        self.require_open()
-        _require_driver(since, "these conditional nodes")
-        if not isinstance(condition, GraphCondition):
-            raise TypeError(f"condition must be a GraphCondition, got {type(condition).__name__}")
-        self.require_capturing("a conditional node")
-        parameters = conditional_parameters(condition, form, count, self.queue.find_context())
-        graph = self.captured_graph()
-        self.root_graph()
-        node = self.append(&parameters.native)
-        parameters.record.bodies = tuple([
-            <uintptr_t>parameters.native.conditional.phGraph_out[i] for i in range(count)
-        ])
-        self.hierarchy.note(graph, node, parameters.record)
-        around = self.graph if self.kind == BODY else graph_handle(self.hierarchy, graph, None, NULL)
-        for address in parameters.record.bodies:
-            builder = _new_builder(create_stream(self.queue.find_context(), None, True, None), BODY, NOT_STARTED)
-            builder.hierarchy, builder.parent = self.hierarchy, self
-            builder.graph = graph_handle(self.hierarchy, <CUgraph><uintptr_t>address, around, node)
-            builders.append(builder)
-        self.bodies = (self.bodies or []) + [weakref.ref(builder) for builder in builders]
-        return tuple(builders)
+        with self.turn:
+            self.require_open()
+            _require_driver(since, "these conditional nodes")
+            if not isinstance(condition, GraphCondition):
+                raise TypeError(f"condition must be a GraphCondition, got {type(condition).__name__}")
+            self.require_capturing("a conditional node")
+            parameters = conditional_parameters(condition, form, count, self.queue.find_context())
+            graph = self.captured_graph()
+            self.root_graph()
+            node = self.append(&parameters.native)
+            parameters.record.bodies = tuple([
+                <uintptr_t>parameters.native.conditional.phGraph_out[i] for i in range(count)
+            ])
+            self.hierarchy.note(graph, node, parameters.record)
+            around = self.graph if self.kind == BODY else graph_handle(self.hierarchy, graph, None, NULL)
+            for address in parameters.record.bodies:
+                stream = create_stream(self.queue.find_context(), None, True, None)
+                builder = _new_builder(stream, BODY, NOT_STARTED, self.turn)
+                builder.hierarchy, builder.parent = self.hierarchy, self
+                builder.graph = graph_handle(self.hierarchy, <CUgraph><uintptr_t>address, around, node)
+                builders.append(builder)
+            self.bodies = (self.bodies or []) + [weakref.ref(builder) for builder in builders]
+            return tuple(builders)
 
     # --- the rest -------------------------------------------------------------------------------------
 
@@ -517,15 +541,17 @@ cdef class GraphBuilder:
         return self.recorded_stream()
 
     cdef Stream recorded_stream(self):
-        self.require_open()
-        if self.shown is None or self.shown.is_closed:
-            self.shown = new_stream(self.queue.open_handle())
-        return self.shown
+        with self.turn:
+            self.require_open()
+            if self.shown is None or self.shown.is_closed:
+                self.shown = new_stream(self.queue.open_handle())
+            return self.shown
 
     def __cuda_stream__(self):
         """tuple of (int, int): 0 and the address of the stream, so that other libraries accept the builder."""
-        self.require_open()
-        return 0, <uintptr_t>self.queue.pointer
+        with self.turn:
+            self.require_open()
+            return 0, <uintptr_t>self.queue.pointer
 
     @property
     def is_closed(self):
@@ -539,20 +565,21 @@ cdef class GraphBuilder:
         """
         cdef CUgraph graph = NULL
         cdef CUresult status = <CUresult>0
-        if self.state == CLOSED:
-            return
-        status = self.end_bodies()
-        if self.state == CAPTURING and self.kind != FORKED and self.has_stream():
-            status = _end_capture(self.queue.pointer, &graph) or status
-            if graph != NULL and self.kind == PRIMARY:
-                cu.cuGraphDestroy(graph)
-            if self.kind == PRIMARY:
-                self.hierarchy.gone = True
-        self.state = CLOSED
-        self.queue = self.shown = None
-        self.graph = self.hierarchy = None
-        drop_released()
-        check(status, b"cuStreamEndCapture")
+        with self.turn:
+            if self.state == CLOSED:
+                return
+            status = self.end_bodies()
+            if self.state == CAPTURING and self.kind != FORKED and self.has_stream():
+                status = _end_capture(self.queue.pointer, &graph) or status
+                if graph != NULL and self.kind == PRIMARY:
+                    cu.cuGraphDestroy(graph)
+                if self.kind == PRIMARY:
+                    self.hierarchy.gone = True
+            self.state = CLOSED
+            self.queue = self.shown = None
+            self.graph = self.hierarchy = None
+            drop_released()
+            check(status, b"cuStreamEndCapture")
 
     def __getattr__(self, name):
         from cupola.graph._older import attribute
@@ -676,9 +703,9 @@ cdef int _hand_over_bodies(GraphBuilder branch, GraphBuilder root) except -1:
     return 0
 
 
-cdef GraphBuilder _new_builder(Stream stream, Kind kind, State state):
+cdef GraphBuilder _new_builder(Stream stream, Kind kind, State state, object turn):
     cdef GraphBuilder builder = GraphBuilder.__new__(GraphBuilder)
-    builder.queue, builder.kind, builder.state = stream, kind, state
+    builder.queue, builder.kind, builder.state, builder.turn = stream, kind, state, turn
     return builder
 
 

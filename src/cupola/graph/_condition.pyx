@@ -13,6 +13,10 @@ cdef class GraphCondition:
     """The number by which a conditional node decides: non-zero is true, and a switch takes it as an index.
 
     Kernels of the graph set it with ``cudaGraphSetConditional``; it can be passed to them as an argument.
+
+    Notes
+    -----
+    Threads may share it: it does not change.
     """
 
     def __init__(self, *args, **kwargs):

@@ -21,6 +21,11 @@ cdef class GraphDefinition(NodeMaker):
     Its methods add nodes that depend on nothing; those of a node add nodes that depend on it. Child graphs and the
     bodies of conditional nodes are definitions, too, and live as long as any part of the graph is held.
 
+    Notes
+    -----
+    Threads take turns: a call that makes, changes or lists nodes waits until that of another thread on the same graph has
+    ended. CUDA asks for that (CUDA Driver API, "Graph object thread safety").
+
     Examples
     --------
     >>> definition = GraphDefinition()

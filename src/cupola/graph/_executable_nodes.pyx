@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core.base._cuda cimport CUgraphNode, CUresult, check, cu
+from cupola.core.base._cuda cimport CUgraphExec, CUgraphNode, CUresult, check, cu
 from cupola.graph._attributes cimport UPDATABLE, config_attributes
 from cupola.graph._graph cimport Graph, executable_classes
 from cupola.graph._node cimport GraphNode, definition_handle
@@ -21,6 +21,10 @@ cdef class ExecutableGraphNode:
 
     Changes affect only later launches of that graph. The parameters are always given in full. A later
     :meth:`.Graph.update` overwrites them. The driver checks that the node belongs to the executable.
+
+    Notes
+    -----
+    Threads may share it.
     """
     cdef Graph graph
     cdef GraphNode node
@@ -56,11 +60,15 @@ cdef class _SwitchableNode(ExecutableGraphNode):
     def is_enabled(self):
         """bool: whether the node does its work (``cuGraphNodeGetEnabled``)."""
         cdef unsigned int enabled = 0
+        cdef CUgraphNode node
+        cdef CUgraphExec graph
+        cdef CUresult status
         self.check_usable()
-        check(
-            cu.cuGraphNodeGetEnabled(self.graph.open_pointer(), self.node.open_pointer(), &enabled),
-            b"cuGraphNodeGetEnabled",
-        )
+        node = self.node.open_pointer()
+        graph = self.graph.begin()
+        status = cu.cuGraphNodeGetEnabled(graph, node, &enabled)
+        self.graph.end(graph)
+        check(status, b"cuGraphNodeGetEnabled")
         return enabled != 0
 
     def enable(self):
@@ -72,11 +80,15 @@ cdef class _SwitchableNode(ExecutableGraphNode):
         self.switch(0)
 
     cdef int switch(self, unsigned int enabled) except -1:
+        cdef CUgraphNode node
+        cdef CUgraphExec graph
+        cdef CUresult status
         self.check_usable()
-        return check(
-            cu.cuGraphNodeSetEnabled(self.graph.open_pointer(), self.node.open_pointer(), enabled),
-            b"cuGraphNodeSetEnabled",
-        )
+        node = self.node.open_pointer()
+        graph = self.graph.begin()
+        status = cu.cuGraphNodeSetEnabled(graph, node, enabled)
+        self.graph.end(graph)
+        return check(status, b"cuGraphNodeSetEnabled")
 
 
 cdef class ExecutableKernelNode(_SwitchableNode):

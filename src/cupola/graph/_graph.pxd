@@ -1,4 +1,5 @@
 from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphExec, CUresult
+from cupola.core.base._shared cimport Uses
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._parameters cimport Parameters
 from cupola.graph._structure cimport Structure
@@ -20,13 +21,17 @@ cdef class Graph:
     cdef dict changed           # address of a node -> what it has needed since it was changed in the executable
     cdef list waiting           # what it needed before it was changed; some launches of that time may not be over
     cdef object retiring        # weak: the Retired that is kept until those are over; None: there was none
+    cdef Uses uses              # of `pointer`, by calls
     cdef object __weakref__
     cdef CUgraphExec open_pointer(self) except NULL     # RuntimeError once closed, CUDAError once gone
+    # The same for the duration of a call that ends with end(): the graph is not destroyed meanwhile.
+    cdef CUgraphExec begin(self) except NULL
+    cdef void end(self, CUgraphExec pointer) noexcept
     cdef int change(self, object node, Parameters parameters) except -1
-    cdef int retire(self, tuple values) except -1
-    cdef CUresult destroy(self) except *
+    cdef int retire(self, CUgraphExec pointer, tuple values) except -1
+    cdef CUresult destroy(self, CUgraphExec pointer) except *
     cdef CUresult destroy_now(self, CUgraphExec pointer) except *   # with the structure's lock
-    cdef Graph remains(self)            # all of it, as another object; this one is closed
+    cdef Graph remains(self, CUgraphExec pointer)       # all of it, as another object; this one is closed
 
 
 # The class of the view for each class of nodes; _executable_nodes fills it.

@@ -1,7 +1,8 @@
 """Executable graphs: launching, uploading and updating them."""
 
-import weakref
+from _weakref import ref
 
+from cpython.exc cimport PyErr_WriteUnraisable
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
@@ -22,6 +23,7 @@ from cupola.core.base._cuda cimport (
     driver_usable, factory_error, fail_because, gone_error, report,
 )
 from cupola.core.base._keep cimport keep, release_kept
+from cupola.core.base._shared cimport begin_use, close_uses, end_use, reopen_uses
 from cupola.core.device._stream cimport StreamHandle, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._last_launch cimport keep_for_good, keep_until_over
@@ -32,6 +34,8 @@ from cupola.graph._retained cimport drop_released
 from cupola._above import above
 from cupola.core.memory._access import devices_of
 from cupola.core.base._errors import CUDAError
+
+cimport cython
 
 # What an instantiation says beside its status.
 cdef dict _REFUSALS = {
@@ -77,6 +81,10 @@ cdef class Graph:
     Made by :meth:`.GraphBuilder.complete` and :meth:`.GraphDefinition.instantiate`. It is independent of them, and
     keeps alive what its nodes need until its last launch is over. ``graph[node]`` returns a view of the counterpart of
     a node of the definition, through which the parameters of later launches can be changed.
+
+    Notes
+    -----
+    Threads may share it, and any of them may close it: calls that have begun end as usual.
     """
 
     def __init__(self, *args, **kwargs):
@@ -84,15 +92,14 @@ cdef class Graph:
 
     # Not __dealloc__: before that, the garbage collector may have cleared what a running launch still needs.
     def __del__(self):
-        cdef CUresult status = self.destroy()
-        if status == CUDA_ERROR_NOT_PERMITTED:      # in a host function: on an ordinary thread soon after
-            release_kept(keep(self.remains(), NULL))
-        else:
-            report(status, b"cuGraphExecDestroy")
+        cdef CUgraphExec pointer = self.pointer
+        if pointer != NULL:
+            self.pointer = NULL
+            _destroy_soon(self, pointer)
 
-    cdef Graph remains(self):
+    cdef Graph remains(self, CUgraphExec pointer):
         cdef Graph later = Graph.__new__(Graph)
-        later.pointer, later.context, later.born, later.launched = self.pointer, self.context, self.born, self.launched
+        later.pointer, later.context, later.born, later.launched = pointer, self.context, self.born, self.launched
         later.structure, later.kept, later.changed, later.waiting = self.structure, self.kept, self.changed, self.waiting
         self.pointer = NULL
         self.kept = self.changed = self.waiting = None
@@ -105,6 +112,19 @@ cdef class Graph:
             raise gone_error(self)
         return self.pointer
 
+    cdef CUgraphExec begin(self) except NULL:
+        cdef CUgraphExec pointer = self.open_pointer()
+        if not begin_use(&self.uses):
+            raise closed_error(self)
+        return pointer
+
+    cdef void end(self, CUgraphExec pointer) noexcept:
+        if end_use(&self.uses):     # it was closed meanwhile
+            try:
+                _destroy_soon(self, pointer)
+            except Exception:
+                PyErr_WriteUnraisable(self)
+
     def launch(self, stream):
         """Run the graph behind the work already in `stream` (``cuGraphLaunch``). Launches of one graph never overlap.
 
@@ -115,11 +135,12 @@ cdef class Graph:
         """
         cdef StreamHandle held = stream_argument(stream).hold()
         cdef CUstream native = held.pointer
-        cdef CUgraphExec pointer = self.open_pointer()
+        cdef CUgraphExec pointer = self.begin()
         cdef CUresult status
         self.launched = True
         with nogil:
             status = cu.cuGraphLaunch(pointer, native)
+        self.end(pointer)
         check(status, b"cuGraphLaunch")
 
     def upload(self, stream):
@@ -132,10 +153,11 @@ cdef class Graph:
         """
         cdef StreamHandle held = stream_argument(stream).hold()
         cdef CUstream native = held.pointer
-        cdef CUgraphExec pointer = self.open_pointer()
+        cdef CUgraphExec pointer = self.begin()
         cdef CUresult status
         with nogil:
             status = cu.cuGraphUpload(pointer, native)
+        self.end(pointer)
         check(status, b"cuGraphUpload")
 
     def update(self, source):
@@ -157,43 +179,24 @@ cdef class Graph:
         RuntimeError
             When it is closed.
         """
-        cdef CUgraphExecUpdateResultInfo info
         cdef GraphHandle handle
-        cdef CUgraph graph
-        cdef CUgraphExec pointer = self.open_pointer()
-        cdef CUresult status
-        cdef tuple kept, before
+        cdef CUgraphExec pointer
+        self.open_pointer()
         if isinstance(source, above("GraphBuilder")):
             handle = source._finished()
         elif isinstance(source, above("GraphDefinition")):
             handle = definition_handle(source)
         else:
             raise TypeError(f"source must be a GraphBuilder or GraphDefinition, got {type(source).__name__}")
-        graph = handle.open_pointer()
-        memset(&info, 0, sizeof(info))
-        drop_released()
-        kept = handle.hierarchy.attachments()
-        holds = handle.hierarchy.take_off()
+        pointer = self.begin()
         try:
-            with nogil:
-                status = cu.cuGraphExecUpdate(pointer, graph, &info)
+            handle.hierarchy.structure.take()
+            try:
+                _update(self, pointer, handle)
+            finally:
+                handle.hierarchy.structure.give()
         finally:
-            handle.hierarchy.put_back(holds)
-        if status == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
-            name, meaning = _UPDATE_ERRORS.get(<int>info.result, (f"result {<int>info.result}", "unknown"))
-            where = f": {_describe(handle, info.errorNode)}" if info.errorNode != NULL else ""
-            if info.errorFromNode != NULL:
-                where += f", which depends on {_describe(handle, info.errorFromNode)}"
-            raise CUDAError(
-                f"Graph update failed: {meaning}{where} ({name})",
-                name="CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", status=<int>status, call="cuGraphExecUpdate",
-            )
-        check(status, b"cuGraphExecUpdate")
-        before = self.kept
-        for values in self.changed.values():
-            before += values
-        self.kept, self.changed = kept, {}
-        self.retire(_without(before, kept))
+            self.end(pointer)
 
     def __getitem__(self, node):
         """A view of the counterpart of a node of the definition: :class:`.ExecutableKernelNode` and its siblings."""
@@ -210,45 +213,49 @@ cdef class Graph:
 
     cdef int change(self, object node, Parameters parameters) except -1:
         """Give the counterpart of a node other parameters (``cuGraphExecNodeSetParams``)."""
-        cdef CUgraphExec pointer = self.open_pointer()
         cdef CUgraphNode native = (<GraphNode>node).open_pointer()
+        cdef CUgraphExec pointer = self.begin()
         cdef CUresult status
         cdef tuple kept = parameters.record.kept
-        drop_released()
-        stripped = parameters.strip_child()
         try:
-            with nogil:
-                status = cu.cuGraphExecNodeSetParams(pointer, native, &parameters.native)
+            drop_released()
+            stripped = parameters.strip_child()
+            try:
+                with nogil:
+                    status = cu.cuGraphExecNodeSetParams(pointer, native, &parameters.native)
+            finally:
+                parameters.restore_child(stripped)
+            if status != CUDA_SUCCESS:
+                refused(status, b"cuGraphExecNodeSetParams", parameters)
+            with cython.critical_section(self):
+                changed = self.changed
+            before = changed.get(<uintptr_t>native, ())
+            changed[<uintptr_t>native] = kept
+            return self.retire(pointer, _without(before, kept))
         finally:
-            parameters.restore_child(stripped)
-        if status != CUDA_SUCCESS:
-            refused(status, b"cuGraphExecNodeSetParams", parameters)
-        before = self.changed.get(<uintptr_t>native, ())
-        self.changed[<uintptr_t>native] = kept
-        return self.retire(_without(before, kept))
+            self.end(pointer)
 
-    cdef int retire(self, tuple values) except -1:
+    cdef int retire(self, CUgraphExec pointer, tuple values) except -1:
         """Release what the executable needed until now, once the launches so far are over.
 
         That is asked once for all that has come together since it was asked last and the answer came.
         """
-        cdef Retired batch
-        if values and self.launched:
-            self.waiting.append(values)
-        if self.waiting and (self.retiring is None or self.retiring() is None):
-            batch = Retired.__new__(Retired)
-            batch.values, self.waiting = self.waiting, []
-            self.retiring = weakref.ref(batch)
-            check(keep_until_over(self.pointer, self.context, batch), b"cuGraphUpload")
+        cdef Retired batch = None
+        with cython.critical_section(self):
+            if values and self.launched:
+                self.waiting.append(values)
+            if self.waiting and (self.retiring is None or self.retiring() is None):
+                batch = Retired.__new__(Retired)
+                batch.values, self.waiting = self.waiting, []
+                self.retiring = ref(batch)
+        if batch is not None:
+            check(keep_until_over(pointer, self.context, batch), b"cuGraphUpload")
         return 0
 
-    cdef CUresult destroy(self) except *:
-        cdef CUgraphExec pointer = self.pointer
-        if pointer == NULL:
-            return CUDA_SUCCESS
+    cdef CUresult destroy(self, CUgraphExec pointer) except *:
         if driver_usable() and not is_gone(self.context, self.born):
             if not self.structure.try_take():
-                self.structure.abandon(self.remains())
+                self.structure.abandon(self.remains(pointer))
                 return CUDA_SUCCESS
             try:
                 return self.destroy_now(pointer)
@@ -256,14 +263,12 @@ cdef class Graph:
                 self.structure.give()
         if self.launched and not driver_usable():   # the launch may be under way while the interpreter goes down
             keep_for_good((self.kept, self.changed, self.waiting))
-        self.pointer = NULL
         self.kept = self.changed = self.waiting = None
         return CUDA_SUCCESS
 
     cdef CUresult destroy_now(self, CUgraphExec pointer) except *:
         cdef CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED
         cdef CUresult told = CUDA_SUCCESS, status
-        self.pointer = NULL
         # Until the driver has destroyed it: that waits for launches that the device has made.
         needed = (self.kept, self.changed, self.waiting)
         self.kept = self.changed = self.waiting = None
@@ -275,8 +280,9 @@ cdef class Graph:
             status = cu.cuGraphExecDestroy(pointer)
             cu.cuThreadExchangeStreamCaptureMode(&mode)
         if status == CUDA_ERROR_NOT_PERMITTED:
-            self.pointer = pointer
             self.kept, self.changed, self.waiting = needed
+            self.pointer = pointer
+            reopen_uses(&self.uses)
         return told if told != CUDA_SUCCESS else status
 
     @property
@@ -294,7 +300,11 @@ cdef class Graph:
 
     def close(self):
         """Release the executable (``cuGraphExecDestroy``). A running launch completes. Closing twice is fine."""
-        cdef CUresult status = self.destroy()
+        cdef CUgraphExec pointer = self.pointer
+        cdef CUresult status = CUDA_SUCCESS
+        self.pointer = NULL
+        if pointer != NULL and close_uses(&self.uses):      # else a call uses it still, and then destroys it
+            status = self.destroy(pointer)
         drop_released()
         check(status, b"cuGraphExecDestroy")
 
@@ -303,6 +313,50 @@ cdef class Graph:
 
     def __reduce__(self):
         raise TypeError("a Graph cannot be pickled")
+
+
+cdef int _destroy_soon(Graph graph, CUgraphExec pointer) except -1:
+    """Destroy a closed graph: now, or if this is a host function on an ordinary thread soon after."""
+    cdef CUresult status = graph.destroy(pointer)
+    if status == CUDA_ERROR_NOT_PERMITTED:
+        release_kept(keep(graph.remains(pointer), NULL))
+    else:
+        report(status, b"cuGraphExecDestroy")
+    return 0
+
+
+cdef int _update(Graph executable, CUgraphExec pointer, GraphHandle handle) except -1:
+    cdef CUgraphExecUpdateResultInfo info
+    cdef CUgraph graph = handle.open_pointer()
+    cdef CUresult status
+    cdef tuple kept, before
+    cdef dict changed
+    memset(&info, 0, sizeof(info))
+    drop_released()
+    kept = handle.hierarchy.attachments()
+    holds = handle.hierarchy.take_off()
+    try:
+        with nogil:
+            status = cu.cuGraphExecUpdate(pointer, graph, &info)
+    finally:
+        handle.hierarchy.put_back(holds)
+    if status == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
+        name, meaning = _UPDATE_ERRORS.get(<int>info.result, (f"result {<int>info.result}", "unknown"))
+        where = f": {_describe(handle, info.errorNode)}" if info.errorNode != NULL else ""
+        if info.errorFromNode != NULL:
+            where += f", which depends on {_describe(handle, info.errorFromNode)}"
+        raise CUDAError(
+            f"Graph update failed: {meaning}{where} ({name})",
+            name="CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", status=<int>status, call="cuGraphExecUpdate",
+        )
+    check(status, b"cuGraphExecUpdate")
+    with cython.critical_section(executable):
+        before, changed = executable.kept, executable.changed
+        executable.kept, executable.changed = kept, {}
+    for values in changed.values():
+        before += values
+    executable.retire(pointer, _without(before, kept))
+    return 0
 
 
 cdef tuple _without(tuple values, tuple others):
@@ -375,9 +429,10 @@ cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
             parameters.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
     result = Graph.__new__(Graph)
     result.context, result.born, result.structure = context, resets, handle.hierarchy.structure
-    result.kept, result.changed, result.waiting = handle.hierarchy.attachments(), {}, []
+    result.changed, result.waiting = {}, []
     holds = handle.hierarchy.take_off()
     try:
+        result.kept = handle.hierarchy.attachments()
         with nogil:
             status = cu.cuGraphInstantiateWithParams(&pointer, graph, &parameters)
         result.pointer = pointer if status == CUDA_SUCCESS else NULL

@@ -31,7 +31,7 @@ cdef class Hierarchy:
     cdef dict others            # address of a graph -> [Hold]: what it keeps that belongs to none of these nodes
     cdef int bare               # how many calls of the thread with the lock need the graphs without user objects: more
                                 # than one when the collector runs a finalizer in one that makes an executable as well
-    cdef Structure structure    # taken by whoever changes a graph, or makes or destroys an executable of it
+    cdef Structure structure    # taken by whoever changes or reads a graph, or makes or destroys an executable of it
     cdef object __weakref__
 
     cdef Record find(self, CUgraph graph, CUgraphNode node)

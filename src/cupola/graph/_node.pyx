@@ -425,6 +425,10 @@ cdef class GraphNode(NodeMaker):
 
     The methods of definitions and nodes make nodes; those of a node make nodes that depend on it. As long as the
     program holds a node, every property that returns the node returns the same object.
+
+    Notes
+    -----
+    Threads take turns, as with the definition.
     """
 
     def __init__(self, *args, **kwargs):
@@ -458,12 +462,11 @@ cdef class GraphNode(NodeMaker):
 
     cdef int change(self, Parameters parameters) except -1:
         """Give the node other parameters, and what they need (``cuGraphNodeSetParams``)."""
-        cdef CUgraphNode pointer = self.open_pointer()
         cdef Structure structure = self.home.hierarchy.structure, child = parameters.structure_of_child()
         drop_released()
         take_both(structure, child)
         try:
-            return self.change_locked(pointer, parameters)
+            return self.change_locked(self.open_pointer(), parameters)
         finally:
             give_both(structure, child)
 
@@ -528,17 +531,19 @@ cdef class GraphNode(NodeMaker):
         cdef CUresult status
         if self.destroyed:
             return
-        pointer = self.open_pointer()
         self.home.hierarchy.structure.take()
         try:
+            if self.destroyed:      # by another thread meanwhile
+                return
+            pointer = self.open_pointer()
             with nogil:
                 status = cu.cuGraphDestroyNode(pointer)
+            check(status, b"cuGraphDestroyNode")
+            self.destroyed = True
+            self.home.nodes.pop(<uintptr_t>pointer, None)
+            self.home.bury(pointer)
         finally:
             self.home.hierarchy.structure.give()
-        check(status, b"cuGraphDestroyNode")
-        self.destroyed = True
-        self.home.nodes.pop(<uintptr_t>pointer, None)
-        self.home.bury(pointer)
 
     @property
     def pred(self):
@@ -568,20 +573,24 @@ cdef class GraphNode(NodeMaker):
         cdef CUgraphNode* nodes
         cdef CUgraphEdgeData* data
         cdef size_t count = 0
-        if not self.is_valid:
-            return []
-        pointer = self.open_pointer()
-        _list_neighbours(pointer, before, NULL, NULL, &count)
-        nodes = <CUgraphNode*>PyMem_Malloc((count + 1) * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData)))
-        if nodes == NULL:
-            raise MemoryError()
+        self.home.hierarchy.structure.take()
         try:
-            data = <CUgraphEdgeData*>(nodes + count + 1)
-            if count != 0:
-                _list_neighbours(pointer, before, nodes, data, &count)
-            return [node_object(self.home, nodes[i]) for i in range(count)]
+            if not self.is_valid:
+                return []
+            pointer = self.open_pointer()
+            _list_neighbours(pointer, before, NULL, NULL, &count)
+            nodes = <CUgraphNode*>PyMem_Malloc((count + 1) * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData)))
+            if nodes == NULL:
+                raise MemoryError()
+            try:
+                data = <CUgraphEdgeData*>(nodes + count + 1)
+                if count != 0:
+                    _list_neighbours(pointer, before, nodes, data, &count)
+                return [node_object(self.home, nodes[i]) for i in range(count)]
+            finally:
+                PyMem_Free(nodes)
         finally:
-            PyMem_Free(nodes)
+            self.home.hierarchy.structure.give()
 
     def _link(self, others, bint before):
         """Add edges from or to other nodes, which must be of this graph; all in one call (``cuGraphAddDependencies``)."""
@@ -658,18 +667,31 @@ cdef int _change_edges(GraphNode self, object others, bint before, bint add) exc
     sources, targets = (theirs, ours) if before else (ours, theirs)
     try:
         self.home.hierarchy.structure.take()
-        with nogil:
-            if add:
-                status = cu.cuGraphAddDependencies(graph, sources, targets, NULL, count)
-            else:
-                status = cu.cuGraphRemoveDependencies(graph, sources, targets, NULL, count)
-        self.home.hierarchy.structure.give()
+        try:
+            for other in nodes:
+                other.open_pointer()
+            self.open_pointer()
+            with nogil:
+                if add:
+                    status = cu.cuGraphAddDependencies(graph, sources, targets, NULL, count)
+                else:
+                    status = cu.cuGraphRemoveDependencies(graph, sources, targets, NULL, count)
+            return check(status, b"cuGraphAddDependencies" if add else b"cuGraphRemoveDependencies")
+        finally:
+            self.home.hierarchy.structure.give()
     finally:
         PyMem_Free(ours)
-    return check(status, b"cuGraphAddDependencies" if add else b"cuGraphRemoveDependencies")
 
 
 cdef list list_nodes(GraphHandle graph):
+    graph.hierarchy.structure.take()
+    try:
+        return _list_nodes(graph)
+    finally:
+        graph.hierarchy.structure.give()
+
+
+cdef list _list_nodes(GraphHandle graph):
     cdef CUgraph native = graph.open_pointer()
     cdef CUgraphNode* nodes
     cdef size_t count = 0, i
@@ -686,6 +708,14 @@ cdef list list_nodes(GraphHandle graph):
 
 
 cdef list list_edges(GraphHandle graph):
+    graph.hierarchy.structure.take()
+    try:
+        return _list_edges(graph)
+    finally:
+        graph.hierarchy.structure.give()
+
+
+cdef list _list_edges(GraphHandle graph):
     cdef CUgraph native = graph.open_pointer()
     cdef CUgraphNode* sources
     cdef CUgraphNode* targets

@@ -45,7 +45,11 @@ cdef class KernelNode(GraphNode):
     """A node that launches a kernel."""
 
     cdef int read(self, CUDA_KERNEL_NODE_PARAMS* read) except -1:
-        return check(cu.cuGraphKernelNodeGetParams(self.open_pointer(), read), b"cuGraphKernelNodeGetParams")
+        self.home.hierarchy.structure.take()
+        try:
+            return check(cu.cuGraphKernelNodeGetParams(self.open_pointer(), read), b"cuGraphKernelNodeGetParams")
+        finally:
+            self.home.hierarchy.structure.give()
 
     @property
     def grid(self):
@@ -168,7 +172,11 @@ cdef class AllocNode(GraphNode):
     """A node that allocates memory."""
 
     cdef int read(self, CUDA_MEM_ALLOC_NODE_PARAMS* read) except -1:
-        return check(cu.cuGraphMemAllocNodeGetParams(self.open_pointer(), read), b"cuGraphMemAllocNodeGetParams")
+        self.home.hierarchy.structure.take()
+        try:
+            return check(cu.cuGraphMemAllocNodeGetParams(self.open_pointer(), read), b"cuGraphMemAllocNodeGetParams")
+        finally:
+            self.home.hierarchy.structure.give()
 
     @property
     def dptr(self):
@@ -225,7 +233,11 @@ cdef class FreeNode(GraphNode):
     def dptr(self):
         """int: the address of the memory."""
         cdef CUdeviceptr address = 0
-        check(cu.cuGraphMemFreeNodeGetParams(self.open_pointer(), &address), b"cuGraphMemFreeNodeGetParams")
+        self.home.hierarchy.structure.take()
+        try:
+            check(cu.cuGraphMemFreeNodeGetParams(self.open_pointer(), &address), b"cuGraphMemFreeNodeGetParams")
+        finally:
+            self.home.hierarchy.structure.give()
         return address
 
     def _details(self):
@@ -236,7 +248,11 @@ cdef class MemsetNode(GraphNode):
     """A node that fills memory."""
 
     cdef int read(self, CUDA_MEMSET_NODE_PARAMS* read) except -1:
-        return check(cu.cuGraphMemsetNodeGetParams(self.open_pointer(), read), b"cuGraphMemsetNodeGetParams")
+        self.home.hierarchy.structure.take()
+        try:
+            return check(cu.cuGraphMemsetNodeGetParams(self.open_pointer(), read), b"cuGraphMemsetNodeGetParams")
+        finally:
+            self.home.hierarchy.structure.give()
 
     @property
     def dptr(self):
@@ -317,7 +333,11 @@ cdef class MemcpyNode(GraphNode):
     """A node that copies memory."""
 
     cdef int read(self, CUDA_MEMCPY3D* read) except -1:
-        return check(cu.cuGraphMemcpyNodeGetParams(self.open_pointer(), read), b"cuGraphMemcpyNodeGetParams")
+        self.home.hierarchy.structure.take()
+        try:
+            return check(cu.cuGraphMemcpyNodeGetParams(self.open_pointer(), read), b"cuGraphMemcpyNodeGetParams")
+        finally:
+            self.home.hierarchy.structure.give()
 
     @property
     def dst(self):
@@ -409,7 +429,11 @@ cdef class EventRecordNode(GraphNode):
     def event(self):
         """Event: the event, as a separate object; closing it does not affect the graph's event."""
         cdef CUevent pointer = NULL
-        check(cu.cuGraphEventRecordNodeGetEvent(self.open_pointer(), &pointer), b"cuGraphEventRecordNodeGetEvent")
+        self.home.hierarchy.structure.take()
+        try:
+            check(cu.cuGraphEventRecordNodeGetEvent(self.open_pointer(), &pointer), b"cuGraphEventRecordNodeGetEvent")
+        finally:
+            self.home.hierarchy.structure.give()
         return _event_object(self, pointer)
 
     def update(self, event):
@@ -434,7 +458,11 @@ cdef class EventWaitNode(GraphNode):
     def event(self):
         """Event: the event, as a separate object; closing it does not affect the graph's event."""
         cdef CUevent pointer = NULL
-        check(cu.cuGraphEventWaitNodeGetEvent(self.open_pointer(), &pointer), b"cuGraphEventWaitNodeGetEvent")
+        self.home.hierarchy.structure.take()
+        try:
+            check(cu.cuGraphEventWaitNodeGetEvent(self.open_pointer(), &pointer), b"cuGraphEventWaitNodeGetEvent")
+        finally:
+            self.home.hierarchy.structure.give()
         return _event_object(self, pointer)
 
     def update(self, event):
@@ -467,7 +495,11 @@ cdef class HostCallbackNode(GraphNode):
     """
 
     cdef int read(self, CUDA_HOST_NODE_PARAMS* read) except -1:
-        return check(cu.cuGraphHostNodeGetParams(self.open_pointer(), read), b"cuGraphHostNodeGetParams")
+        self.home.hierarchy.structure.take()
+        try:
+            return check(cu.cuGraphHostNodeGetParams(self.open_pointer(), read), b"cuGraphHostNodeGetParams")
+        finally:
+            self.home.hierarchy.structure.give()
 
     @property
     def callback(self):
@@ -501,7 +533,11 @@ cdef class ChildGraphNode(GraphNode):
 
     cdef GraphHandle child(self):
         cdef CUgraph graph = NULL
-        check(cu.cuGraphChildGraphNodeGetGraph(self.open_pointer(), &graph), b"cuGraphChildGraphNodeGetGraph")
+        self.home.hierarchy.structure.take()
+        try:
+            check(cu.cuGraphChildGraphNodeGetGraph(self.open_pointer(), &graph), b"cuGraphChildGraphNodeGetGraph")
+        finally:
+            self.home.hierarchy.structure.give()
         return self.inner(<uintptr_t>graph)
 
     @property
