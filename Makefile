@@ -8,7 +8,7 @@
 #   make warnings  build all C with -Wall -Wextra -Werror
 #   make sanitize   build with AddressSanitizer and UBSan, run every test that reaches the C (SANITIZE=quick: a selection)
 #   make tsan    the same with ThreadSanitizer, for what has several threads or processes
-#   make nogil PYTHON=python3.14t   eight threads in the bindings, on a build of Python without the GIL
+#   make nogil PYTHON=python3.14t   eight threads in the bindings and with one object, on a build of Python without the GIL
 #   make coverage   which lines of Python and C the suite runs
 #   make wheel   build the source distribution and the wheel, and try the wheel in an empty environment
 #   make docs    build the pages of docs/ and the API reference
@@ -85,7 +85,7 @@ tsan: $(VENV)/.installed-dev
 nogil:
 	@$(MAKE) --no-print-directory VENV=build/nogil build/nogil/.installed-test
 	@build/nogil/bin/python -c 'import sysconfig; assert sysconfig.get_config_var("Py_GIL_DISABLED"), "this Python has a GIL: make nogil PYTHON=python3.14t"'
-	build/nogil/bin/python -m pytest tests/bindings/test_threads.py $(PYTEST_ARGS)
+	build/nogil/bin/python -m pytest tests/bindings/test_threads.py tests/stress $(PYTEST_ARGS)
 
 # Headers of the version that CUTLASS was written for, beside those that the other tests use.
 cutlass: $(VENV)/.installed-test

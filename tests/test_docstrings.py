@@ -182,6 +182,19 @@ def test_class(path):
 TYPED = re.compile(r"[A-Za-z_][\w.]*( or [\w.]+|, or None| of [^:]+)*: \S")
 
 
+@pytest.mark.parametrize(
+    "cls",
+    [
+        pytest.param(cls, id=path)
+        for path, cls in CLASSES.items()
+        if {"close", "handle"} & {name for name, _, _ in members(cls)}
+    ],
+)
+def test_objects_say_what_threads_may_share(cls):
+    texts = [vars(owner).get("__doc__") or "" for owner in cls.__mro__ if is_ours(owner)]
+    assert any("hread" in text for text in texts), "say in the section Notes what threads may do with one object"
+
+
 @pytest.mark.parametrize("path", [path for path, cls in CLASSES.items() if not issubclass(cls, Enum)])
 def test_attributes_say_their_type(path):
     cls = CLASSES[path]

@@ -50,6 +50,10 @@ cdef class Process:
         `pid` is not an int.
     ValueError
         `pid` is not positive.
+
+    Notes
+    -----
+    Threads may share it: it does not change.
     """
 
     cdef readonly object pid

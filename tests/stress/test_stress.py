@@ -1,4 +1,7 @@
-"""Eight threads on each device, for as many seconds as CUPOLA_STRESS_SECONDS says, and nothing left behind."""
+"""Eight threads on each device, for as many seconds as CUPOLA_STRESS_SECONDS says, and nothing left behind.
+
+On builds of Python without a GIL, no module turns it on.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,29 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 SECONDS = float(os.environ.get("CUPOLA_STRESS_SECONDS", "5"))
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+def run(program: str, timeout: float) -> dict[str, Any]:
+    path = Path(__file__).with_name(program)
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", str(path), str(SECONDS)], capture_output=True, text=True, timeout=timeout
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 @pytest.mark.timeout(60 + 16 * SECONDS)
 def test_eight_threads_leave_nothing_behind():
-    hammer = Path(__file__).with_name("hammer.py")
-    done = subprocess.run(
-        [sys.executable, str(hammer), str(SECONDS)], capture_output=True, text=True, timeout=50 + 16 * SECONDS
-    )
-    assert done.returncode == 0 and done.stderr == "", done.stderr
-    found = json.loads(done.stdout)
+    found = run("hammer.py", 50 + 16 * SECONDS)
     assert found["failures"] == []
     assert min(min(rounds) for rounds in found["rounds"]) > 0, "a thread did nothing"
     kinds = ("streams", "events", "pool allocations", "host allocations", "pools", "graphs", "executable graphs")
@@ -29,3 +40,24 @@ def test_eight_threads_leave_nothing_behind():
     assert set(found["pool bytes"]) == {0}
     if "CUPOLA_SANITIZER" not in os.environ:  # which keep what was freed for a while
         assert found["resident growth"] < 32 << 20
+
+
+@pytest.mark.timeout(160 + 16 * SECONDS)
+def test_eight_threads_with_one_object():
+    """They use it and close it at the same moment."""
+    found = run("races.py", 150 + 16 * SECONDS)
+    assert found["failures"] == {}
+    assert all(rounds > 0 for rounds in found["rounds"].values())
+    assert not found["left"]
+
+
+@pytest.mark.skipif(not FREE_THREADED, reason="needs a build of Python without the GIL: make nogil")
+@pytest.mark.skipif("PYTHON_GIL" in os.environ, reason="the environment decides about the GIL")
+def test_no_module_turns_the_gil_on():
+    """A module that wants the GIL brings a warning, which is an error here."""
+    modules = "core.device._device core.launch._launch graph system checkpoint texture utils"
+    source = f"import cupola, sys; [__import__('cupola.' + name) for name in '{modules}'.split()]; " + (
+        "[getattr(cupola, name) for name in cupola.__all__]; assert not sys._is_gil_enabled()"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", source], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr

@@ -66,6 +66,10 @@ class Device(Unpicklable):
         If there is no device with the index.
     NotFoundError
         If there is no device with the UUID or PCI bus id.
+
+    Notes
+    -----
+    Threads may share it.
     """
 
     __slots__ = ("__weakref__", "_address")

@@ -78,6 +78,10 @@ class DeviceEvents(Unpicklable):
     """Events of a device, registered with ``Device.register_events``.
 
     The registration ends with the object.
+
+    Notes
+    -----
+    Threads may share it, and several may wait for the next event.
     """
 
     def __init__(self, device: Device, events: EventType | str | list[EventType | str]) -> None:

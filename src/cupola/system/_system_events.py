@@ -49,7 +49,12 @@ class SystemEvents(Unpicklable):
 
 
 class RegisteredSystemEvents(Unpicklable):
-    """Events of the system, registered with `register_events`. The registration ends with the object."""
+    """Events of the system, registered with `register_events`. The registration ends with the object.
+
+    Notes
+    -----
+    Threads may share it, and several may wait for the next event.
+    """
 
     def __init__(self, events: SystemEventType | str | list[SystemEventType | str]) -> None:
         mask = SYSTEM_EVENT_TYPES.mask(events)
