@@ -12,6 +12,10 @@ cd "$(dirname "$0")/.."
 build=$PWD/build/coverage
 tools/variant.sh coverage -Dbuildtype=debug -Db_coverage=true '-Dc_args=-fprofile-update=atomic'
 python=$build/venv/bin/python
+# coverage.py begins in the processes of a test by such a file. Its own is in the other environment, where the interpreter does not look for them.
+for site in "$build"/venv/lib/python*/site-packages; do
+    echo 'import coverage; coverage.process_startup()' >"$site/zz_coverage.pth" # behind the one that says where coverage is
+done
 find "$build" -name '*.gcda' -delete
 rm -f "$build"/.coverage*
 
