@@ -146,9 +146,11 @@ PROGRAMS = {
         r"cupola: cudaErrorInvalidSymbol: \w+ is not a symbol: .*\n",
     ),
     "a shape that no kernel can have": (
-        'LAUNCH(1, 2000, memory()); printf("%s\\n", cudaGetErrorName(cudaGetLastError()));',
-        "cudaErrorInvalidConfiguration\n",
-        "cupola: cudaErrorInvalidConfiguration: the block has 2000 threads along x: it must be from 1 to 1024\n",
+        'LAUNCH(1, 2000, memory()); printf("%s\\n", cudaGetErrorName(cudaGetLastError()));'
+        "puts(cudaGetErrorName(cudaLaunchKernel((void *)work, (dim3){1, 1, 1}, (dim3){0, 1, 1}, 0, 0, 0)));",
+        "cudaErrorInvalidValue\ncudaErrorInvalidConfiguration\n",
+        "cupola: cudaErrorInvalidValue: the block has 2000 threads along x: it must be from 1 to 1024\n"
+        "cupola: cudaErrorInvalidConfiguration: the block has 0 threads along x: it must be from 1 to 1024\n",
     ),
     "nested": (
         "unsigned *p = memory(); LAUNCH(1, 32, (LAUNCH(1, 1, p), LAUNCH(1, 2, p), p)); unsigned sum;"

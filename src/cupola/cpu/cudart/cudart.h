@@ -94,7 +94,6 @@ CUresult function_of(const void *func, CUfunction *function);
 /* Kernels and variables that programs compiled by nvcc have registered (host_code.c). For any pointer: the kernel, NULL
  * if `func` is no such function; the variable in the current context, cudaErrorInvalidSymbol if `symbol` is none. */
 CUresult host_kernel(const void *func, CUkernel *kernel);
-bool host_has_kernel(const void *kernel); /* `kernel` is one of them, or stands for one */
 CUresult host_variable(const void *symbol, CUdeviceptr *address, size_t *size);
 CUresult part_of_variable(const void *symbol, size_t offset, size_t count, void **address); /* symbol.c */
 

@@ -142,16 +142,6 @@ static cudaError_t get_kernel(cudaKernel_t *handle, const void *func) {
     return (cudaError_t)status;
 }
 
-bool host_has_kernel(const void *kernel) {
-    bool found = false;
-    pthread_rwlock_rdlock(&lock);
-    for (size_t i = 0; i < bucket_count && !found; i++)
-        for (struct host_entry *entry = buckets[i]; entry && !found; entry = entry->next)
-            found = kernel && (entry->host == kernel || atomic_load(&entry->kernel) == kernel);
-    pthread_rwlock_unlock(&lock);
-    return found;
-}
-
 /* ---- variables ------------------------------------------------------------------------------------------------- */
 
 /* A program names a managed variable by the address at which it is. */

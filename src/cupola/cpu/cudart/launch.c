@@ -125,9 +125,10 @@ RUNTIME(cudaFuncGetParamCount, (const void *func, size_t *paramCount),
 /* ---- launches -------------------------------------------------------------------------------------------------- */
 
 /* A shape that no kernel can have on the device is refused before anything else is looked at, with the status that
- * libcudart has for kernels of libraries, or the one for those of programs compiled by nvcc. */
+ * libcudart has for kernels by handle, or the one for those that the program names by a host function. */
 static cudaError_t shape_error(const void *func) {
-    return host_has_kernel(func) ? cudaErrorInvalidConfiguration : cudaErrorInvalidValue;
+    bool by_handle = handle_is_live(func, HANDLE_KERNEL) || handle_is_live(func, HANDLE_FUNCTION);
+    return by_handle ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration;
 }
 
 static CUresult check_shape(const cudaLaunchConfig_t *config, const void *func) {
