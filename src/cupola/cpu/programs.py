@@ -25,6 +25,7 @@ from cupola.cpu.libcuda import library_path
 LIBRARIES = {
     "libcuda.so.1": "_libcuda",
     "libcuda.so": "_libcuda_unversioned",
+    "libcudart.so.12": "_libcudart12",
     "libcudart.so.13": "_libcudart13",
 }
 """What programs load, and the module of this package that is its file."""

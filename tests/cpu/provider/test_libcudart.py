@@ -178,9 +178,9 @@ PROGRAMS = {
 }
 
 
-def build(folder, body, name="program"):
-    (folder / f"{name}.c").write_text(HEAD + body + "\n}\n")
-    link = os.path.join(programs.library_folder(), "link13")
+def build(folder, body, name="program", major=13, before=""):
+    (folder / f"{name}.c").write_text(before + HEAD + body + "\n}\n")
+    link = os.path.join(programs.library_folder(), f"link{major}")
     command = ["gcc", "-w", f"{name}.c", "-o", name, f"-L{link}", "-lcudart", "-ldl"]
     subprocess.run(command, cwd=folder, check=True)
     return folder / name
@@ -197,6 +197,91 @@ def test_program(name, tmp_path):
     done = cupola_run(build(tmp_path, body))
     assert done.stdout == output, done.stderr
     assert done.stderr == errors or re.fullmatch(errors, done.stderr), done.stderr
+
+
+# Functions that had another signature in CUDA 12, as its headers declare them, and those whose names had a version.
+OLDER = """
+#include <stddef.h>
+struct location { int type, id; };
+struct edge { unsigned char bytes[8]; };
+extern int cudaRuntimeGetVersion(int *), cudaGetDeviceProperties_v2(void *, int), cudaGetDeviceProperties(void *, int);
+extern int cudaMallocManaged(void **, size_t, unsigned), cudaMemAdvise(const void *, size_t, int, int);
+extern int cudaMemAdvise_v2(const void *, size_t, int, struct location), cudaStreamCreate(void **);
+extern int cudaMemPrefetchAsync(const void *, size_t, int, void *), cudaStreamSynchronize(void *);
+extern int cudaMemPrefetchAsync_v2(const void *, size_t, struct location, unsigned, void *);
+extern int cudaStreamBeginCapture(void *, int), cudaStreamEndCapture(void *, void **);
+extern int cudaStreamGetCaptureInfo_v2(void *, int *, unsigned long long *, void **, void ***, size_t *);
+extern int cudaStreamGetCaptureInfo_v3(void *, int *, unsigned long long *, void **, void ***, void **, size_t *);
+extern int cudaStreamUpdateCaptureDependencies(void *, void **, size_t, unsigned);
+extern int cudaGraphGetNodes(void *, void **, size_t *), cudaGraphGetEdges(void *, void **, void **, size_t *);
+extern int cudaGraphGetEdges_v2(void *, void **, void **, struct edge *, size_t *);
+extern int cudaGraphNodeGetDependencies(void *, void **, size_t *), cudaGraphCreate(void **, unsigned);
+extern int cudaGraphNodeGetDependentNodes(void *, void **, size_t *);
+extern int cudaGraphAddDependencies(void *, void **, void **, size_t);
+extern int cudaGraphRemoveDependencies(void *, void **, void **, size_t);
+extern int cudaMemcpyBatchAsync(void **, void **, size_t *, size_t, void *, size_t *, size_t, size_t *, void *);
+extern int cudaMemcpyBatchAsync_ptsz(void **, void **, size_t *, size_t, void *, size_t *, size_t, size_t *, void *);
+extern int cudaGetDriverEntryPoint(const char *, void **, unsigned long long, int *);
+extern int cudaEventCreate(void **), cudaEventRecord(void *, void *), cudaEventElapsedTime_v2(float *, void *, void *);
+"""
+
+CUDA_12 = """
+    int version, properties[1032 / 4 + 8], before, status = 0, found = -1;
+    TRY(cudaRuntimeGetVersion(&version));
+    for (int i = 0; i < 1032 / 4 + 8; i++) properties[i] = -7;
+    TRY(cudaGetDeviceProperties(properties, 0));
+    before = properties[728 / 4];
+    TRY(cudaGetDeviceProperties_v2(properties, 0));
+    /* warpSize, major, multiProcessorCount, maxThreadsPerMultiProcessor as they lie in CUDA 12 */
+    printf("%d %s %d %d %d %d %d %d\\n", version, (char *)properties, before, properties[308 / 4], properties[360 / 4],
+           properties[388 / 4], properties[624 / 4], properties[1032 / 4]);
+
+    unsigned *p; void *stream, *other; struct location device = {1, 0};
+    TRY(cudaMallocManaged((void **)&p, 4096, 1)); TRY(cudaStreamCreate(&stream)); TRY(cudaStreamCreate(&other));
+    TRY(cudaMemAdvise(p, 4096, 3, 0)); TRY(cudaMemAdvise_v2(p, 4096, 3, device)); TRY(cudaMemAdvise(p, 4096, 3, -1));
+    TRY(cudaMemPrefetchAsync(p, 4096, 0, stream)); TRY(cudaMemPrefetchAsync(p, 4096, -1, stream));
+    TRY(cudaMemPrefetchAsync_v2(p, 4096, device, 0, stream)); TRY(cudaStreamSynchronize(stream));
+
+    void *graph, *nodes[4], **ready, *edges[2][4], *info;
+    unsigned long long id; size_t count, ready_count, third, all = 4;
+    dim3 one = {1, 1, 1}; void *arguments[] = {&p};
+    TRY(cudaStreamBeginCapture(stream, 0));
+    TRY(cudaLaunchKernel(work, one, one, arguments, 0, stream));
+    TRY(cudaLaunchKernel(work, one, one, arguments, 0, stream));
+    TRY(cudaStreamGetCaptureInfo_v2(stream, &status, &id, &info, &ready, &ready_count));
+    TRY(cudaStreamGetCaptureInfo_v3(stream, &status, &id, &info, &ready, 0, &third));
+    TRY(cudaStreamUpdateCaptureDependencies(stream, ready, 1, 1));
+    TRY(cudaStreamEndCapture(stream, &graph));
+    TRY(cudaGraphGetNodes(graph, 0, &count)); TRY(cudaGraphGetEdges(graph, edges[0], edges[1], &all));
+    printf("%d %zu %zu %zu %zu ", status, ready_count, third, count, all);
+    TRY(cudaGraphGetEdges_v2(graph, 0, 0, 0, &all)); TRY(cudaGraphNodeGetDependentNodes(edges[0][0], 0, &count));
+    TRY(cudaGraphNodeGetDependencies(edges[0][0], 0, &third)); printf("%zu %zu %zu ", all, count, third);
+    TRY(cudaGraphRemoveDependencies(graph, edges[0], edges[1], 1)); TRY(cudaGraphGetEdges(graph, 0, 0, &all));
+    printf("%zu ", all);
+    TRY(cudaGraphAddDependencies(graph, edges[0], edges[1], 1)); TRY(cudaGraphGetEdges(graph, 0, 0, &all));
+    printf("%zu\\n", all);
+
+    struct { int order; struct location from, to; unsigned flags; } how = {1, {0}, {0}, 0};
+    unsigned a = 5, b = 0; void *to = &b, *from = &a; size_t size = 4, first = 0, failed = 99;
+    TRY(cudaMemcpyBatchAsync(&to, &from, &size, 1, &how, &first, 1, &failed, stream));
+    TRY(cudaStreamSynchronize(stream));
+    status = cudaMemcpyBatchAsync_ptsz(&to, &from, &size, 1, &how, &first, 9, &failed, stream);
+    void *function; TRY(cudaGetDriverEntryPoint("cuGraphGetEdges", &function, 0, &found));
+    void *start, *stop; float time = -1; TRY(cudaEventCreate(&start)); TRY(cudaEventCreate(&stop));
+    TRY(cudaEventRecord(start, 0)); TRY(cudaEventRecord(stop, 0)); TRY(cudaDeviceSynchronize());
+    TRY(cudaEventElapsedTime_v2(&time, start, stop));
+    printf("%u %s %d %d %d\\n", b, cudaGetErrorName(status), failed == (size_t)-1, found, time >= 0);
+"""
+
+
+def test_a_program_of_cuda_12(tmp_path):
+    program = build(tmp_path, CUDA_12, major=12, before=OLDER)
+    done = cupola_run(program)
+    assert done.stdout.splitlines() == [
+        "12090 cupola CPU device (H200 model) -7 32 9 132 2048 -7",
+        "1 1 1 2 1 1 1 0 0 1",
+        "5 cudaErrorInvalidValue 1 0 1",
+    ], done.stderr
 
 
 def test_without_cupola_run_the_error_says_what_to_do(tmp_path):
@@ -277,14 +362,14 @@ def symbols(major):
     return set(re.findall(r"SYMBOL\((\w+)\)", (PROVIDER / f"libcudart{major}_symbols.h").read_text()))
 
 
-def test_the_library_exports_what_nvidias_does(tmp_path):
-    listing = subprocess.run(
-        ["nm", "-D", "--defined-only", os.path.join(programs.library_folder(), "libcudart.so.13")],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    exported = set(re.findall(r" T (\w+)@@libcudart.so.13", listing))
-    assert symbols(13) < exported
-    assert {"__cudaRegisterFatBinary", "__cudaPushCallConfiguration"} <= exported - symbols(13)
+@pytest.mark.parametrize("major", [12, 13])
+def test_the_library_exports_what_nvidias_does(major):
+    library = os.path.join(programs.library_folder(), f"libcudart.so.{major}")
+    command = ["nm", "-D", "--defined-only", library]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    exported = set(re.findall(rf" T (\w+)@@libcudart.so.{major}", listing))
+    assert symbols(major) < exported
+    assert {"__cudaRegisterFatBinary", "__cudaPushCallConfiguration"} <= exported - symbols(major)
 
 
 def test_the_runtime_functions_are_exported():

@@ -114,7 +114,8 @@ CUmemorytype source_type(enum cudaMemcpyKind kind);
 CUmemorytype target_type(enum cudaMemcpyKind kind);
 
 void *runtime_lookup(const char *symbol);
-void *host_lookup(const char *symbol); /* also what host code of nvcc calls (host_code.c) */
+void *host_lookup(const char *symbol);    /* also what host code of nvcc calls (host_code.c) */
+void *host_lookup_12(const char *symbol); /* the same for CUDA 12 (cuda12.c) */
 size_t runtime_lookup_count(void);
 const char *runtime_lookup_name(size_t index);
 

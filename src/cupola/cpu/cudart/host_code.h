@@ -27,7 +27,8 @@ struct host_binary {
 
 /* What the emulated driver gives to libraries with NVIDIA's names (provider/python.c). */
 struct cpu_programs {
-    void *(*runtime)(const char *symbol);      /* a function of libcudart; NULL: there is none */
+    void *(*runtime)(const char *symbol);      /* a function of libcudart.so.13; NULL: there is none */
+    void *(*runtime_12)(const char *symbol);   /* a function of libcudart.so.12 */
     void *(*driver)(const char *symbol);       /* a function of libcuda */
     bool (*adopt)(struct host_binary *binary); /* false: no memory */
     void (*disown)(struct host_binary *binary);

@@ -141,7 +141,7 @@ static bool start(void) {
 static void *find_function(const char *symbol) {
     if (!start())
         return (void *)(strncmp(symbol, "cudaGetError", 12) ? (uintptr_t)unreachable : (uintptr_t)unreachable_text);
-    void *function = driver->runtime(symbol);
+    void *function = CUDART_MAJOR == 12 ? driver->runtime_12(symbol) : driver->runtime(symbol);
     if (function) return function;
     char text[256];
     snprintf(text, sizeof text, "the CPU device does not emulate %s: it returns cudaErrorNotSupported", symbol);

@@ -123,7 +123,7 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
 }
 
 static int execute(PyObject *module) {
-    static const struct cpu_programs programs = {host_lookup, exported, host_adopt, host_disown, say};
+    static const struct cpu_programs programs = {host_lookup, host_lookup_12, exported, host_adopt, host_disown, say};
     if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
     if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
     if (add_capsule(module, "exported", "cupola.cpu._driver.exported", (void *)exported)) return -1;
