@@ -134,7 +134,8 @@ def _emulated_nvml() -> Provision | None:
 def is_cpu() -> bool:
     """Whether the CPU device is chosen, or would be by the next driver call, as far as NVML can tell.
 
-    Starts no driver."""
+    This starts no driver.
+    """
     chosen = current() or _wanted()
     if chosen != "auto":
         return chosen == "cpu"

@@ -1,15 +1,17 @@
-/* Giving up the GIL around calls that can only ever wait for another thread.
+/* Releasing the GIL around calls that only ever wait for another thread.
  *
- * Queueing work waits when the queue of a stream is full (on an H200 behind 1,021 launches), and it may be a host
- * function written in Python that the queue waits for, so whoever launches or copies gives the GIL up. Recording an event
- * without timing, letting a stream wait for one, stream-ordered allocation and release, and making and destroying events
- * and streams take no place in that queue. They wait only for the lock of a stream or context which another thread holds while *it*
- * waits in a launch (tools/blocking_calls.c measures both on a GPU). So where the process has one Python thread they keep
- * the GIL, which saves as much time as such a call's whole way through Python takes, and where there are more they give it
- * up: one of those may be in a launch, and another may have to run before that can end. A thread that Python knows
- * nothing of is not counted: one that waits in a launch behind a host function written in Python, while the only Python
- * thread uses the same stream, is not provided for. An allocation for which a pool
- * has no memory until a free in another stream has run waits on the CPU device, which gives the GIL up itself then
+ * Queueing work waits when the queue of a stream is full (on an H200 behind 1,021 launches). The queue may wait for a
+ * host function written in Python, so launches and copies release the GIL.
+ *
+ * Other calls take no place in that queue: recording an event without timing, letting a stream wait for one,
+ * stream-ordered allocation and release, making and destroying events and streams. They wait only for the lock of a
+ * stream or context that another thread holds while it waits in a launch (tools/blocking_calls.c measures both on a GPU).
+ * If the process has one Python thread, they keep the GIL, which saves as much time as the rest of such a call takes in
+ * Python. If it has more, they release it, because one of those may be in a launch that ends only after another has run.
+ *
+ * Threads unknown to Python are not counted. So there is a deadlock if such a thread waits in a launch, behind a host
+ * function written in Python, while the only Python thread uses the same stream. An allocation whose pool has no memory
+ * until a free in another stream has run waits on the CPU device, which then releases the GIL itself
  * (cpu/driver/memory/pool_storage.c).
  *
  *     PyThreadState *others = cupola_let_others_run();

@@ -41,9 +41,10 @@ static inline void scratch_free(Scratch *scratch) {
 
 /* Memory of a record or of an array that a record points to, with the objects that it refers to. */
 typedef struct Storage {
-    PyObject_HEAD char *data; /* NULL when it only keeps objects */
-    size_t count;             /* elements of an array */
-    PyObject *kept;           /* dict: address of a pointer -> object that keeps its target alive; or NULL */
+    PyObject_HEAD
+    char *data;     /* NULL when it only keeps objects */
+    size_t count;   /* elements of an array */
+    PyObject *kept; /* dict: address of a pointer -> object that keeps its target alive; or NULL */
     size_t size;
     struct Storage *before, *after; /* in the list of those that have memory */
 } Storage;

@@ -15,7 +15,8 @@ int value_set(ValueType type, void *data, PyObject *object, PyObject **keep);
 /* ---- records ---- */
 
 typedef struct {
-    PyObject_HEAD char *data;
+    PyObject_HEAD
+    char *data;
     const RecordInfo *info;
     Storage *storage;
     Py_ssize_t count; /* elements */

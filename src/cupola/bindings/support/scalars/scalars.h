@@ -64,7 +64,8 @@ PyObject *hexadecimal(uint64_t value);   /* PyUnicode_FromFormat cannot before P
 /* ---- enums and handles ---- */
 
 typedef struct {
-    PyObject_HEAD void *data; /* where the value is: `value` or foreign memory */
+    PyObject_HEAD
+    void *data; /* where the value is: `value` or foreign memory */
     uint64_t value;
     const HandleInfo *info;
 } HandleObject;
