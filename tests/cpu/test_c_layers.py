@@ -26,6 +26,7 @@ UPWARD = [
     "driver/graphics",
     "driver/tensor",
     "driver/graph",
+    "driver/device_side",
     "driver/ipc",
     "driver/checkpoint",
     "driver",

@@ -34,6 +34,7 @@ class Kind(IntEnum):
     OBJECT = 12
     SURFACE = 13
     STOPPED = 14
+    LAUNCH = 15
 
 
 _SPACES = ("global", "shared", "local", "constant", "parameter")
@@ -48,6 +49,7 @@ _SUMMARIES = {
     Kind.SURFACE: "the kernel accessed a surface outside of its bounds",
     Kind.CALL: "the kernel called a function through a wrong pointer",
     Kind.STOPPED: "the kernel was stopped",
+    Kind.LAUNCH: "a wrong launch by the kernel",
     Kind.INTERNAL: "the CPU device could not go on",
 }
 

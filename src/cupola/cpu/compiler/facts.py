@@ -14,7 +14,9 @@ class KernelInfo:
     the largest number that ``%tid.x`` is compared with; ``has_stack``, ``stack_bytes`` and ``stack_grows`` say whether
     threads have a stack, what the frames of called functions take there, and whether that may not be all.
     ``ptx_version`` is the virtual architecture (90 for sm_90) of its PTX, ``binary_version`` the architecture of the
-    cubin that it is from, 0 when it came as PTX, which is compiled for the device that loads it.
+    cubin that it is from, 0 when it came as PTX, which is compiled for the device that loads it. ``code`` is the
+    kernel's address for kernels that launch it, as a distance from where functions are; ``launches`` says what it asks
+    of the device runtime, as bits: 1 to launch graphs, 2 dynamic parallelism, 4 which graph it runs in.
     """
 
     name: str
@@ -40,6 +42,8 @@ class KernelInfo:
     has_stack: bool
     stack_bytes: int
     stack_grows: bool
+    code: int
+    launches: int
 
 
 @dataclass(frozen=True, slots=True)

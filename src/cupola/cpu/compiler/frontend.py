@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from cupola.cpu.compiler import passes, ptx
 from cupola.cpu.compiler.emit import bodies
 from cupola.cpu.compiler.emit.control.body import Facts
-from cupola.cpu.compiler.emit.threads.layout import Layout, code_address, module_variables
+from cupola.cpu.compiler.emit.threads.layout import Layout, code_address, module_variables, specials, symbols
 from cupola.cpu.compiler.emit.threads.shape import Shape
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
 from cupola.cpu.compiler.images.device_runtime import link_device_runtime
+from cupola.cpu.compiler.objects import abi
+from cupola.cpu.compiler.objects.device_calls import ASKED, FUNCTIONS
 from cupola.cpu.compiler.passes.control_flow import suspends
 from cupola.cpu.compiler.passes.thread_numbers import largest_compared
 from cupola.cpu.compiler.ptx import ast
@@ -122,7 +124,17 @@ class ParsedModule:
             has_stack=layout.has_stack,
             stack_bytes=prepared.stack_bytes,
             stack_grows=prepared.stack_grows,
+            code=code_address(list(self.module.functions).index(function.name)) - abi.CODE_WINDOW,
+            launches=_launches(prepared),
         )
+
+
+def _launches(prepared: ast.Function) -> int:
+    """What a kernel asks of the device runtime (`KernelInfo.launches`)."""
+    functions = tuple(FUNCTIONS.values())
+    asked = [functions[ASKED[name]] for name in symbols(prepared) if name in ASKED]
+    reads = any(special.name.lstrip("%") == "current_graph_exec" for special in specials(prepared))
+    return sum({2 if function.parallelism else 1 for function in asked}) + 4 * reads
 
 
 def _architecture(target: str) -> int:

@@ -1,6 +1,7 @@
 /* Statuses of the runtime: names and descriptions, which need no device, and the error that a thread met last (CUDA
  * Runtime API, "Error Handling"). The values of cudaError are those of CUresult wherever both have the error. */
 #include "cudart.h"
+#include "driver/device_side/above.h"
 
 static const struct {
     cudaError_t status;
@@ -209,6 +210,11 @@ static const char *cudaGetErrorName(cudaError_t error) {
 static const char *cudaGetErrorString(cudaError_t error) {
     int index = error_index(error);
     return index < 0 ? "unrecognized error code" : errors[index].text;
+}
+
+void runtime_error_texts(int error, const char **name, const char **text) {
+    *name = cudaGetErrorName((cudaError_t)error);
+    *text = cudaGetErrorString((cudaError_t)error);
 }
 
 const struct entry runtime_error_entries[] = {

@@ -2,6 +2,7 @@
  * "Occupancy"). `func` is a cudaKernel_t, a cudaFunction_t, or, in programs compiled by nvcc, a host function that stands
  * for a kernel (host_code.c). */
 #include "cudart.h"
+#include "driver/device_side/above.h"
 #include "driver/module/module.h"
 
 CUresult function_of(const void *func, CUfunction *function) {
@@ -69,7 +70,8 @@ RUNTIME(cudaGetFuncBySymbol, (cudaFunction_t *functionPtr, const void *symbolPtr
 
 /* ---- attributes ------------------------------------------------------------------------------------------------ */
 
-static CUresult get_attributes(struct cudaFuncAttributes *attributes, const void *func) {
+CUresult runtime_function_attributes(struct cudaFuncAttributes *attributes, CUfunction function,
+                                     CUresult (*get)(int *value, CUfunction_attribute attribute, CUfunction function)) {
     static const struct {
         size_t offset, size;
         CUfunction_attribute attribute;
@@ -95,18 +97,22 @@ static CUresult get_attributes(struct cudaFuncAttributes *attributes, const void
         FIELD(nonPortableClusterSizeAllowed, NON_PORTABLE_CLUSTER_SIZE_ALLOWED),
 #undef FIELD
     };
-    CUfunction function;
     struct cudaFuncAttributes made = {0};
-    if (!attributes) return fail_null("attr");
-    RETURN_IF(function_of(func, &function));
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         int value = 0;
-        RETURN_IF(cuFuncGetAttribute(&value, fields[i].attribute, function));
+        RETURN_IF(get(&value, fields[i].attribute, function));
         if (fields[i].size == sizeof(size_t)) *(size_t *)((char *)&made + fields[i].offset) = (size_t)value;
         else *(int *)((char *)&made + fields[i].offset) = value;
     }
     *attributes = made;
     return CUDA_SUCCESS;
+}
+
+static CUresult get_attributes(struct cudaFuncAttributes *attributes, const void *func) {
+    CUfunction function;
+    if (!attributes) return fail_null("attr");
+    RETURN_IF(function_of(func, &function));
+    return runtime_function_attributes(attributes, function, cuFuncGetAttribute);
 }
 
 RUNTIME(cudaFuncGetAttributes, (struct cudaFuncAttributes *attr, const void *func), get_attributes(attr, func))

@@ -20,6 +20,12 @@ int cpu_driver_multicast(const cpu_launch *launch, uint64_t address, uint64_t si
  * (driver/stream/op.c). */
 int cpu_driver_forbid(int forbidden);
 
+/* A thread's call of the device runtime, a number of device_calls.h: how many words its arguments are, and what it returns
+ * (driver/device_side/answer.c). */
+struct cpu_question;
+uint32_t cpu_driver_words(uint32_t function);
+uint64_t cpu_driver_answer(uint32_t function, struct cpu_question *question);
+
 /* The texture or surface of a CUtexObject or CUsurfObject; NULL if the 64 bits are not a live object. Takes no
  * lock. The result stays readable forever, so that a kernel that races with the destruction of its texture cannot
  * crash; the memory of its images must be looked up in the table of allocations, for it may have been freed before the

@@ -35,6 +35,7 @@ enum cpu_fault_kind {
     CPU_FAULT_OBJECT,      /* no texture or surface, or of another shape -> CUDA_ERROR_ILLEGAL_INSTRUCTION */
     CPU_FAULT_SURFACE,     /* outside of a surface, with .trap -> CUDA_ERROR_LAUNCH_FAILED */
     CPU_FAULT_STOPPED,     /* it took too long -> CUDA_ERROR_LAUNCH_TIMEOUT */
+    CPU_FAULT_LAUNCH,      /* the device runtime was given what is none -> CUDA_ERROR_ILLEGAL_ADDRESS */
 };
 
 enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_CONST, CPU_SPACE_PARAM };
@@ -85,9 +86,11 @@ typedef struct cpu_launch {
     uint8_t cooperative; /* the kernel may wait for all of its blocks */
     const void *context; /* the driver's own */
     cpu_heap *heap;
-    uint32_t stack_limit; /* CU_LIMIT_STACK_SIZE: bytes of a thread's stack, when its depth is not known */
-    uint32_t local_size;  /* set by the engine: bytes of local memory of a thread */
-    cpu_fault fault;      /* filled by the first block that faults */
+    uint32_t stack_limit;   /* CU_LIMIT_STACK_SIZE: bytes of a thread's stack, when its depth is not known */
+    uint64_t current_graph; /* %current_graph_exec: the executable graph for launches from the device that it runs in */
+    void *launched;         /* the driver's own: what its threads launch; NULL: the kernel asks nothing of the driver */
+    uint32_t local_size;    /* set by the engine: bytes of local memory of a thread */
+    cpu_fault fault;        /* filled by the first block that faults */
 } cpu_launch;
 
 /* Make a kernel from the Python object that cupola.cpu.compiler.modules.load_image returned and the kernel's index in
@@ -127,6 +130,8 @@ void cpu_stop_interrupted(void);
 void cpu_stop_begin_inline(void);
 _Bool cpu_stop_end_inline(void);
 
+enum cpu_launches { CPU_LAUNCHES_GRAPHS = 1, CPU_LAUNCHES_KERNELS = 2, CPU_LAUNCHES_READS_GRAPH = 4 };
+
 /* Shared memory the kernel declares statically, and local (stack) bytes a thread. */
 typedef struct cpu_kernel_info {
     uint32_t static_shared, reserved_shared, local_bytes, const_bytes, registers, max_threads, param_bytes, param_count;
@@ -134,6 +139,8 @@ typedef struct cpu_kernel_info {
     uint32_t required_cluster[3];             /* likewise */
     uint32_t max_cluster;                     /* blocks a cluster, 0: the kernel does not say */
     uint32_t must_have_cluster, blocks_are_clusters;
+    uint32_t code;                        /* its address for kernels that launch it, behind CPU_CODE_WINDOW */
+    uint32_t launches;                    /* enum cpu_launches: bits: what it asks of the device runtime */
     uint32_t ptx_version, binary_version; /* architectures, 90 for sm_90: of the PTX, of the cubin or 0 */
 } cpu_kernel_info;
 const cpu_kernel_info *cpu_kernel_get_info(const cpu_kernel *kernel);

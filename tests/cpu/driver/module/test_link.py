@@ -146,7 +146,7 @@ def test_what_was_loaded_is_in_the_log(context):
 @pytest.mark.parametrize(
     ("kind", "data", "expected", "said"),
     [
-        (INPUT.CU_JIT_INPUT_OBJECT, b"!<arch>\n", "CUDA_ERROR_NOT_SUPPORTED", "not objects, libraries or LTO-IR"),
+        (INPUT.CU_JIT_INPUT_OBJECT, b"!<arch>\n", "CUDA_ERROR_NOT_SUPPORTED", "not objects or LTO-IR"),
         (INPUT.CU_JIT_INPUT_NVVM, b"BC", "CUDA_ERROR_NOT_SUPPORTED", "LTO-IR (input name)"),
         (INPUT.CU_JIT_INPUT_CUBIN, b"\x7fELF" + bytes(100), "CUDA_ERROR_NO_BINARY_FOR_GPU", "'name': the cubin holds"),
         (INPUT.CU_JIT_INPUT_PTX, b"bogus\0", "CUDA_ERROR_INVALID_PTX", "'name': unexpected 'bogus' at PTX line 1"),

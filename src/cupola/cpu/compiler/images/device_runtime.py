@@ -1,7 +1,8 @@
-"""Functions of the device runtime that are PTX themselves (device_runtime.ptx), for modules that call them.
+"""Functions of the device runtime that are PTX themselves, for modules that call them.
 
-A module declares such a function as external, as NVIDIA's ``libcudadevrt`` would define it; NVIDIA's driver links that
-by itself. Here the function's body takes the place of the declaration.
+A module declares such a function as external, as NVIDIA's ``libcudadevrt`` would define it. Here the function's body
+takes the place of the declaration, whether or not that library was linked: one of device_runtime.ptx, or one that asks
+the driver (`device_calls`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import functools
 from pathlib import Path
 
 from cupola.cpu.compiler import ptx
+from cupola.cpu.compiler.objects import device_calls
 from cupola.cpu.compiler.ptx import ast
 
 FUNCTIONS = (
@@ -19,6 +21,7 @@ FUNCTIONS = (
     "cudaGraphKernelNodeUpdatesApply",  # which calls the others
     "cudaCGGetIntrinsicHandle",
     "cudaCGSynchronize",
+    *device_calls.SPELLINGS,
 )
 
 _CALLS = {"cudaGraphKernelNodeUpdatesApply": FUNCTIONS[:3]}
@@ -26,7 +29,8 @@ _CALLS = {"cudaGraphKernelNodeUpdatesApply": FUNCTIONS[:3]}
 
 @functools.cache
 def _library() -> dict[str, ast.Function]:
-    return ptx.parse((Path(__file__).parent / "device_runtime.ptx").read_text()).functions
+    own = (Path(__file__).parent / "device_runtime.ptx").read_text()
+    return ptx.parse(own + device_calls.as_ptx()).functions
 
 
 def link_device_runtime(module: ast.Module) -> None:
@@ -38,3 +42,6 @@ def link_device_runtime(module: ast.Module) -> None:
             wanted.update(other for other in called if other not in functions or functions[other].body is None)
     for name in sorted(wanted):
         functions[name] = _library()[name]
+        if name in device_calls.SPELLINGS:
+            external = device_calls.asked(device_calls.SPELLINGS[name])
+            functions[external] = _library()[external]

@@ -44,6 +44,7 @@ CONTEXT: Final = {
     "nsmid": 172,
     "units_end": 176,
     "row_end": 184,
+    "current_graph": 192,
 }
 """Offsets in ``cpu_context``."""
 

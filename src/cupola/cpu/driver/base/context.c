@@ -431,7 +431,7 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     return CUDA_SUCCESS;
 }
 
-static bool limit_is_known(CUlimit limit) {
+bool context_has_limit(CUlimit limit) {
     return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
            limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH || limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ||
            limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY || limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
@@ -442,7 +442,7 @@ CUresult cuCtxGetLimit(size_t *value, CUlimit limit) {
     RETURN_IF(context_find(NULL, &context));
     if (!value) return fail_null("pvalue");
     if ((unsigned)limit >= CU_LIMIT_MAX) return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUlimit", (int)limit);
-    if (!limit_is_known(limit))
+    if (!context_has_limit(limit))
         return fail(CUDA_ERROR_UNSUPPORTED_LIMIT, "the CPU device has no limit %d (CUlimit)", (int)limit);
     *value = context->limits[limit];
     return CUDA_SUCCESS;
@@ -452,7 +452,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     CUcontext context;
     RETURN_IF(context_find(NULL, &context));
     if ((unsigned)limit >= CU_LIMIT_MAX) return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUlimit", (int)limit);
-    if (!limit_is_known(limit))
+    if (!context_has_limit(limit))
         return fail(CUDA_ERROR_UNSUPPORTED_LIMIT, "the CPU device has no limit %d (CUlimit)", (int)limit);
     if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128)
         return fail(CUDA_ERROR_INVALID_VALUE, "the L2 fetch granularity is at most 128 bytes, not %zu", value);

@@ -25,7 +25,8 @@ struct thread_state {
     bool in_callback;               /* inside a host function, which may not call the driver */
     int capture_mode;               /* CUstreamCaptureMode of this thread, see cuThreadExchangeStreamCaptureMode */
     CUresult failed;                /* the status that `explanation` explains, */
-    CUcontext spoiled;              /* or that this context's asynchronous error explains */
+    struct graph_run *graph_run; /* the graph whose nodes this thread carries out, if kernels may launch graphs there */
+    CUcontext spoiled;           /* or that this context's asynchronous error explains */
     char explanation[EXPLANATION_SIZE];
 };
 extern __thread struct thread_state thread_state;
@@ -98,7 +99,8 @@ struct CUctx_st {
     _Atomic int error;          /* CUresult of the first asynchronous error; it stays until the context goes */
     struct fault_record *fault; /* set before `error` */
     size_t limits[CU_LIMIT_MAX];
-    cpu_heap heap; /* of malloc() in kernels */
+    cpu_heap heap;                     /* of malloc() in kernels */
+    _Atomic unsigned pending_launches; /* of kernels by kernels: begun by nobody yet, or not over */
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
     pthread_mutex_t lock;       /* streams, modules and the peers */
@@ -131,7 +133,8 @@ CUresult context_find(CUcontext handle,
                       CUcontext *context); /* its owner; NULL: of the current one. Spoiled ones pass */
 CUresult context_find_itself(CUcontext handle, CUcontext *context); /* the same, but green ones stay green */
 CUresult context_new_green(struct device *device, const struct part *part, CUcontext *context);
-void context_end_green(CUcontext context);      /* its streams have been detached */
+void context_end_green(CUcontext context); /* its streams have been detached */
+bool context_has_limit(CUlimit limit);
 int context_multiprocessors(CUcontext context); /* that its kernels may use */
 CUresult context_error(CUcontext context);      /* the asynchronous error, explained; or CUDA_SUCCESS */
 size_t context_explain(CUcontext context, CUresult status, char *text, size_t size);

@@ -42,7 +42,8 @@ struct plan {
     struct held_objects held;
     struct condition_list *conditions;
     bool has_updatable;
-    bool waits;         /* for other streams or the host, for an unknown time */
+    bool waits;         /* for other streams or the host, or its kernels launch: for an unknown time */
+    bool launches;      /* see plan_launches() */
     unsigned depth;     /* of bodies around what is being flattened */
     _Atomic bool quick; /* has been run in a short time */
 };
@@ -70,7 +71,7 @@ static void steps_free(struct steps *steps) {
     free(steps->items);
 }
 
-static void plan_release(struct plan *plan) {
+void plan_release(struct plan *plan) {
     if (plan == NULL || atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) != 1) return;
     steps_free(&plan->steps);
     steps_free(&plan->allocations);
@@ -79,6 +80,18 @@ static void plan_release(struct plan *plan) {
     held_objects_release(&plan->held);
     conditions_release(plan->conditions);
     free(plan);
+}
+
+void plan_retain(struct plan *plan) { atomic_fetch_add_explicit(&plan->references, 1, memory_order_relaxed); }
+
+CUgraphExec plan_exec(const struct plan *plan) { return plan->exec; }
+
+bool plan_launches(const struct plan *plan) { return plan->launches; }
+
+static void note_launches(struct plan *plan, const struct op *op) {
+    uint32_t launches = op->kind == OP_KERNEL ? op->kernel.function->image_kernel->info->launches : 0;
+    if (launches) plan->waits = true;
+    if (launches & CPU_LAUNCHES_GRAPHS) plan->launches = true;
 }
 
 static bool append_op(struct steps *steps, struct shared_op *op) {
@@ -97,6 +110,7 @@ static bool append_updatable(CUgraphNode node, struct plan *plan, struct steps *
     step->version = node->version;
     step->disabled = node->disabled;
     plan->has_updatable = true;
+    note_launches(plan, node->op->op);
     return true;
 }
 
@@ -168,6 +182,7 @@ static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
                 break;
             default:
                 fine = append_op(steps, node->op);
+                note_launches(plan, node->op->op);
                 if (fine && plan->depth) steps->items[steps->count - 1].unreachable = copies_pageable(node->op->op);
         }
     }
@@ -190,6 +205,7 @@ static struct plan *current_plan(CUgraphExec exec) {
     plan->references = 1;
     plan->exec = exec;
     plan->conditions = conditions_retain(exec->graph->conditions);
+    plan->launches = exec_is_for_device(exec);
     if (!flatten(exec->graph, plan, &plan->steps) || !hold_objects(exec->graph, &plan->held)) {
         plan_release(plan);
         return NULL;
@@ -284,22 +300,40 @@ bool graph_is_quick(const struct op *op) {
     return atomic_load_explicit(&plan->quick, memory_order_relaxed);
 }
 
-CUresult graph_execute(struct op *op) {
-    struct plan *plan = op->graph.graph;
-    uint64_t to_learn = graph_is_quick(op) ? 0 : clock_now();
-    struct walk walk = {op->graph.stream, op->sequence, op->context, CUDA_SUCCESS};
-    if (unlikely(plan->has_updatable)) refresh(&plan->steps);
-    if (likely(!op->graph.upload)) {
-        conditions_reset(plan->conditions);
-        run(&walk, &plan->steps);
-    }
-    if (to_learn && !plan->waits && clock_now() - to_learn < QUICK_NANOSECONDS) plan->quick = true;
+CUresult plan_run(struct plan *plan, const struct op *op, CUcontext context) {
+    struct walk walk = {op ? op->graph.stream : NULL, op ? op->sequence : 0, context, CUDA_SUCCESS};
+    conditions_reset(plan->conditions);
+    run(&walk, &plan->steps);
     return walk.status;
 }
 
-static void exec_release(CUgraphExec exec) {
+/* What launches by kernels run from now on: what the last upload or launch by the host was of. */
+static void set_uploaded(CUgraphExec exec, struct plan *plan) {
+    plan_retain(plan);
+    pthread_mutex_lock(&exec->device_lock);
+    struct plan *before = exec->uploaded;
+    exec->uploaded = plan;
+    pthread_mutex_unlock(&exec->device_lock);
+    plan_release(before);
+}
+
+CUresult graph_execute(struct op *op) {
+    struct plan *plan = op->graph.graph;
+    uint64_t to_learn = graph_is_quick(op) ? 0 : clock_now();
+    CUresult status = CUDA_SUCCESS;
+    if (unlikely(plan->has_updatable)) refresh(&plan->steps);
+    if (unlikely(exec_is_for_device(plan->exec))) set_uploaded(plan->exec, plan);
+    if (likely(!op->graph.upload))
+        status = unlikely(plan->launches) ? graph_run_from_host(plan, op) : plan_run(plan, op, op->context);
+    if (to_learn && !plan->waits && clock_now() - to_learn < QUICK_NANOSECONDS) plan->quick = true;
+    return status;
+}
+
+void graph_exec_release(CUgraphExec exec) {
     if (!handle_release(exec)) return;
     plan_release(exec->plan);
+    plan_release(exec->uploaded);
+    pthread_mutex_destroy(&exec->device_lock);
     graph_release(exec->graph);
     free(exec->clones);
     pthread_mutex_destroy(&exec->lock);
@@ -318,7 +352,7 @@ void graph_op_release(struct op *op) {
     if (plan == NULL) return;
     CUgraphExec exec = plan->exec;
     plan_release(plan);
-    exec_release(exec);
+    graph_exec_release(exec);
 }
 
 /* ---- instantiation ------------------------------------------------------------------------------------ */
@@ -338,7 +372,7 @@ CUresult graph_exec_lock(CUgraphExec exec) {
 
 void graph_exec_unlock(CUgraphExec exec) {
     pthread_mutex_unlock(&exec->lock);
-    exec_release(exec);
+    graph_exec_release(exec);
 }
 
 static CUresult wrong(CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUgraphInstantiateResult result, CUgraphNode node,
@@ -413,19 +447,32 @@ static CUresult check_bodies(CUgraph graph, bool in_body, CUDA_GRAPH_INSTANTIATE
     return CUDA_SUCCESS;
 }
 
+/* What a graph that kernels may launch consists of (CUDA C++ Programming Guide, "Device Graph Requirements"). */
 static CUresult check_device_launch(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+    if (graph->first == NULL)
+        return wrong(params, CUDA_GRAPH_INSTANTIATE_ERROR, NULL, CUDA_ERROR_INVALID_VALUE,
+                     "a graph for launches from the device, and each of its child graphs, must have a node");
     for (CUgraphNode node = graph->first; node; node = node->next) {
+        const char *problem = NULL;
         switch ((int)node->type) {
             case CU_GRAPH_NODE_TYPE_KERNEL:
+                if (node->op->op->kernel.function->image_kernel->info->launches & CPU_LAUNCHES_KERNELS)
+                    problem = "a kernel in a graph for launches from the device may not use dynamic parallelism";
+                break;
             case CU_GRAPH_NODE_TYPE_MEMCPY:
+                if (copies_pageable(node->op->op))
+                    problem = "a copy in a graph for launches from the device has pageable host memory at one end; it "
+                              "may have pinned memory";
+                break;
             case CU_GRAPH_NODE_TYPE_MEMSET:
             case CU_GRAPH_NODE_TYPE_GRAPH: break;
             default:
-                return wrong(params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node,
-                             CUDA_ERROR_NOT_SUPPORTED,
-                             "a graph for launches from the device may contain kernels, copies, fills and child "
-                             "graphs only");
+                problem =
+                    "a graph for launches from the device may contain kernels, copies, fills and child graphs only";
         }
+        if (problem)
+            return wrong(params, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node, CUDA_ERROR_INVALID_VALUE,
+                         problem);
         for (unsigned i = 0; i < node->body_count; i++) RETURN_IF(check_device_launch(node->bodies[i], params));
     }
     return CUDA_SUCCESS;
@@ -503,6 +550,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
     CUgraphExec exec = handle_new(HANDLE_GRAPH_EXEC, sizeof *exec);
     if (exec == NULL) return no_memory("the executable graph");
     pthread_mutex_init(&exec->lock, NULL);
+    pthread_mutex_init(&exec->device_lock, NULL);
     exec->id = atomic_fetch_add(&next_id, 1);
     exec->flags = params->flags;
     exec->graph = graph_clone(hGraph, NULL);
@@ -515,7 +563,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
     graph_adopt_updatable(exec->graph, hGraph);
     params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     *phGraphExec = exec;
-    return CUDA_SUCCESS;
+    return params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? cuGraphUpload(exec, stream) : CUDA_SUCCESS;
 }
 
 CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
@@ -539,7 +587,7 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
     pass_gate();
     RETURN_IF(graph_exec_check(hGraphExec));
     if (!handle_kill(hGraphExec)) return graph_exec_check(hGraphExec);
-    exec_release(hGraphExec);
+    graph_exec_release(hGraphExec);
     return CUDA_SUCCESS;
 }
 
@@ -587,8 +635,9 @@ CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
     if (unlikely(stream_is_capturing(stream))) return capture_refuse(stream, "cuGraphUpload");
     RETURN_IF(graph_exec_lock(hGraphExec));
     struct plan *plan = current_plan(hGraphExec);
-    struct op *op = plan && plan->has_updatable ? op_new(OP_GRAPH, stream->context) : NULL;
-    bool fine = plan && (op || !plan->has_updatable);
+    bool matters = plan && (plan->has_updatable || exec_is_for_device(hGraphExec));
+    struct op *op = matters ? op_new(OP_GRAPH, stream->context) : NULL;
+    bool fine = plan && (op || !matters);
     if (op) {
         op->graph.stream = stream;
         op->graph.upload = true;

@@ -2,6 +2,7 @@
 #ifndef CUPOLA_CPU_DRIVER_GRAPH_EXEC_H
 #define CUPOLA_CPU_DRIVER_GRAPH_EXEC_H
 
+#include "above.h"
 #include "graph.h"
 
 struct clone_of { /* a node of the definition, and the executable's own */
@@ -21,7 +22,24 @@ struct CUgraphExec_st {
     /* Where the last launch is queued: the next one, or an upload, comes behind it. NULL: there was none. */
     CUstream last_stream;
     uint64_t last_sequence;
+    /* For launches by kernels (device_side/graph.c). */
+    pthread_mutex_t device_lock;
+    struct plan *uploaded; /* what such a launch runs; NULL: nothing was uploaded */
+    bool busy;             /* it runs, or is going to */
 };
+
+struct plan;
+/* Carry out what a plan has, in a context, on this thread. Errors are the context's. */
+CUresult plan_run(struct plan *plan, const struct op *op, CUcontext context);
+void plan_retain(struct plan *plan);
+void plan_release(struct plan *plan);
+CUgraphExec plan_exec(const struct plan *plan);
+bool plan_launches(const struct plan *plan); /* its kernels launch graphs, or it is one that kernels may launch */
+static inline bool exec_is_for_device(CUgraphExec exec) {
+    return exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+}
+void graph_exec_release(CUgraphExec exec);
+CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream);
 
 /* Which of the executable's nodes stands for a node of the definition. */
 CUresult graph_exec_find(CUgraphExec exec, CUgraphNode node, CUgraphNode *own);

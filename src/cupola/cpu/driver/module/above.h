@@ -4,6 +4,9 @@
 
 #include "driver/base/base.h"
 
+struct op;
+CUresult grid_execute(const struct op *op); /* a kernel that asks something of the driver (device_side/grid.c) */
+
 void references_module_released(CUmodule module); /* before its variables go (texture/reference.c) */
 
 #endif

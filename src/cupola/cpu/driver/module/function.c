@@ -149,11 +149,15 @@ static CUresult set_attribute(int value, CUfunction_attribute attribute, struct 
     return CUDA_SUCCESS;
 }
 
+CUresult function_get_attribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+    return get_attribute(value, attribute, function->attributes, function->image_kernel->info,
+                         function->module->context->device->model);
+}
+
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction handle) {
     CUfunction function;
     RETURN_IF(enter_function(handle, &function));
-    return get_attribute(value, attribute, function->attributes, function->image_kernel->info,
-                         function->module->context->device->model);
+    return function_get_attribute(value, attribute, function);
 }
 
 CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value) {

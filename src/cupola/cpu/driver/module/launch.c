@@ -190,9 +190,10 @@ static const CUresult fault_status[] = {
     [CPU_FAULT_OBJECT] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
     [CPU_FAULT_SURFACE] = CUDA_ERROR_LAUNCH_FAILED,
     [CPU_FAULT_STOPPED] = CUDA_ERROR_LAUNCH_TIMEOUT,
+    [CPU_FAULT_LAUNCH] = CUDA_ERROR_ILLEGAL_ADDRESS,
 };
 
-CUresult kernel_execute(struct op *op) {
+CUresult kernel_run(struct op *op) {
     cpu_launch *launch = &op->kernel.launch;
     launch->grid_id = atomic_fetch_add_explicit(&next_grid, 1, memory_order_relaxed);
     launch->device = op->context->device->ordinal;
@@ -216,6 +217,11 @@ CUresult kernel_execute(struct op *op) {
                           : CUDA_ERROR_UNKNOWN;
     context_fault(op->context, status, op->kernel.function->module, launch);
     return status;
+}
+
+CUresult kernel_execute(struct op *op) {
+    if (unlikely(op->kernel.function->image_kernel->info->launches)) return grid_execute(op);
+    return kernel_run(op);
 }
 
 /* ---- preparing ------------------------------------------------------------------------------------------------- */
@@ -282,6 +288,11 @@ static CUresult prepare_on(CUstream stream, CUfunction handle, const unsigned gr
     if (unlikely(function->module->context != stream->context))
         return fail(CUDA_ERROR_INVALID_HANDLE, "%s was loaded into another context than the stream's",
                     cpu_kernel_name(function->kernel));
+    if (unlikely(function->image_kernel->info->launches & CPU_LAUNCHES_GRAPHS && !stream_is_capturing(stream)))
+        return fail(
+            CUDA_ERROR_NOT_SUPPORTED,
+            "%s calls cudaGraphLaunch, so it runs only as a node of a graph: capture the launch, or add it to a graph",
+            cpu_kernel_name(function->kernel));
     return launch_prepare(function, grid, block, dynamic_shared, params, extra, attributes, stream->green, op);
 }
 

@@ -13,6 +13,7 @@ CUresult launch_prepare(CUfunction function, const unsigned grid[3], const unsig
                         void **params, void **extra, const struct launch_attributes *attributes, CUcontext where,
                         struct op **op);
 CUresult launch_read_attributes(const CUlaunchConfig *config, struct launch_attributes *attributes);
+CUresult kernel_run(struct op *op);                   /* nothing else than the blocks of the grid */
 uint64_t launch_resident_blocks(const struct op *op); /* at once, where it is to run */
 
 /* One attribute by its number; those with a meaning of their own (events, device-updatable nodes) are not among them

@@ -3,11 +3,13 @@
  * An input is PTX, or a cubin or a fat binary with PTX in it. What it makes is a cubin for cuModuleLoadData and
  * cuLibraryLoadData of this driver, which run the PTX behind it: so linking is merging PTX, done in Python by
  * images/linking.py. An input is read when it is added, and everything else is found when the link is completed. */
+#define _GNU_SOURCE /* memmem */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "image.h"
 #include "module.h"
@@ -32,11 +34,12 @@ static CUresult enter_link(CUlinkState state) {
 
 static CUresult check_input(CUlinkState state, CUjitInputType type, const char *name) {
     if (state->image) return fail(CUDA_ERROR_INVALID_VALUE, "the link is complete: make another one for more inputs");
-    if (type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_NVVM)
-        return fail(CUDA_ERROR_NOT_SUPPORTED,
-                    "the CPU device links PTX, and cubins and fat binaries with PTX in them, not objects, libraries or "
-                    "LTO-IR (input %s)",
-                    name ? name : "without a name");
+    if (type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_NVVM)
+        return fail(
+            CUDA_ERROR_NOT_SUPPORTED,
+            "the CPU device links PTX, and cubins and fat binaries with PTX in them, not objects or LTO-IR (input "
+            "%s)",
+            name ? name : "without a name");
     if ((unsigned)type >= CU_JIT_NUM_INPUT_TYPES)
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUjitInputType", (int)type);
     return CUDA_SUCCESS;
@@ -99,10 +102,25 @@ static void note_name(CUlinkState state, const char *name) {
     state->names = names;
 }
 
-static CUresult add(CUlinkState state, const char *data, size_t size, const char *name) {
+/* libcudadevrt is an archive of one member. What it has, the CPU device has of its own for modules that call it. */
+static CUresult add_library(CUlinkState state, const char *data, size_t size, const char *name) {
+    static const char archive[] = "!<arch>\n", member[] = "cuda_device_runtime.o";
+    if (size < sizeof archive - 1 || memcmp(data, archive, sizeof archive - 1) ||
+        !memmem(data, size, member, sizeof member - 1))
+        return fail(
+            CUDA_ERROR_NOT_SUPPORTED,
+            "of libraries the CPU device links only libcudadevrt; give PTX, or cubins and fat binaries with PTX in "
+            "them, instead of %s",
+            name);
+    note_name(state, name);
+    return report(state, CUDA_SUCCESS, false, NULL);
+}
+
+static CUresult add(CUlinkState state, CUjitInputType type, const char *data, size_t size, const char *name) {
     uint64_t start = clock_now();
     CUresult status = CUDA_SUCCESS;
     if (!name || !*name) name = "<unnamed>";
+    if (type == CU_JIT_INPUT_LIBRARY) return add_library(state, data, size, name);
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *module = linking();
     PyObject *called = PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace");
@@ -192,7 +210,7 @@ CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_
     if (!data || !size) return fail_null("data");
     RETURN_IF(check_input(state, type, name));
     RETURN_IF(jit_check_options(count, options, values));
-    return add(state, data, size, name);
+    return add(state, type, data, size, name);
 }
 
 CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned count, CUjit_option *options,
@@ -204,7 +222,7 @@ CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
     char *data;
     size_t size;
     RETURN_IF(read_file(path, &data, &size));
-    CUresult status = size ? add(state, data, size, path) : fail(CUDA_ERROR_INVALID_IMAGE, "'%s' is empty", path);
+    CUresult status = size ? add(state, type, data, size, path) : fail(CUDA_ERROR_INVALID_IMAGE, "'%s' is empty", path);
     free(data);
     return status;
 }

@@ -123,5 +123,6 @@ void library_forget(CUlibrary library, CUmodule module);
 CUresult function_find(CUfunction handle, CUcontext context, CUfunction *function);
 int function_max_dynamic_shared(CUfunction function); /* bytes a launch may ask for */
 int function_max_threads(CUfunction function);
+CUresult function_get_attribute(int *value, CUfunction_attribute attribute, CUfunction function);
 
 #endif

@@ -95,6 +95,8 @@ static int read_info(cpu_kernel *kernel, PyObject *info) {
         {"max_cluster", &to->max_cluster},
         {"must_have_cluster", &to->must_have_cluster},
         {"blocks_are_clusters", &to->blocks_are_clusters},
+        {"code", &to->code},
+        {"launches", &to->launches},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (get_uint32(info, fields[i].name, fields[i].to)) return -1;

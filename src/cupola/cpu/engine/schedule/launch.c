@@ -40,7 +40,9 @@ static uint64_t blocks_of(const cpu_launch *launch) {
     return (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
 }
 
+/* Not what may launch more, whose end is not known. */
 bool cpu_engine_is_quick(const cpu_launch *launch) {
+    if (cpu_kernel_get_info(launch->kernel)->launches) return false;
     uint64_t known = atomic_load_explicit(&launch->variant->quick_blocks, memory_order_relaxed);
     return blocks_of(launch) <= QUICK_FACTOR * known;
 }

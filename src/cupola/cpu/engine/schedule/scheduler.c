@@ -649,6 +649,7 @@ void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argu
         .nctaid = {launch->grid[0], launch->grid[1], launch->grid[2]},
         .local_size = launch->local_size,
         .grid_id = launch->grid_id,
+        .current_graph = launch->current_graph,
         .variables = launch->variables,
         .thread_ids = {variant->thread_ids[0], variant->thread_ids[1], variant->thread_ids[2]},
         .params = (uint64_t)(uintptr_t)launch->params,

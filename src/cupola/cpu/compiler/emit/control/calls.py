@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import Value
+from cupola.cpu.compiler.objects.device_calls import ASKED
 from cupola.cpu.compiler.ptx import ast
 
 from .lowerings import lowers
@@ -84,6 +85,25 @@ def _fail(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList)
     body.control.fault()
 
 
+def _ask(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList) -> None:
+    """A function of the device runtime that the driver carries out: words of 64 bits in, one out."""
+    builder = body.builder
+    results = body.scratch("answers", 8)
+    given = body.scratch("asked", 8 * max(1, len(arguments.items)))
+    for number, argument in enumerate(arguments.items):
+        value = builder.splat(body.operand(argument, "i64"))
+        place = builder.emit(f"getelementptr i64, ptr {given}, i32 {number * body.width}")
+        builder.line(f"store {builder.typed(value)}, ptr {place}, align 8")
+    builder.declarations["declare i32 @cupola_ask(ptr, ptr, i32, i32, ptr, ptr, i32)"] = None
+    function = ASKED[called_function(instruction) or ""]
+    status = builder.emit(
+        f"call i32 @cupola_ask(ptr %context, ptr %warp, i32 {body.control.lanes().ir}, i32 {function}, ptr {given}, "
+        f"ptr {results}, i32 {body.new_site(instruction)})"
+    )
+    body.control.fault_if(builder.emit(f"icmp ne i32 {status}, 0"))
+    _return(body, instruction, results, "i64")
+
+
 _ARGUMENTS = {"__assertfail": (4, 5), "vprintf": (2,), "malloc": (1,), "free": (1,)}
 
 
@@ -94,7 +114,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
         return f"there is no function '{name}'"
     arguments = instruction.operands[2]
     count = len(arguments.items) if isinstance(arguments, ast.ArgumentList) else 0
-    return None if count in _ARGUMENTS[name] else f"'{name}' does not take {count} arguments"
+    return None if name in ASKED or count in _ARGUMENTS[name] else f"'{name}' does not take {count} arguments"
 
 
 CALLABLE: dict[str, Callable[[Body, ast.Instruction, ast.ArgumentList], None]] = {
@@ -102,6 +122,7 @@ CALLABLE: dict[str, Callable[[Body, ast.Instruction, ast.ArgumentList], None]] =
     "vprintf": _print,
     "malloc": _allocate,
     "free": _free,
+    **dict.fromkeys(ASKED, _ask),
 }
 """External functions that the CPU device provides."""
 

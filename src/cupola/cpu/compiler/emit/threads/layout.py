@@ -80,7 +80,7 @@ class Layout:
             layout.param_bytes = max(layout.param_bytes, parameter.offset + parameter.size)
         own = {variable.name for variable in function.variables}
         outer = [v for v in module.variables.values() if v.space == "shared" and v.name in used and v.name not in own]
-        if any(special.name.startswith("reserved_smem") for special in _specials(function)):
+        if any(special.name.startswith("reserved_smem") for special in specials(function)):
             layout.reserved_shared = SHARED_RESERVED
         layout._place_shared([*outer, *(v for v in function.variables if v.space == "shared")])
         for variable in function.variables:
@@ -122,7 +122,8 @@ def symbols(function: ast.Function) -> Iterator[str]:
             yield from _names(statement.operands)
 
 
-def _specials(function: ast.Function) -> Iterator[ast.Special]:
+def specials(function: ast.Function) -> Iterator[ast.Special]:
+    """Every special register in the body of a function."""
     for statement in function.body or ():
         if isinstance(statement, ast.Instruction):
             yield from (operand for operand in statement.operands if isinstance(operand, ast.Special))

@@ -40,8 +40,8 @@ def read_special(body: Body, special: ast.Special) -> Value:
         return body.context_field(_CONTEXT_FIELDS[name])
     if name in ("total_smem_size", "aggr_smem_size"):
         return _shared_size(body, with_reserved=name == "aggr_smem_size")
-    if name == "current_graph_exec":  # nothing launches graphs from the device
-        return constant("i64", 0)
+    if name == "current_graph_exec":
+        return body.context_field("current_graph", "i64")
     if name == "reserved_smem_offset_cap":
         return constant("i32", SHARED_RESERVED)
     if name.startswith("reserved_smem_offset_"):  # behind the program's own

@@ -1,0 +1,75 @@
+/* Calls of the device runtime that the driver carries out: launches from kernels and what belongs to them. */
+#include "access.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/above.h"
+#include "engine/device_calls.h"
+
+/* Piece by piece, as a thread would. */
+static bool transfer(cpu_question *question, uint64_t address, char *own, size_t size, bool is_write) {
+    const uint8_t step = size % 8 == 0 && address % 8 == 0 ? 8 : size % 4 == 0 ? 4 : (uint8_t)size;
+    cpu_site site = {.index = question->site,
+                     .size = step,
+                     .element = step,
+                     .space = CPU_SITE_GENERIC,
+                     .flags = is_write ? CPU_SITE_WRITE : 0};
+    for (size_t done = 0; done < size; done += step) {
+        void *place = cpu_resolve(question->context, question->warp, question->lane, site, address + done);
+        question->failed = !place;
+        if (!place) return false;
+        if (is_write) memcpy(place, own + done, step);
+        else memcpy(own + done, place, step);
+    }
+    return true;
+}
+
+bool cpu_question_read(cpu_question *question, uint64_t address, void *target, size_t size) {
+    return transfer(question, address, target, size, false);
+}
+
+bool cpu_question_write(cpu_question *question, uint64_t address, const void *source, size_t size) {
+    return transfer(question, address, (char *)source, size, true);
+}
+
+uint64_t cpu_question_fail(cpu_question *question, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    cpu_fault_raise(question->context, question->warp, question->lane, CPU_FAULT_LAUNCH, question->site, "%s", text);
+    question->failed = true;
+    return 0;
+}
+
+static uint64_t linear(const uint32_t at[3], const uint32_t size[3]) {
+    return ((uint64_t)at[2] * size[1] + at[1]) * size[0] + at[0];
+}
+
+/* The lanes of the mask call a function: `words` has the words of each lane, those of the first argument first. Nonzero on
+ * a fault. */
+CPU_HELPER uint32_t cupola_ask(cpu_context *context, cpu_warp *warp, uint32_t mask, uint32_t function,
+                               const uint64_t *words, uint64_t *results, uint32_t site) {
+    cpu_launch *launch = context->job->launch;
+    const uint32_t count = cpu_driver_words(function);
+    void *guard = cpu_guard_pause(); /* the driver may come to compile a kernel */
+    bool failed = false;
+    for (; mask && !failed; mask &= mask - 1) {
+        int lane = __builtin_ctz(mask);
+        cpu_question question = {.launch = launch,
+                                 .block = linear(context->ctaid, launch->grid),
+                                 .thread = warp->first + (uint32_t)lane,
+                                 .context = context,
+                                 .warp = warp,
+                                 .lane = lane,
+                                 .site = site};
+        for (uint32_t i = 0; i < count; i++) question.words[i] = words[i * context->width + (uint32_t)lane];
+        results[lane] = cpu_driver_answer(function, &question);
+        failed = question.failed;
+    }
+    cpu_guard_resume(guard);
+    return failed;
+}
