@@ -28,8 +28,12 @@ echo "== the wheel in an empty environment"
 wheel=$(echo "$scratch"/*.whl)
 "$scratch/empty/bin/python" -m pip install "${quiet[@]}" "$wheel[${CUPOLA_EXTRAS:-all}]"
 mv "$wheel" dist/
-cp examples/saxpy.py examples/arrays.py "$scratch"
+wheel=$PWD/dist/$(basename "$wheel")
+cp examples/saxpy.py examples/arrays.py examples/cuda/vector_add.cu examples/cuda/check.h "$scratch"
 cd "$scratch" # away from the sources
 empty/bin/cupola --version
 CUPOLA_DEVICE=cpu empty/bin/cupola doctor
 CUPOLA_DEVICE=cpu empty/bin/python saxpy.py
+empty/bin/python -m pip install "${quiet[@]}" "$wheel[nvcc]"
+empty/bin/cupola nvcc -std=c++17 vector_add.cu -o vector_add
+CUPOLA_DEVICE=cpu empty/bin/cupola run ./vector_add

@@ -34,6 +34,8 @@ HEALTHY: dict[str, Any] = {
     "nvrtc_copies": [{"path": "/site-packages/lib.so", "found_via": "site-packages"}],
     "nvrtc_targets": [75, 80, 90],
     "folders": {"object cache": {"path": "/home/me/.cache/cupola"}},
+    "programs": {"nvcc": {"path": "/site-packages/nvcc", "version": "13"}, "libpython": {"path": "/lib/libpython.so"}},
+    "private_runtime": ["cupy-cuda13x"],
     "smoke_test": {"found": "right result"},
 }
 MISSING = {"missing": "it was not found"}
@@ -69,6 +71,10 @@ CASES = [
         "choice of device", NOTE, "--gpus all",
     ),
     ({"device.list": []}, "device", FAIL, "CUDA_VISIBLE_DEVICES"),
+    ({"programs.nvcc": {"missing": "nvcc is not installed"}}, "nvcc", NOTE, 'pip install "cupola[nvcc]"'),
+    ({"programs.nvcc": {"error": "there is no g++: install one"}}, "nvcc", WARN, "there is no g++: install one"),
+    ({"programs.libpython": {"missing": "install it"}}, "libpython", NOTE, "install it"),
+    ({**ON_CPU}, "cupy-cuda13x", NOTE, "runs on GPUs only"),
     (
         {"device.emulated": True, "device.said": ["running on the CPU device: there is no GPU"]},
         "choice of device", WARN, "/dev/nvidia0",

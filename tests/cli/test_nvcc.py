@@ -227,6 +227,37 @@ def test_nvidias_runtime_inside(tmp_path):
     assert "asks for private functions of NVIDIA's driver" in done.stderr
 
 
+CMAKE = """
+cmake_minimum_required(VERSION 3.20)
+project(program LANGUAGES CXX CUDA)
+enable_testing()
+add_library(second STATIC second.cu)
+add_executable(program first.cu)
+set_target_properties(second program PROPERTIES CUDA_SEPARABLE_COMPILATION ON)
+target_link_libraries(program second)
+add_test(NAME program COMMAND program)
+set_tests_properties(program PROPERTIES PASS_REGULAR_EXPRESSION "cudaSuccess 93 32")
+"""
+
+
+@needs_nvcc
+@pytest.mark.cpu_only
+@pytest.mark.skipif(not shutil.which("cmake"), reason="needs CMake")
+def test_cmake(tmp_path):
+    for name, text in {"first.cu": FIRST, "second.cu": SECOND, "CMakeLists.txt": CMAKE}.items():
+        (tmp_path / name).write_text(text)
+    compiler = tmp_path / "cupola-nvcc"  # as pip makes it of pyproject.toml
+    compiler.write_text(f"#!{sys.executable}\nfrom cupola.cli.nvcc import main\nmain()\n")
+    compiler.chmod(0o755)
+    flags = ["-DCMAKE_CUDA_RUNTIME_LIBRARY=Shared", "-DCMAKE_CUDA_ARCHITECTURES=90"]
+    environment = {**os.environ, "CUDACXX": str(compiler)}
+    for command in (["cmake", "-B", "build", *flags], ["cmake", "--build", "build"]):
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = cupola("run", "--device", "cpu", "ctest", "--test-dir", "build", folder=tmp_path)
+    assert done.returncode == 0 and "100% tests passed" in done.stdout, done.stdout + done.stderr
+
+
 # ---- what is a program ----------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,7 @@ def judge(facts: Facts) -> list[Check]:
         *_optional_libraries(facts),
         *_headers(facts),
         *_packages(facts),
+        *_programs(facts),
         *_environment(facts),
         *_folders(facts),
         *_smoke_test(facts),
@@ -228,6 +229,30 @@ def _packages(facts: Facts) -> Iterator[Check]:
         yield Check(OK, "NumPy", numpy["version"])
     else:
         yield Check(NOTE, "NumPy", describe(numpy), "Needed only for programs that use it: pip install numpy.")
+
+
+def _programs(facts: Facts) -> Iterator[Check]:
+    nvcc, libpython = facts["programs"]["nvcc"], facts["programs"]["libpython"]
+    if "path" in nvcc:
+        yield Check(OK, "nvcc", f"CUDA {nvcc['version']}  {nvcc['path']}")
+    elif "missing" in nvcc:
+        advice = 'Needed to build CUDA C++ programs with `cupola nvcc`: pip install "cupola[nvcc]".'
+        yield Check(NOTE, "nvcc", "not found", advice)
+    else:
+        yield Check(WARN, "nvcc", "cannot build programs", nvcc["error"])
+    if "path" in libpython:
+        yield Check(OK, "libpython", libpython["path"])
+    else:
+        found = "not found: programs in other languages do not run on the CPU device"
+        yield Check(NOTE, "libpython", found, libpython["missing"])
+    if _emulated(facts):
+        for name in facts["private_runtime"]:
+            yield Check(
+                NOTE,
+                name,
+                "has NVIDIA's CUDA runtime inside",
+                "It runs on GPUs only: that runtime works with NVIDIA's driver only (docs/cuda-programs.md).",
+            )
 
 
 def _environment(facts: Facts) -> Iterator[Check]:

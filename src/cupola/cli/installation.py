@@ -16,6 +16,8 @@ from typing import Any
 LIBRARIES = ("nvrtc", "nvJitLink", "nvvm", "cudart", "nvml")
 HEADERS = ("cudart", "cccl")
 PACKAGES = ("llvmlite", "numpy")
+# Packages on PyPI that have NVIDIA's CUDA runtime inside.
+PRIVATE_RUNTIME = ("cupy-cuda12x", "cupy-cuda13x", "warp-lang")
 ENVIRONMENT = ("CUPOLA_DEVICE", "CUDA_VISIBLE_DEVICES", "CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX", "LD_LIBRARY_PATH")
 
 Facts = dict[str, Any]
@@ -43,7 +45,44 @@ def collect_more() -> Facts:
         "nvrtc_copies": copies("nvrtc"),
         "nvrtc_targets": nvrtc_targets(),
         "folders": {"object cache": folder(object_cache_folder())},
+        "programs": {"nvcc": nvcc(), "libpython": libpython()},
+        "private_runtime": [name for name in PRIVATE_RUNTIME if "version" in distribution(name)],
     }
+
+
+def nvcc() -> Facts:
+    """Where nvcc is, with all that it needs, or what is missing."""
+    from . import nvcc
+
+    try:
+        found = nvcc.find_nvcc()
+        nvcc.check_host_compiler(())
+    except SystemExit as error:
+        text = str(error).removeprefix("cupola nvcc: ")
+        return {"missing" if text.startswith("nvcc is not installed") else "error": text}
+    except Exception as error:
+        return failure(error)
+    return {"path": str(found), "version": str(nvcc.toolkit_major(found))}
+
+
+def libpython() -> Facts:
+    """The shared library of this Python, which programs in other languages need."""
+    from cupola.cpu import programs
+
+    try:
+        return {"path": programs.find_libpython()}
+    except Exception as error:
+        return {"missing": str(error)}
+
+
+def distribution(name: str) -> Facts:
+    """The version of a distribution, which need not be imported for that."""
+    from importlib import metadata
+
+    try:
+        return {"version": metadata.version(name)}
+    except metadata.PackageNotFoundError:
+        return {"missing": "not installed"}
 
 
 def device() -> Facts:

@@ -24,6 +24,11 @@ INSTALL = 'pip install "cupola[nvcc]"'
 NO_PROGRAM = {"-ptx", "--ptx", "-cubin", "--cubin", "-fatbin", "--fatbin", "-E", "--preprocess", "-M", "-MM"}
 
 
+def main() -> int:
+    """Run the command ``cupola-nvcc``, for build systems that take the name of a compiler."""
+    return run(sys.argv[1:])
+
+
 def run(arguments: Sequence[str]) -> int:
     """Replace this process by nvcc.
 

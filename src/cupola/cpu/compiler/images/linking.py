@@ -81,7 +81,16 @@ def link_fat_binaries(binaries: Sequence[bytes], architecture: int) -> bytes:
                 continue  # NVIDIA's libcudadevrt, which has no name and comes last; see device_runtime.py
             raise ImageError(error.status, f"'{name or number}': {error}") from error
         inputs.append((name or f"file {number}", text))
-    return link_cubin(inputs, architecture)
+    try:
+        return link_cubin(inputs, architecture)
+    except ImageError as error:
+        if _DYNAMIC_PARALLELISM not in str(error):
+            raise
+        text = "kernels that launch kernels (dynamic parallelism) need functions that the CPU device does not have"
+        raise ImageError("CUDA_ERROR_CDP_NOT_SUPPORTED", f"{text}: {error}") from error
+
+
+_DYNAMIC_PARALLELISM = "'__cudaCDP2"  # begins the names of its functions
 
 
 # ---- for nvjitlink.c, which cannot return an error: the cubin then runs on GPUs only, as its loading will say --------
