@@ -59,6 +59,13 @@ FORMATS = [
     ((16, 16), CHANNEL.cudaChannelFormatKindUnsignedNormalized16X2, "UNORM_INT16X2", 2),
     ((8, 8, 8, 8), CHANNEL.cudaChannelFormatKindSignedNormalized8X4, "SNORM_INT8X4", 4),
     ((16, 16, 16, 16), CHANNEL.cudaChannelFormatKindSignedNormalized16X4, "SNORM_INT16X4", 4),
+    ((8, 8, 8, 8), CHANNEL.cudaChannelFormatKindUnsignedBlockCompressed1, "BC1_UNORM", 4),
+    ((8, 8, 8, 8), CHANNEL.cudaChannelFormatKindUnsignedBlockCompressed3SRGB, "BC3_UNORM_SRGB", 4),
+    ((8,), CHANNEL.cudaChannelFormatKindSignedBlockCompressed4, "BC4_SNORM", 1),
+    ((8, 8), CHANNEL.cudaChannelFormatKindUnsignedBlockCompressed5, "BC5_UNORM", 2),
+    ((16, 16, 16), CHANNEL.cudaChannelFormatKindSignedBlockCompressed6H, "BC6H_SF16", 3),
+    ((8, 8, 8, 8), CHANNEL.cudaChannelFormatKindUnsignedBlockCompressed7SRGB, "BC7_UNORM_SRGB", 4),
+    ((10, 10, 10, 2), CHANNEL.cudaChannelFormatKindUnsignedNormalized1010102, "UNORM_INT_101010_2", 4),
 ]
 
 
@@ -75,7 +82,13 @@ def test_channels_are_formats(make_array, bits, kind, format, count):
 
 @pytest.mark.parametrize(
     ("bits", "kind"),
-    [((32, 32, 32), FLOAT), ((8, 16), SIGNED), ((8,), FLOAT), ((24,), UNSIGNED), ((0,), SIGNED)],
+    [
+        *[((32, 32, 32), FLOAT), ((8, 16), SIGNED), ((8,), FLOAT), ((24,), UNSIGNED), ((0,), SIGNED)],
+        ((8, 8), CHANNEL.cudaChannelFormatKindUnsignedBlockCompressed1),
+        ((0,), CHANNEL.cudaChannelFormatKindUnsignedBlockCompressed1),
+        ((8, 8, 8), CHANNEL.cudaChannelFormatKindUnsignedBlockCompressed6H),
+        ((8, 8, 8, 8), CHANNEL.cudaChannelFormatKindUnsignedNormalized1010102),
+    ],
 )
 def test_channels_that_are_none(device, bits, kind):
     result = runtime.cudaMallocArray(channels(*bits, kind=kind), 8, 8, 0)
@@ -319,3 +332,43 @@ def test_surfaces(make_array):
     ok(runtime.cudaDestroySurfaceObject(surface))
     plain = resource("Array", array_array=make_array(8, 4))
     ok(runtime.cudaDestroySurfaceObject(ok(runtime.cudaCreateSurfaceObject(plain))))
+
+
+BC1, BC7 = (channels(8, 8, 8, 8, kind=CHANNEL[f"cudaChannelFormatKindUnsignedBlockCompressed{n}"]) for n in (1, 7))
+
+
+@pytest.mark.parametrize(("desc", "size"), [(BC1, 8), (BC7, 16)], ids=["BC1", "BC7"])
+@pytest.mark.parametrize(
+    ("width", "height", "columns", "rows"),
+    [(32, 16, 8, 4), (8, 4, 2, 1), (5, 4, 2, 1), (1, 1, 1, 1), (32, 4, 8, 1), (8, 16, 2, 4)],
+)
+def test_boxes_of_compressed_arrays(make_array, desc, size, width, height, columns, rows):
+    """Boxes count texels, and copy all blocks that they touch."""
+    array = make_array(32, 16, desc=desc)
+    data = np.random.default_rng(width).integers(1, 256, (4, 16 * size), np.uint8)
+    found = np.zeros((4, 8 * size), np.uint8)
+    ok(runtime.cudaMemcpy2DToArray(array, 0, 0, found.ctypes.data, 8 * size, 8 * size, 4, KIND.cudaMemcpyHostToDevice))
+    box = runtime.cudaMemcpy3DParms()
+    box.srcPtr = runtime.make_cudaPitchedPtr(data.ctypes.data, 16 * size, 16 * size, 4)
+    box.dstArray, box.extent = array, runtime.make_cudaExtent(width, height, 1)
+    box.kind = KIND.cudaMemcpyHostToDevice
+    ok(runtime.cudaMemcpy3D(box))
+    ok(
+        runtime.cudaMemcpy2DFromArray(
+            found.ctypes.data, 8 * size, array, 0, 0, 8 * size, 4, KIND.cudaMemcpyDeviceToHost
+        )
+    )
+    assert (found[:rows, : columns * size] == data[:rows, : columns * size]).all()
+    assert np.count_nonzero(found) == rows * columns * size
+    box.extent = runtime.make_cudaExtent(64, 4, 1)
+    assert status(runtime.cudaMemcpy3D(box)) == "cudaErrorInvalidValue"
+
+
+def test_bytes_of_compressed_arrays(make_array):
+    """Bytes of one row after the other, of blocks."""
+    array = make_array(30, 14, desc=BC1)
+    data = np.random.default_rng(3).integers(0, 256, 256, np.uint8)
+    found = np.zeros_like(data)
+    ok(runtime.cudaMemcpyToArray(array, 0, 0, data.ctypes.data, 256, KIND.cudaMemcpyHostToDevice))
+    ok(runtime.cudaMemcpyFromArray(found.ctypes.data, array, 0, 0, 256, KIND.cudaMemcpyDeviceToHost))
+    assert (found == data).all()

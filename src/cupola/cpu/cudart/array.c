@@ -15,6 +15,11 @@ static const CUarray_format plain_formats[][3] = {
  * channels of 8 bits, the same of 16, first unsigned and then signed. */
 enum { FIRST_NORMALIZED = cudaChannelFormatKindUnsignedNormalized8X1, NORMALIZED = 12 };
 
+/* So do the kinds of block compression and the driver's formats of it. */
+enum { FIRST_BLOCK = cudaChannelFormatKindUnsignedBlockCompressed1, BLOCK_FORMATS = 14 };
+static const uint8_t block_channels[BLOCK_FORMATS] = {4, 4, 4, 4, 4, 4, 1, 1, 2, 2, 3, 3, 4, 4};
+static int block_bits(unsigned index) { return block_channels[index] == 3 ? 16 : 8; }
+
 static unsigned normalized_channels(unsigned index) { return 1u << index % 3; }
 static int normalized_bits(unsigned index) { return index / 3 % 2 ? 16 : 8; }
 
@@ -31,6 +36,20 @@ CUresult format_of_channels(const struct cudaChannelFormatDesc *c, CUarray_forma
     unsigned index = (unsigned)c->f - FIRST_NORMALIZED;
     unsigned channels = c->w ? 4 : c->z ? 3 : c->y ? 2 : 1;
     bool same = (channels < 2 || c->y == c->x) && (channels < 4 || (c->z == c->x && c->w == c->x));
+    const unsigned block = (unsigned)c->f - FIRST_BLOCK;
+    if (block < BLOCK_FORMATS) {
+        if (channels != block_channels[block] || c->x != block_bits(block) || (channels == 3 && c->z != c->x))
+            return bad_channels(c);
+        *format = (CUarray_format)(CU_AD_FORMAT_BC1_UNORM + block);
+        *count = channels;
+        return CUDA_SUCCESS;
+    }
+    if (c->f == cudaChannelFormatKindUnsignedNormalized1010102) {
+        if (c->x != 10 || c->y != 10 || c->z != 10 || c->w != 2) return bad_channels(c);
+        *format = CU_AD_FORMAT_UNORM_INT_101010_2;
+        *count = channels;
+        return CUDA_SUCCESS;
+    }
     if (channels == 3 || !same) return bad_channels(c);
     if (index < NORMALIZED) {
         if (channels != normalized_channels(index) || c->x != normalized_bits(index)) return bad_channels(c);
@@ -38,9 +57,7 @@ CUresult format_of_channels(const struct cudaChannelFormatDesc *c, CUarray_forma
     } else {
         if ((unsigned)c->f > cudaChannelFormatKindUnsignedNormalized8X1 &&
             (unsigned)c->f <= cudaChannelFormatKindUnsigned16Planar444)
-            return fail(CUDA_ERROR_NOT_SUPPORTED,
-                        "the CPU device has no texels of kind %d (block compression, video or "
-                        "packed)",
+            return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device has no texels of kind %d, which is for video",
                         (int)c->f);
         if ((unsigned)c->f > cudaChannelFormatKindFloat || (c->x != 8 && c->x != 16 && c->x != 32))
             return bad_channels(c);
@@ -53,7 +70,10 @@ CUresult format_of_channels(const struct cudaChannelFormatDesc *c, CUarray_forma
 
 struct cudaChannelFormatDesc channels_of_format(CUarray_format format, unsigned count) {
     unsigned index = (unsigned)format - CU_AD_FORMAT_UNORM_INT8X1;
+    const unsigned block = (unsigned)format - CU_AD_FORMAT_BC1_UNORM;
     struct cudaChannelFormatDesc c = {.f = cudaChannelFormatKindNone};
+    if (format == CU_AD_FORMAT_UNORM_INT_101010_2)
+        return (struct cudaChannelFormatDesc){10, 10, 10, 2, cudaChannelFormatKindUnsignedNormalized1010102};
     int bits = index < NORMALIZED ? normalized_bits(index) : 0;
     if (index < NORMALIZED) c.f = (enum cudaChannelFormatKind)(FIRST_NORMALIZED + index);
     for (unsigned kind = 0; kind <= cudaChannelFormatKindFloat; kind++)
@@ -62,9 +82,14 @@ struct cudaChannelFormatDesc channels_of_format(CUarray_format format, unsigned 
                 c.f = (enum cudaChannelFormatKind)kind;
                 bits = 8 << size;
             }
+    if (block < BLOCK_FORMATS) {
+        c.f = (enum cudaChannelFormatKind)(FIRST_BLOCK + block);
+        bits = block_bits(block);
+    }
     c.x = bits;
     c.y = count > 1 ? bits : 0;
-    c.z = c.w = count > 2 ? bits : 0;
+    c.z = count > 2 ? bits : 0;
+    c.w = count > 3 ? bits : 0;
     return c;
 }
 
@@ -112,10 +137,15 @@ static CUresult get_channels(struct cudaChannelFormatDesc *channels, cudaArray_c
     return channels ? get_info(channels, NULL, NULL, array) : fail_null("desc");
 }
 
-CUresult texel_of(cudaArray_t array, size_t *bytes) {
+/* Bytes of a texel, or of a block with so many along its sides: BC1 and BC4 have 8, the others 16. */
+CUresult texel_of(cudaArray_t array, size_t *bytes, size_t *block) {
     struct cudaChannelFormatDesc c;
     RETURN_IF(get_info(&c, NULL, NULL, array));
+    const unsigned index = (unsigned)c.f - FIRST_BLOCK;
+    *block = index < BLOCK_FORMATS ? 4 : 1;
     *bytes = (size_t)(c.x + c.y + c.z + c.w) / 8;
+    if (index < BLOCK_FORMATS)
+        *bytes = c.f <= cudaChannelFormatKindUnsignedBlockCompressed1SRGB || block_channels[index] == 1 ? 8 : 16;
     return CUDA_SUCCESS;
 }
 

@@ -55,12 +55,12 @@ static CUresult copy_rows(struct end to, bool to_array, struct end from, bool fr
 /* The bytes of an array's rows; of memory, as if it were a single endless one. */
 static CUresult row_length(const struct end *end, size_t *bytes) {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
-    size_t texel;
+    size_t texel, block;
     *bytes = SIZE_MAX;
     if (!end->array) return CUDA_SUCCESS;
     RETURN_IF(cuArray3DGetDescriptor(&descriptor, (CUarray)end->array));
-    RETURN_IF(texel_of(end->array, &texel));
-    *bytes = descriptor.Width * texel;
+    RETURN_IF(texel_of(end->array, &texel, &block));
+    *bytes = (descriptor.Width + block - 1) / block * texel;
     if (end->x < *bytes) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_INVALID_VALUE, "the offset is %zu bytes, the rows of the array have %zu", end->x, *bytes);
 }

@@ -48,25 +48,36 @@ static CUresult in_bytes(size_t count, size_t texel, size_t *bytes) {
                 texel);
 }
 
+/* Where and how many texels are in blocks: what is only begun counts whole. */
+static CUresult in_blocks(const char *role, const struct cudaPos *given, size_t block, struct cudaPos *place) {
+    *place = (struct cudaPos){given->x / block, given->y / block, given->z};
+    if (given->x % block == 0 && given->y % block == 0) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE, "the place in the %s, x %zu and y %zu, is within a block of %zu x %zu texels",
+                role, given->x, given->y, block, block);
+}
+
 CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form) {
     if (!copy) return fail_null("p");
     RETURN_IF(check_kind(copy->kind));
-    size_t texel = 1, to_texel, from_x, to_x, width;
-    if (copy->srcArray) RETURN_IF(texel_of(copy->srcArray, &texel));
+    size_t texel = 1, to_texel, from_x, to_x, width, block = 1;
+    struct cudaPos from, to;
+    if (copy->srcArray) RETURN_IF(texel_of(copy->srcArray, &texel, &block));
     to_texel = texel;
-    if (copy->dstArray) RETURN_IF(texel_of(copy->dstArray, &to_texel));
+    if (copy->dstArray) RETURN_IF(texel_of(copy->dstArray, &to_texel, &block));
     if (copy->srcArray && texel != to_texel)
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "the source has texels of %zu bytes, the target of %zu: they must be the same", texel, to_texel);
-    RETURN_IF(in_bytes(copy->srcPos.x, to_texel, &from_x));
-    RETURN_IF(in_bytes(copy->dstPos.x, to_texel, &to_x));
-    RETURN_IF(in_bytes(copy->extent.width, to_texel, &width));
+    RETURN_IF(in_blocks("source", &copy->srcPos, block, &from));
+    RETURN_IF(in_blocks("target", &copy->dstPos, block, &to));
+    RETURN_IF(in_bytes(from.x, to_texel, &from_x));
+    RETURN_IF(in_bytes(to.x, to_texel, &to_x));
+    RETURN_IF(in_bytes(copy->extent.width / block + !!(copy->extent.width % block), to_texel, &width));
     RETURN_IF(check_end("source", copy->srcArray, &copy->srcPtr, width, &copy->extent));
     RETURN_IF(check_end("target", copy->dstArray, &copy->dstPtr, width, &copy->extent));
     *form = (CUDA_MEMCPY3D){
         .srcXInBytes = from_x,
-        .srcY = copy->srcPos.y,
-        .srcZ = copy->srcPos.z,
+        .srcY = from.y,
+        .srcZ = from.z,
         .srcMemoryType = copy->srcArray ? CU_MEMORYTYPE_ARRAY : source_type(copy->kind),
         .srcArray = (CUarray)copy->srcArray,
         .srcHost = copy->srcPtr.ptr,
@@ -74,8 +85,8 @@ CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form)
         .srcPitch = copy->srcPtr.pitch,
         .srcHeight = copy->srcPtr.ysize,
         .dstXInBytes = to_x,
-        .dstY = copy->dstPos.y,
-        .dstZ = copy->dstPos.z,
+        .dstY = to.y,
+        .dstZ = to.z,
         .dstMemoryType = copy->dstArray ? CU_MEMORYTYPE_ARRAY : target_type(copy->kind),
         .dstArray = (CUarray)copy->dstArray,
         .dstHost = copy->dstPtr.ptr,
@@ -83,7 +94,7 @@ CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form)
         .dstPitch = copy->dstPtr.pitch,
         .dstHeight = copy->dstPtr.ysize,
         .WidthInBytes = width,
-        .Height = copy->extent.height,
+        .Height = copy->extent.height / block + !!(copy->extent.height % block),
         .Depth = copy->extent.depth,
     };
     return CUDA_SUCCESS;
@@ -101,23 +112,23 @@ CUresult form_of_row(void *target, const void *source, size_t bytes, enum cudaMe
 
 void copy_of_form(const CUDA_MEMCPY3D *form, struct cudaMemcpy3DParms *copy) {
     bool from_host = form->srcMemoryType == CU_MEMORYTYPE_HOST, to_host = form->dstMemoryType == CU_MEMORYTYPE_HOST;
-    size_t texel = 1; /* stays 1 for an array that is gone */
+    size_t texel = 1, block = 1; /* for an array that is gone, too */
     if (form->srcArray || form->dstArray)
-        (void)texel_of((cudaArray_t)(form->srcArray ? form->srcArray : form->dstArray), &texel);
+        (void)texel_of((cudaArray_t)(form->srcArray ? form->srcArray : form->dstArray), &texel, &block);
     *copy = (struct cudaMemcpy3DParms){
         .srcArray = (cudaArray_t)form->srcArray,
         .dstArray = (cudaArray_t)form->dstArray,
-        .srcPos = {form->srcXInBytes / texel, form->srcY, form->srcZ},
+        .srcPos = {form->srcXInBytes / texel * block, form->srcY * block, form->srcZ},
         .srcPtr = {.ptr = from_host ? (void *)form->srcHost : (void *)form->srcDevice,
                    .pitch = form->srcPitch,
                    .xsize = form->srcPitch,
                    .ysize = form->srcHeight},
-        .dstPos = {form->dstXInBytes / texel, form->dstY, form->dstZ},
+        .dstPos = {form->dstXInBytes / texel * block, form->dstY * block, form->dstZ},
         .dstPtr = {.ptr = to_host ? form->dstHost : (void *)form->dstDevice,
                    .pitch = form->dstPitch,
                    .xsize = form->dstPitch,
                    .ysize = form->dstHeight},
-        .extent = {form->WidthInBytes / texel, form->Height, form->Depth},
+        .extent = {form->WidthInBytes / texel * block, form->Height * block, form->Depth},
         .kind = kind_of(form->srcMemoryType, form->dstMemoryType),
     };
 }

@@ -101,7 +101,7 @@ CUresult part_of_variable(const void *symbol, size_t offset, size_t count, void 
  * texel. */
 CUresult format_of_channels(const struct cudaChannelFormatDesc *channels, CUarray_format *format, unsigned *count);
 struct cudaChannelFormatDesc channels_of_format(CUarray_format format, unsigned count);
-CUresult texel_of(cudaArray_t array, size_t *bytes);
+CUresult texel_of(cudaArray_t array, size_t *bytes, size_t *block);
 
 /* Memory copies in the driver's form (copy_form.c). */
 CUresult form_of_copy(const struct cudaMemcpy3DParms *copy, CUDA_MEMCPY3D *form);

@@ -103,6 +103,11 @@ BAD = [
     (descriptor(1 << 16, 1 << 16, 6, flags=CUBEMAP), INVALID, "Width is 65536; a cubemap"),
     (descriptor(8, 8, flags=0x10), INVALID, "depth textures and color attachments"),
     (descriptor(8, 8, flags=0x20), INVALID, "depth textures and color attachments"),
+    (descriptor(8, 0, 0, "BC7_UNORM", 4), INVALID, "blocks of 4 x 4, have two dimensions or more"),
+    (descriptor(8, 0, 3, "BC4_SNORM", 1, LAYERED), INVALID, "blocks of 4 x 4, have two dimensions or more"),
+    (descriptor(8, 8, 0, "BC3_UNORM", 4, SURFACE), UNSUPPORTED, "is read only"),
+    (descriptor(8, 8, 0, "BC5_UNORM", 4), INVALID, "have 2 channels, not 4"),
+    (descriptor(8, 8, 0, "UNORM_INT_101010_2", 1), INVALID, "have 4 channels, not 1"),
 ]
 BAD_HERE = [
     (descriptor(8, format="UNORM_INT8X4", channels=2), INVALID, "have 4 channels, not 2"),
@@ -111,7 +116,7 @@ BAD_HERE = [
     (descriptor(1 << 16, flags=SURFACE), INVALID, "a 1D array for surfaces of this device may have at most 32768"),
     (descriptor(8, flags=0x1000), INVALID, "unknown bits: 0x1000"),
     (descriptor(8, 8, flags=0x40), UNSUPPORTED, "no sparse arrays"),
-    (descriptor(8, 8, format="BC1_UNORM"), UNSUPPORTED, "has no texels of format 0x91"),
+    (descriptor(8, 8, format="BC1_UNORM"), INVALID, "have 4 channels, not 1"),
     (descriptor(8, 8, format="NV12", channels=3), UNSUPPORTED, "has no texels of format 0xb0"),
 ]
 

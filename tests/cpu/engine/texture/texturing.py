@@ -100,6 +100,16 @@ class Textures:
         fill(array, data[:, None] if shape == "1d" and "layered" in flags else data)
         return array
 
+    def packed(
+        self, rows: np.ndarray, width: int, height: int, format: str, channels: int, *flags: str
+    ) -> driver.CUarray:
+        """A 2D array of another format, filled with rows of bytes: of blocks, where the format has them."""
+        wanted = descriptor(width, height, 0, format, channels, sum(FLAGS[flag] for flag in flags))
+        array = ok(driver.cuArray3DCreate(wanted))
+        self._later(driver.cuArrayDestroy, array)
+        write(array, rows[None])
+        return array
+
     def mipmapped(self, levels: Sequence[np.ndarray], shape: str, *flags: str) -> driver.CUmipmappedArray:
         """A mipmapped array."""
         dimensions = int(shape[0]) + bool({"layered", "cubemap"} & set(flags))

@@ -120,6 +120,15 @@ static CUresult check_descriptor(const struct device *device, const CUDA_ARRAY3D
     RETURN_IF(texel_check(d->Format, d->NumChannels, texels));
     RETURN_IF(check_flags(d->Flags, shape));
     RETURN_IF(check_extents(d, shape));
+    if (texels->block > 1 && d->Height == 0)
+        return fail(
+            CUDA_ERROR_INVALID_VALUE,
+            "Height is 0: arrays of format 0x%x, whose texels come in blocks of %u x %u, have two dimensions or more.",
+            (unsigned)d->Format, texels->block, texels->block);
+    if (texels->block > 1 && d->Flags & CUDA_ARRAY3D_SURFACE_LDST)
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "Flags has CUDA_ARRAY3D_SURFACE_LDST: block compression (format 0x%x) is read only.",
+                    (unsigned)d->Format);
     if (mipmapped && shape == SHAPE_1D) bounds = &mipmapped_1d_bounds;
     if (mipmapped && shape == SHAPE_2D) bounds = &mipmapped_2d_bounds;
     if (d->Flags & CUDA_ARRAY3D_TEXTURE_GATHER) bounds = &gather_bounds;
@@ -158,8 +167,12 @@ CUresult mipmapped_array_check(CUmipmappedArray array) {
 
 static CUresult no_handle(void) { return no_memory("another CUDA array"); }
 
+static size_t blocks(size_t extent, const struct cpu_texels *texels) {
+    return (extent + texels->block - 1) / texels->block;
+}
+
 /* The image of a level, without its address. A level halves all extents but the number of layers. */
-static struct cpu_image image_of(const CUDA_ARRAY3D_DESCRIPTOR *d, uint32_t texel, unsigned level,
+static struct cpu_image image_of(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct cpu_texels *texels, unsigned level,
                                  CUDA_ARRAY3D_DESCRIPTOR *own) {
     enum shape shape = shape_of(d);
     bool has_depth = shape == SHAPE_3D;
@@ -172,19 +185,20 @@ static struct cpu_image image_of(const CUDA_ARRAY3D_DESCRIPTOR *d, uint32_t texe
         .height = own->Height ? (uint32_t)own->Height : 1,
         .depth = has_depth ? (uint32_t)own->Depth : 1,
         .layers = has_depth || !own->Depth ? 1 : (uint32_t)own->Depth,
-        .row = own->Width * texel,
+        .row = blocks(own->Width, texels) * texels->bytes,
     };
-    image.slice = image.row * image.height;
+    image.slice = image.row * blocks(image.height, texels);
     image.size = image.slice * image.depth * image.layers;
     return image;
 }
 
-static CUarray new_array(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint32_t texel, unsigned level) {
+static CUarray new_array(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, const struct cpu_texels *texels,
+                         unsigned level) {
     CUarray array = handle_make(HANDLE_ARRAY, sizeof *array);
     if (!array) return NULL;
     array->context = context;
-    array->texel = texel;
-    array->image = image_of(descriptor, texel, level, &array->descriptor);
+    array->texel = texels->bytes;
+    array->image = image_of(descriptor, texels, level, &array->descriptor);
     handle_publish(array);
     return array;
 }
@@ -201,7 +215,7 @@ CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAlloc
     struct cpu_texels texels;
     RETURN_IF(enter_create("cuArray3DCreate", pHandle, pAllocateArray, &context));
     RETURN_IF(check_descriptor(context->device, pAllocateArray, false, &texels));
-    CUarray array = new_array(context, pAllocateArray, texels.bytes, 0);
+    CUarray array = new_array(context, pAllocateArray, &texels, 0);
     if (!array) return no_handle();
     CUresult status = memory_allocate(context, CPU_MEMORY_ARRAY, array->image.size, &array->image.base);
     if (status) {
@@ -262,7 +276,7 @@ CUresult array_make_levels(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *des
     array->descriptor = *descriptor;
     array->count = levels < 1 ? 1 : levels > most ? most : levels;
     for (unsigned i = 0; i < array->count && !status; i++) {
-        CUarray level = array->level[i] = new_array(context, descriptor, texels.bytes, i);
+        CUarray level = array->level[i] = new_array(context, descriptor, &texels, i);
         if (!level) {
             status = no_handle();
             break;

@@ -11,7 +11,7 @@ struct CUarray_st {
     CUcontext context;
     CUDA_ARRAY3D_DESCRIPTOR descriptor; /* of a level: with its own size */
     struct cpu_image image;
-    uint32_t texel;          /* bytes */
+    uint32_t texel;          /* bytes, of a block where texels come in blocks */
     CUmipmappedArray levels; /* what this is a level of, or NULL: it has memory of its own */
 };
 
@@ -32,6 +32,7 @@ CUresult mipmapped_array_check(CUmipmappedArray array);
 /* Format, channels and bytes of texels, or why the format is not supported (texel.c). */
 CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels *texels);
 bool texel_is_integer(uint32_t format);
+bool array_is_compressed(CUarray array);  /* its texels come in blocks */
 size_t texel_most_linear(uint32_t bytes); /* how many texels of this size linear memory may have */
 
 /* For images of OpenGL: a mipmapped array, and one layer or face of one of its levels as an array (NULL: out of

@@ -24,8 +24,13 @@ CUresult array_place_check(const struct array_place *place, const CUDA_MEMCPY3D 
     if (!array) return fail(CUDA_ERROR_INVALID_VALUE, "the array of %s is null.", role);
     RETURN_IF(array_check(array));
     const struct cpu_image *image = &array->image;
+    const size_t unit = array->texel;
+    if (array_is_compressed(array) && (place->x % unit || form->WidthInBytes % unit))
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "%zu bytes from %zu on, in %s, are not whole blocks: they have %zu bytes each, and 4 x 4 texels.",
+                    form->WidthInBytes, place->x, role, unit);
     RETURN_IF(check_within(role, "bytes of a row", place->x, form->WidthInBytes, image->row));
-    RETURN_IF(check_within(role, "rows", place->y, form->Height, image->height));
+    RETURN_IF(check_within(role, "rows", place->y, form->Height, image->slice / image->row)); /* of texels, or blocks */
     RETURN_IF(check_within(role, "slices or layers", place->z, form->Depth, (size_t)image->depth * image->layers));
     *pitch = image->row;
     *slice = image->slice;

@@ -28,12 +28,27 @@ static const struct {
     {CU_AD_FORMAT_SNORM_INT16X4, CU_AD_FORMAT_SNORM_INT16X1, 4, 2},
 };
 
-/* Formats of CUDA that are not emulated: block compression, video, and ten bits a channel. */
+/* Texels that are not channel by channel (engine/texture/packed.h). */
+static const struct {
+    uint32_t format;
+    uint8_t channels, bytes, block; /* bytes of a texel or block, and texels along its sides */
+} packed[] = {
+    {CU_AD_FORMAT_UNORM_INT_101010_2, 4, 4, 1}, {CU_AD_FORMAT_BC1_UNORM, 4, 8, 4},
+    {CU_AD_FORMAT_BC1_UNORM_SRGB, 4, 8, 4},     {CU_AD_FORMAT_BC2_UNORM, 4, 16, 4},
+    {CU_AD_FORMAT_BC2_UNORM_SRGB, 4, 16, 4},    {CU_AD_FORMAT_BC3_UNORM, 4, 16, 4},
+    {CU_AD_FORMAT_BC3_UNORM_SRGB, 4, 16, 4},    {CU_AD_FORMAT_BC4_UNORM, 1, 8, 4},
+    {CU_AD_FORMAT_BC4_SNORM, 1, 8, 4},          {CU_AD_FORMAT_BC5_UNORM, 2, 16, 4},
+    {CU_AD_FORMAT_BC5_SNORM, 2, 16, 4},         {CU_AD_FORMAT_BC6H_UF16, 3, 16, 4},
+    {CU_AD_FORMAT_BC6H_SF16, 3, 16, 4},         {CU_AD_FORMAT_BC7_UNORM, 4, 16, 4},
+    {CU_AD_FORMAT_BC7_UNORM_SRGB, 4, 16, 4},
+};
+
+/* Formats of CUDA that are not emulated: those of video. */
 static const struct {
     uint32_t first, last;
 } others[] = {
-    {CU_AD_FORMAT_UNORM_INT_101010_2, CU_AD_FORMAT_UINT16_PLANAR_444},
-    {CU_AD_FORMAT_BC1_UNORM, CU_AD_FORMAT_P010},
+    {CU_AD_FORMAT_UINT8_PACKED_422, CU_AD_FORMAT_UINT16_PLANAR_444},
+    {CU_AD_FORMAT_P010, CU_AD_FORMAT_P010},
     {CU_AD_FORMAT_P016, CU_AD_FORMAT_Y410},
     {CU_AD_FORMAT_NV12, CU_AD_FORMAT_YUV444_16bit_SemiPlanar},
 };
@@ -49,13 +64,25 @@ CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels
         texels->format = formats[i].channel;
         texels->channels = channels;
         texels->bytes = channels * formats[i].bytes;
+        texels->block = 1;
+        return CUDA_SUCCESS;
+    }
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        if (packed[i].format != (uint32_t)format) continue;
+        if (channels != packed[i].channels)
+            return fail(CUDA_ERROR_INVALID_VALUE, "texels of format 0x%x have %u channels, not %u.", (unsigned)format,
+                        packed[i].channels, channels);
+        texels->format = packed[i].format;
+        texels->channels = channels;
+        texels->bytes = packed[i].bytes;
+        texels->block = packed[i].block;
         return CUDA_SUCCESS;
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if ((uint32_t)format >= others[i].first && (uint32_t)format <= others[i].last)
             return fail(CUDA_ERROR_NOT_SUPPORTED,
-                        "the CPU device has no texels of format 0x%x (block compression, video or packed): it has "
-                        "integers of 8, 16 and 32 bits, normalized integers of 8 and 16, half and float.",
+                        "the CPU device has no texels of format 0x%x, which is for video: it has integers of 8, 16 "
+                        "and 32 bits, normalized integers of 8, 16 and 10-10-10-2, half, float and block compression.",
                         (unsigned)format);
     return fail(CUDA_ERROR_INVALID_VALUE, "0x%x is not a CUarray_format.", (unsigned)format);
 }
@@ -63,6 +90,11 @@ CUresult texel_check(CUarray_format format, unsigned channels, struct cpu_texels
 size_t texel_most_linear(uint32_t bytes) {
     const uint64_t most = (UINT64_C(1) << 32) / bytes;
     return most < 1 << 30 ? (size_t)most : (size_t)1 << 30;
+}
+
+bool array_is_compressed(CUarray array) {
+    const uint32_t format = (uint32_t)array->descriptor.Format;
+    return format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC7_UNORM_SRGB;
 }
 
 bool texel_is_integer(uint32_t format) {

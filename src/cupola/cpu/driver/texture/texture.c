@@ -48,11 +48,15 @@ static CUresult check_texture_address(CUcontext context, uint64_t address, size_
     return size ? memory_check(address, size, RANGE_DEVICE, "the texture's memory", NULL) : CUDA_SUCCESS;
 }
 
-/* Memory has the eight basic formats. */
+/* Memory has the eight basic formats, and 10-10-10-2. */
 static CUresult memory_texel(CUarray_format format, unsigned channels, struct cpu_texels *texels) {
     RETURN_IF(texel_check(format, channels, texels));
-    if (texel_is_integer(texels->format) || texels->format == CU_AD_FORMAT_HALF || texels->format == CU_AD_FORMAT_FLOAT)
+    if (texel_is_integer(texels->format) || texels->format == CU_AD_FORMAT_HALF ||
+        texels->format == CU_AD_FORMAT_FLOAT || texels->format == CU_AD_FORMAT_UNORM_INT_101010_2)
         return CUDA_SUCCESS;
+    if (texels->block > 1)
+        return fail(CUDA_ERROR_INVALID_VALUE, "format 0x%x is for arrays: memory has no blocks of texels.",
+                    (unsigned)format);
     return fail(CUDA_ERROR_INVALID_VALUE,
                 "format 0x%x is for arrays; in memory, texels are integers, half or float: read integers of 8 or 16 "
                 "bits without CU_TRSF_READ_AS_INTEGER instead, which makes floats of them.",
@@ -128,17 +132,39 @@ static CUresult describe_resource(CUcontext context, const CUDA_RESOURCE_DESC *r
 
 /* ---- views -------------------------------------------------------------------------------------------- */
 
+/* A block is two or four integers of 32 bits in the array. */
+static CUresult view_blocks(const CUDA_RESOURCE_VIEW_DESC *v, struct cpu_texels *texels) {
+    static const struct {
+        CUarray_format format;
+        unsigned channels;
+    } blocks[] = {{CU_AD_FORMAT_BC1_UNORM, 4}, {CU_AD_FORMAT_BC2_UNORM, 4}, {CU_AD_FORMAT_BC3_UNORM, 4},
+                  {CU_AD_FORMAT_BC4_UNORM, 1}, {CU_AD_FORMAT_BC4_SNORM, 1}, {CU_AD_FORMAT_BC5_UNORM, 2},
+                  {CU_AD_FORMAT_BC5_SNORM, 2}, {CU_AD_FORMAT_BC6H_UF16, 3}, {CU_AD_FORMAT_BC6H_SF16, 3},
+                  {CU_AD_FORMAT_BC7_UNORM, 4}};
+    const uint32_t index = (uint32_t)v->format - CU_RES_VIEW_FORMAT_UNSIGNED_BC1;
+    const uint32_t bytes = texels->bytes, format = texels->format;
+    RETURN_IF(texel_check(blocks[index].format, blocks[index].channels, texels));
+    if (format == CU_AD_FORMAT_UNSIGNED_INT32 && texels->bytes == bytes) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the view has blocks of %u bytes: for format %d the array must have %u channels of "
+                "CU_AD_FORMAT_UNSIGNED_INT32, one texel a block.",
+                texels->bytes, (int)v->format, texels->bytes / 4);
+}
+
 /* CU_RES_VIEW_FORMAT_UINT_1X8 and the 23 that follow: eight formats of one, two and four channels. */
 static CUresult view_format(const CUDA_RESOURCE_VIEW_DESC *v, struct cpu_texels *texels) {
     static const CUarray_format formats[] = {
         CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,  CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16,
         CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32, CU_AD_FORMAT_HALF,           CU_AD_FORMAT_FLOAT};
     uint32_t bytes = texels->bytes, index = (uint32_t)v->format - CU_RES_VIEW_FORMAT_UINT_1X8;
+    if (texels->block > 1)
+        return fail(CUDA_ERROR_INVALID_VALUE, "an array of format 0x%x, which is compressed, has no views.",
+                    texels->format);
     if (v->format == CU_RES_VIEW_FORMAT_NONE)
         return fail(CUDA_ERROR_INVALID_VALUE, "the format of the view is NONE; give it one with texels of %u bytes.",
                     bytes);
     if (v->format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1 && v->format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7)
-        return fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device does not decode block compressed textures.");
+        return view_blocks(v, texels);
     if (index / 3 >= sizeof formats / sizeof *formats)
         return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUresourceViewFormat.", (int)v->format);
     RETURN_IF(texel_check(formats[index / 3], 1u << index % 3, texels));
@@ -154,11 +180,10 @@ static CUresult apply_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW
     const CUDA_ARRAY3D_DESCRIPTOR *d = r->resType == CU_RESOURCE_TYPE_ARRAY
                                            ? &r->res.array.hArray->descriptor
                                            : &r->res.mipmap.hMipmappedArray->descriptor;
-    if (v->width != d->Width || v->height != d->Height || v->depth != d->Depth)
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "the view is of %zu x %zu x %zu, the array of %zu x %zu x %zu; they must be "
-                    "the same.",
-                    v->width, v->height, v->depth, d->Width, d->Height, d->Depth);
+    if (v->width != texels->block * d->Width || v->height != texels->block * d->Height || v->depth != d->Depth)
+        return fail(CUDA_ERROR_INVALID_VALUE, "the view is of %zu x %zu x %zu, the array of %zu x %zu x %zu; %s.",
+                    v->width, v->height, v->depth, d->Width, d->Height, d->Depth,
+                    texels->block > 1 ? "a view of blocks is four times as wide and high" : "they must be the same");
     /* What a GPU takes of levels and layers beyond the last one is cut off here. */
     const bool mipmapped = r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     if (v->firstMipmapLevel > v->lastMipmapLevel || v->firstMipmapLevel >= texels->level_count ||
@@ -182,6 +207,8 @@ static CUresult apply_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW
             image.layers = layers;
             image.size = image.slice * layers;
         }
+        image.width *= texels->block;
+        image.height *= texels->block;
         texels->levels[i] = image;
     }
     return CUDA_SUCCESS;
@@ -201,6 +228,12 @@ static CUresult check_sampler(const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DE
                            CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP | unused;
     if (t->flags & ~known)
         return fail(CUDA_ERROR_INVALID_VALUE, "flags of the texture has unknown bits: %#x.", t->flags & ~known);
+    const uint32_t format = texels->format;
+    if ((format == CU_AD_FORMAT_BC1_UNORM_SRGB || format == CU_AD_FORMAT_BC2_UNORM_SRGB ||
+         format == CU_AD_FORMAT_BC3_UNORM_SRGB || format == CU_AD_FORMAT_BC7_UNORM_SRGB) &&
+        !(t->flags & CU_TRSF_SRGB))
+        return fail(CUDA_ERROR_INVALID_VALUE, "the texels of format 0x%x are sRGB: add CU_TRSF_SRGB to the flags.",
+                    format);
     if (t->flags & CU_TRSF_SEAMLESS_CUBEMAP && !texels->cubemap)
         return fail(CUDA_ERROR_INVALID_VALUE, "CU_TRSF_SEAMLESS_CUBEMAP is for arrays made with CUDA_ARRAY3D_CUBEMAP.");
     for (uint32_t i = 0; i < texels->dimensions; i++)
@@ -272,6 +305,9 @@ CUresult surface_make(CUcontext context, const CUDA_RESOURCE_DESC *resource, str
         return fail(CUDA_ERROR_INVALID_VALUE, "a surface is one of a CUDA array: resType is %d, not ARRAY.",
                     (int)resource->resType);
     RETURN_IF(describe_resource(context, resource, &texels));
+    if (texels.block > 1)
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "a surface cannot be one of an array of format 0x%x, which is compressed.", texels.format);
     *made = object_new(HANDLE_SURFACE, context, resource, &texels);
     return *made ? CUDA_SUCCESS : no_object();
 }

@@ -137,6 +137,7 @@ static inline int32_t stored(enum channel channel, const void *texel, uint32_t c
         case CHANNEL_SINT8:
         case CHANNEL_SNORM8: return ((const int8_t *)texel)[c];
         case CHANNEL_UINT16:
+        case CHANNEL_UNORM10:
         case CHANNEL_UNORM16: return ((const uint16_t *)texel)[c];
         case CHANNEL_SINT16:
         case CHANNEL_SNORM16: return ((const int16_t *)texel)[c];
@@ -209,6 +210,7 @@ static inline uint32_t result(const struct mixture *mixture, enum channel channe
         case CHANNEL_UINT32:
         case CHANNEL_SINT32: return (uint32_t)(fixed >> 8);
         case CHANNEL_UNORM8: return bits_of((float)((fixed * 257 + HALF_UP) >> 8) / 65535);
+        case CHANNEL_UNORM10:
         case CHANNEL_UNORM16: return bits_of((float)((fixed + HALF_UP) >> 8) / 65535);
         case CHANNEL_SNORM8: {
             const int64_t more = fixed * 8; /* three bits below */

@@ -25,6 +25,7 @@
 
 #include "engine/instructions/half.h"
 #include "mixing.h"
+#include "packed.h"
 
 enum { FRACTION = 256 };
 static const double REACH = 1 << 30; /* texels: more than any texture has, less than what overflows below */
@@ -54,16 +55,37 @@ static int32_t address(int64_t index, uint32_t extent, uint32_t mode) {
 void cpu_texture_prepare(struct cpu_texture *texture) {
     const enum channel channel = cpu_channel(&texture->texels, texture->sampler.flags);
     cpu_border_write(channel, texture->texels.channels, texture->sampler.border_color, texture->border);
+    if (texture->texels.block > 1) cpu_complete(channel, texture->texels.channels, texture->border);
 }
 
-static inline const void *find_texel(const struct view *view, const struct cpu_image *image, struct place at) {
+/* What is unpacked of blocks has all channels. */
+static inline uint32_t channels_of(const struct cpu_texels *texels) {
+    return texels->block > 1 ? CPU_MAX_CHANNELS : texels->channels;
+}
+
+/* Where packed texels are unpacked to. */
+struct unpacked {
+    _Alignas(4) uint8_t texel[CPU_TEXEL_BYTES];
+};
+
+static inline const void *find_texel(const struct view *view, const struct cpu_image *image, struct place at,
+                                     struct unpacked *unpacked) {
+    const struct cpu_texels *texels = &view->texture->texels;
     if ((at.x | at.y | at.z) < 0) return view->texture->border;
-    const uint64_t place = image->base + (uint64_t)at.z * image->slice + (uint64_t)at.y * image->row;
-    return (const void *)(uintptr_t)(place + (uint64_t)at.x * view->texture->texels.bytes);
+    const uint64_t slice = image->base + (uint64_t)at.z * image->slice;
+    if (!cpu_is_packed(texels->format))
+        return (const void *)(uintptr_t)(slice + (uint64_t)at.y * image->row + (uint64_t)at.x * texels->bytes);
+    const uint32_t x = (uint32_t)at.x / texels->block, y = (uint32_t)at.y / texels->block;
+    const uint32_t within = (uint32_t)at.y % texels->block * texels->block + (uint32_t)at.x % texels->block;
+    cpu_unpack(texels->format, (const void *)(uintptr_t)(slice + y * image->row + (uint64_t)x * texels->bytes), within,
+               unpacked->texel);
+    return unpacked->texel;
 }
 
 static void read_place(const struct view *view, const struct cpu_image *image, struct place at, uint32_t value[4]) {
-    cpu_texel_read(view->channel, view->texture->texels.channels, (uintptr_t)find_texel(view, image, at), value);
+    struct unpacked unpacked;
+    const void *texel = find_texel(view, image, at, &unpacked);
+    cpu_texel_read(view->channel, channels_of(&view->texture->texels), (uintptr_t)texel, value);
 }
 
 /* A depth comparison: does the reference not exceed the texel? */
@@ -259,6 +281,7 @@ static void share_weight(struct quad *quad, uint32_t missing) {
 static void mix_face(const struct target *target, const struct pair pairs[3], struct part part) {
     const struct cpu_image *image = target->image;
     struct quad quad;
+    struct unpacked unpacked[4];
     cpu_quad_weights(&quad, pairs[0].weight, pairs[1].weight, part.whole);
     for (uint32_t corner = 0; corner < 4; corner++) {
         const int64_t x = pairs[0].first + (corner & 1), y = pairs[1].first + (corner >> 1);
@@ -270,9 +293,9 @@ static void mix_face(const struct target *target, const struct pair pairs[3], st
         }
         if (beyond_x || beyond_y) at = over_edge((uint32_t)target->face, x, y, image->width);
         at.z += (int32_t)target->layer;
-        quad.texel[corner] = find_texel(target->view, image, at);
+        quad.texel[corner] = find_texel(target->view, image, at, &unpacked[corner]);
     }
-    cpu_mix(part.mixture, target->view->channel, target->view->texture->texels.channels, &quad);
+    cpu_mix(part.mixture, target->view->channel, channels_of(&target->view->texture->texels), &quad);
 }
 
 /* The common case. */
@@ -296,11 +319,13 @@ static void mix_slices(const struct target *target, const struct pair pairs[3], 
         if (!whole) continue;
         const int32_t slice = deep ? address(depth.first + second, image->depth, modes[2]) : (int32_t)target->layer;
         struct quad quad;
+        struct unpacked unpacked[4];
         cpu_quad_weights(&quad, flat[0].weight, flat[1].weight, whole);
         for (int corner = 0; corner < 4; corner++)
             quad.texel[corner] =
-                find_texel(target->view, image, (struct place){index[0][corner & 1], index[1][corner >> 1], slice});
-        cpu_mix(part.mixture, target->view->channel, texture->texels.channels, &quad);
+                find_texel(target->view, image, (struct place){index[0][corner & 1], index[1][corner >> 1], slice},
+                           &unpacked[corner]);
+        cpu_mix(part.mixture, target->view->channel, channels_of(&texture->texels), &quad);
     }
 }
 
@@ -327,9 +352,13 @@ static void gather(const struct target *target, const double at[3], const int32_
                    uint32_t value[4]) {
     static const uint8_t corners[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
     const int64_t first[2] = {neighbours(at[0]).first + offset[0], neighbours(at[1]).first + offset[1]};
+    struct view view = *target->view;
+    struct target around = *target;
+    if (view.channel == CHANNEL_UNORM10) view.channel = CHANNEL_UNORM16; /* as in mixtures */
+    around.view = &view;
     for (int i = 0; i < 4; i++) {
         uint32_t texel[4];
-        read_index(target, (int64_t[3]){first[0] + corners[i][0], first[1] + corners[i][1], 0}, texel);
+        read_index(&around, (int64_t[3]){first[0] + corners[i][0], first[1] + corners[i][1], 0}, texel);
         value[i] = texel[component];
     }
 }
@@ -476,7 +505,8 @@ static void filter(const struct view *view, struct lookup lookup, const struct c
         const struct part part = {&mixture, i ? weight : CPU_WHOLE - weight, !i && weight};
         channel = mix_around(&target, at, where->offset, part);
     }
-    cpu_mixed(&mixture, channel, channel == view->channel ? view->texture->texels.channels : CPU_MAX_CHANNELS, value);
+    cpu_mixed(&mixture, channel, channel == view->channel ? channels_of(&view->texture->texels) : CPU_MAX_CHANNELS,
+              value);
 }
 
 void cpu_sample(const struct view *view, struct lookup lookup, const struct coordinates *where, uint32_t value[4]) {

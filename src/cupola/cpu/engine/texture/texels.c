@@ -20,7 +20,22 @@ enum channel cpu_channel(const struct cpu_texels *texels, uint32_t flags) {
         case CU_AD_FORMAT_UNORM_INT16X1: return CHANNEL_UNORM16;
         case CU_AD_FORMAT_SNORM_INT8X1: return CHANNEL_SNORM8;
         case CU_AD_FORMAT_SNORM_INT16X1: return CHANNEL_SNORM16;
-        case CU_AD_FORMAT_HALF: return CHANNEL_HALF;
+        case CU_AD_FORMAT_UNORM_INT_101010_2: return CHANNEL_UNORM10;
+        case CU_AD_FORMAT_BC1_UNORM:
+        case CU_AD_FORMAT_BC1_UNORM_SRGB:
+        case CU_AD_FORMAT_BC2_UNORM:
+        case CU_AD_FORMAT_BC2_UNORM_SRGB:
+        case CU_AD_FORMAT_BC3_UNORM:
+        case CU_AD_FORMAT_BC3_UNORM_SRGB:
+        case CU_AD_FORMAT_BC7_UNORM:
+        case CU_AD_FORMAT_BC7_UNORM_SRGB: return flags & CU_TRSF_SRGB ? CHANNEL_SRGB8 : CHANNEL_UNORM8;
+        case CU_AD_FORMAT_BC4_UNORM:
+        case CU_AD_FORMAT_BC5_UNORM: return CHANNEL_UNORM16;
+        case CU_AD_FORMAT_BC4_SNORM:
+        case CU_AD_FORMAT_BC5_SNORM: return CHANNEL_SNORM16;
+        case CU_AD_FORMAT_HALF:
+        case CU_AD_FORMAT_BC6H_UF16:
+        case CU_AD_FORMAT_BC6H_SF16: return CHANNEL_HALF;
         default: return CHANNEL_FLOAT;
     }
 }
@@ -102,7 +117,19 @@ static inline void write_channel(enum channel channel, void *memory, uint32_t i,
     }
 }
 
+/* Ten, ten, ten and two bits; what is between two numbers becomes the smaller one. */
+static uint32_t pack_tens(const uint32_t value[CPU_MAX_CHANNELS]) {
+    uint32_t packed = 0;
+    for (uint32_t i = 0; i < CPU_MAX_CHANNELS; i++)
+        packed |= (uint32_t)ceilf(within(float_of(value[i]), 0, 1) * (i < 3 ? 1023 : 3) - 0.5f) << (10 * i);
+    return packed;
+}
+
 void cpu_texel_write(enum channel channel, uint32_t channels, uint64_t place, const uint32_t value[CPU_MAX_CHANNELS]) {
+    if (channel == CHANNEL_UNORM10) {
+        *(uint32_t *)(uintptr_t)place = pack_tens(value);
+        return;
+    }
     for (uint32_t i = 0; i < channels; i++) write_channel(channel, (void *)(uintptr_t)place, i, value[i]);
 }
 
@@ -115,7 +142,7 @@ static uint16_t half_toward_zero(float x) {
 
 /* To the nearest, but what is between two towards zero. */
 static inline int32_t border_part(float x, float most) {
-    return (int32_t)((double)x * most + (x < 0 ? -0.4999 : 0.4999));
+    return (int32_t)((double)x * most + (x < 0 ? -0.499 : 0.499));
 }
 
 void cpu_border_write(enum channel channel, uint32_t channels, const float color[4], uint8_t texel[CPU_TEXEL_BYTES]) {
@@ -128,9 +155,13 @@ void cpu_border_write(enum channel channel, uint32_t channels, const float color
             case CHANNEL_SINT8: texel[i] = (uint8_t)bits; break;
             case CHANNEL_UNORM8: texel[i] = (uint8_t)border_part(within(x, 0, 1), 255); break;
             case CHANNEL_SNORM8: texel[i] = (uint8_t)border_part(within(x, -1, 1), 127); break;
-            case CHANNEL_SRGB8: write_channel(CHANNEL_SRGB8, texel, i, bits); break;
+            case CHANNEL_SRGB8:
+                if (i < 3) write_channel(CHANNEL_SRGB8, texel, i, bits);
+                else texel[i] = (uint8_t)border_part(within(x, 0, 1), 255);
+                break;
             case CHANNEL_UINT16:
             case CHANNEL_SINT16: u16[i] = (uint16_t)bits; break;
+            case CHANNEL_UNORM10:
             case CHANNEL_UNORM16: u16[i] = (uint16_t)border_part(within(x, 0, 1), 65535); break;
             case CHANNEL_SNORM16: u16[i] = (uint16_t)border_part(within(x, -1, 1), 32767); break;
             case CHANNEL_HALF: u16[i] = half_toward_zero(x); break;
@@ -139,12 +170,20 @@ void cpu_border_write(enum channel channel, uint32_t channels, const float color
     }
 }
 
+void cpu_complete(enum channel channel, uint32_t channels, uint8_t texel[CPU_TEXEL_BYTES]) {
+    const float none[] = {0, 0, 0, 1};
+    uint8_t whole[CPU_TEXEL_BYTES];
+    const uint32_t bytes = channel == CHANNEL_UNORM8 || channel == CHANNEL_SRGB8 ? 1 : 2;
+    cpu_border_write(channel, CPU_MAX_CHANNELS, none, whole);
+    memcpy(texel + channels * bytes, whole + channels * bytes, (CPU_MAX_CHANNELS - channels) * bytes);
+}
+
 uint32_t cpu_channel_data_type(enum channel channel) {
     static const uint16_t types[] = {
         [CHANNEL_SNORM8] = 0x10D0, [CHANNEL_SNORM16] = 0x10D1, [CHANNEL_UNORM8] = 0x10D2, [CHANNEL_UNORM16] = 0x10D3,
         [CHANNEL_SINT8] = 0x10D7,  [CHANNEL_SINT16] = 0x10D8,  [CHANNEL_SINT32] = 0x10D9, [CHANNEL_UINT8] = 0x10DA,
         [CHANNEL_UINT16] = 0x10DB, [CHANNEL_UINT32] = 0x10DC,  [CHANNEL_HALF] = 0x10DD,   [CHANNEL_FLOAT] = 0x10DE,
-        [CHANNEL_SRGB8] = 0x10D2,
+        [CHANNEL_SRGB8] = 0x10D2,  [CHANNEL_UNORM10] = 0x10D3,
     };
     return types[channel];
 }

@@ -17,7 +17,8 @@ enum channel {
     CHANNEL_UNORM16,
     CHANNEL_SNORM8,
     CHANNEL_SNORM16,
-    CHANNEL_SRGB8, /* except the fourth channel, which is UNORM8 */
+    CHANNEL_UNORM10, /* the highest bits of UNORM16; in mixtures and in the fourth channel all of them */
+    CHANNEL_SRGB8,   /* except the fourth channel, which is UNORM8 */
     CHANNEL_HALF,
     CHANNEL_FLOAT,
 };
@@ -50,6 +51,7 @@ static inline uint32_t cpu_channel_read(enum channel channel, const void *memory
         case CHANNEL_SINT16: return (uint32_t)(int16_t)u16[i];
         case CHANNEL_UNORM8: return bits_of((float)u8[i] / 255);
         case CHANNEL_UNORM16: return bits_of((float)u16[i] / 65535);
+        case CHANNEL_UNORM10: return bits_of(i < 3 ? (float)(u16[i] >> 6) / 1023 : (float)u16[i] / 65535);
         case CHANNEL_SNORM8: return bits_of(signed_part((int8_t)u8[i], 127));
         case CHANNEL_SNORM16: return bits_of(signed_part((int16_t)u16[i], 32767));
         case CHANNEL_SRGB8: return bits_of(i < 3 ? cpu_from_srgb(u8[i]) : (float)u8[i] / 255);
@@ -66,6 +68,9 @@ void cpu_texel_write(enum channel channel, uint32_t channels, uint64_t place, co
 
 /* The color of a border as a texel: numbers as near as the format has them, of integers the lowest bits. */
 void cpu_border_write(enum channel channel, uint32_t channels, const float color[4], uint8_t texel[CPU_TEXEL_BYTES]);
+
+/* Gives a texel the channels that it lacks: zero, and for the fourth one, one. */
+void cpu_complete(enum channel channel, uint32_t channels, uint8_t texel[CPU_TEXEL_BYTES]);
 
 /* What "txq" and "suq" say: the numbers of OpenCL's cl_channel_type and cl_channel_order (PTX ISA 5.3.2). */
 uint32_t cpu_channel_data_type(enum channel channel);

@@ -19,10 +19,12 @@ struct cpu_image {
 enum { CPU_MAX_LEVELS = 17, CPU_MAX_CHANNELS = 4, CPU_TEXEL_BYTES = 16 };
 
 struct cpu_texels {
-    /* CUarray_format of a channel: one of the integers, HALF, FLOAT, or one of {U,S}NORM_INT{8,16}X1 */
+    /* CUarray_format of a channel: one of the integers, HALF, FLOAT, or one of {U,S}NORM_INT{8,16}X1. Of packed texels
+     * (packed.h) that of a texel. */
     uint32_t format;
     uint32_t channels;   /* 1, 2 or 4 */
-    uint32_t bytes;      /* of a texel */
+    uint32_t bytes;      /* of a texel, or a block of them */
+    uint32_t block;      /* texels along a side of a block; 1 where there are none */
     uint32_t dimensions; /* 1, 2 or 3; 2 for a cube map */
     bool layered, cubemap;
     bool linear; /* memory of the device as one row: no filter, no address modes */
