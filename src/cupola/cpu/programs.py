@@ -59,6 +59,7 @@ def connect(started: bool) -> Any:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("cupola: %(message)s"))
         logging.getLogger("cupola").addHandler(handler)
+    if started or "CUPOLA_PYTHON" in os.environ:  # `cupola run python` for a module in C++
         _driver.report_errors()
     return _driver.programs
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from cupola.cli import elf
 from cupola.cpu import _driver, programs
+from cupola.pathfinder import load_nvidia_dynamic_lib
 
 pytestmark = [
     pytest.mark.cpu_only,
@@ -29,8 +31,12 @@ PTX = """
 .visible .global .attribute(.managed) .align 4 .u32 shared = 7;
 .visible .entry work(.param .u64 out) {
     .reg .b32 %r<8>; .reg .b64 %rd<4>;
+    .reg .pred %p<2>;
     ld.param.u64 %rd1, [out];
     mov.u32 %r1, %tid.x;
+    setp.eq.u64 %p1, %rd1, 0;
+FOREVER:
+    @%p1 bra FOREVER;
     ld.const.u32 %r2, [factor];
     mul.lo.u32 %r3, %r1, %r2;
     mul.wide.u32 %rd2, %r1, 4;
@@ -169,6 +175,7 @@ PROGRAMS = {
         "cudaErrorNotSupported\n" * 3,
         "cupola: the CPU device does not emulate cudaVDPAUSetVDPAUDevice: it returns cudaErrorNotSupported\n",
     ),
+    "a kernel that does not end": ('LAUNCH(1, 1, 0); puts("the end");', "the end\n", ""),
     "no call of CUDA": ('puts("nothing");', "nothing\n", ""),
     "a pop without a push": (
         "dim3 d; size_t n; void *s; puts(cudaGetErrorName(__cudaPopCallConfiguration(&d, &d, &n, &s)));",
@@ -316,6 +323,39 @@ def test_a_library_that_is_unloaded_takes_its_kernels_along(tmp_path):
     )
     done = cupola_run(program)
     assert done.stdout == "93 93 93 93\n", done.stderr
+
+
+def test_the_folder_that_a_program_has_for_libraries_does_not_count(tmp_path):
+    """A program that is linked with NVIDIA's library by RPATH, which comes before LD_LIBRARY_PATH."""
+    folder = str(Path(load_nvidia_dynamic_lib("cudart").abs_path).parent)
+    version = cudart_major(folder)
+    path = build(tmp_path, "void *p; puts(cudaGetErrorName(cudaMalloc(&p, 8)));", major=version)
+    link = os.path.join(programs.library_folder(), f"link{version}")
+    flags = [f"-L{link}", "-lcudart", f"-Wl,--disable-new-dtags,-rpath,{folder}"]
+    subprocess.run(["gcc", "-w", f"{path}.c", "-o", path, *flags], check=True)
+    assert elf.read(path).has_rpath
+    done = cupola_run(path)
+    assert done.stdout == "cudaSuccess\n", done.stderr
+
+
+def cudart_major(folder):
+    return max(int(path.name.split(".")[2]) for path in Path(folder).glob("libcudart.so.*"))
+
+
+def test_a_module_of_python_in_c(tmp_path):
+    body = HEAD.replace("int main(void) {", "int compute(int bad) {")
+    (tmp_path / "module.c").write_text(
+        body + "unsigned *p = memory(), got[32]; LAUNCH(1, 32, bad ? p + 32 : p);"
+        "return cudaMemcpy(got, p, 128, 2) ? -1 : got[31]; }\n"
+    )
+    link = os.path.join(programs.library_folder(), "link13")
+    command = ["gcc", "-w", "-shared", "-fPIC", "module.c", "-o", "module.so", f"-L{link}", "-lcudart"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    script = "import ctypes; f = ctypes.CDLL('./module.so').compute; print(f(0), f(1))"
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.stdout == "93 -1\n", done.stderr
+    assert "out-of-bounds write" in done.stderr
 
 
 def test_a_program_linked_with_the_driver(tmp_path):

@@ -18,6 +18,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct host_binary *binaries; /* complete, newest first */
 static const struct cpu_programs *driver;
+static bool is_ending; /* main() has returned, or exit() was called */
 
 static void no_memory(void) {
     fputs("cupola: no memory to register the kernels of this program\n", stderr);
@@ -57,7 +58,9 @@ EXPORTED void __cudaUnregisterFatBinary(void **handle) {
     while (*link && *link != binary) link = &(*link)->next;
     if (*link) *link = binary->next;
     pthread_mutex_unlock(&lock);
-    if (binary->code) driver->disown(binary);
+    /* At the end of the program this is called, too, but then nobody waits for kernels that still run. */
+    if (binary->code && !is_ending) driver->disown(binary);
+    else if (binary->code) return;
     free(binary->symbols);
     free(binary);
 }
@@ -127,11 +130,14 @@ static cudaError_t absent(void) { return cudaErrorNotSupported; }
 static cudaError_t unreachable(void) { return cudaErrorInitializationError; }
 static const char *unreachable_text(void) { return "the CPU device cannot be used"; }
 
+static void note_end(void) { is_ending = true; }
+
 static bool start(void) {
     const struct cpu_programs *programs = connect_driver();
     pthread_mutex_lock(&lock);
     if (programs && !driver) {
         driver = programs;
+        atexit(note_end); /* what is registered later is called earlier */
         for (struct host_binary *binary = binaries; binary; binary = binary->next) hand_over(binary);
     }
     pthread_mutex_unlock(&lock);
