@@ -19,6 +19,7 @@ def main() -> int:
     parse_command = commands.add_parser("parse", help="NVIDIA's headers -> bindgen/ir (needs libclang)")
     parse_command.add_argument("--include", type=Path, help="folder of the newest cuda.h, nvrtc.h, ...")
     parse_command.add_argument("--older", type=Path, required=True, help="the same of the CUDA major before it")
+    parse_command.add_argument("libraries", nargs="*", help="only these (default: all)")
     emit_command = commands.add_parser("emit", help="bindgen/ir -> src/cupola/bindings")
     emit_command.add_argument("--check", action="store_true", help="only compare with the committed files")
     sample_command = commands.add_parser("sample", help="a program for type checkers that uses all that the stubs have")
@@ -32,7 +33,7 @@ def main() -> int:
         from .merge import merge
         from .parse import find_include, parse
 
-        for library in LIBRARIES.values():
+        for library in [LIBRARIES[name] for name in options.libraries or LIBRARIES]:
             module = merge(parse(library, options.include or find_include()), parse(library, options.older))
             history.add(module)
             module.save(library.ir_path)

@@ -372,7 +372,7 @@ def _table(layout: Layout, all_plans: list[Plan]) -> Iterator[str]:
         f = plan.function
         parameters = ", ".join(declare(p.type, f"c_{p.name}") for p in f.parameters) or "void"
         arguments = ", ".join(f"c_{p.name}" for p in f.parameters)
-        fallback = {status: missing, "void": ""}.get(f.returns) or layout.fallback(f.returns)
+        fallback = {status: missing, "void": "", "size_t": "0"}.get(f.returns) or layout.fallback(f.returns)
         yield f"COLD static {declare(f.returns, f'thunk_{f.name}')}({parameters}) {{"
         yield f"    {declare(f.returns, '(*function)')}({', '.join(p.type for p in f.parameters) or 'void'});"
         yield f"    *(void **)&function = table_resolve({i});"

@@ -256,6 +256,8 @@ class RaisingCall(Call):
             result = self._result(values, len(self.plan.outputs)) if values else self._nothing()
             yield f"    if (UNLIKELY(returned.err != 0)) {{ {self._give()} {failure}; {leave} }}"
             yield f"    {self._give()} {result};"
+        elif kind.name == "U64":
+            yield f"    {self._give()} table_raise_pending() < 0 ? NULL : PyLong_FromUnsignedLongLong(returned);"
         else:
             yield f"    if (UNLIKELY(returned < 0)) {{ {self._give()} raise_negative(returned); {leave} }}"
             yield f"    {self._give()} PyLong_FromLongLong(returned);"

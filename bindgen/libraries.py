@@ -79,6 +79,10 @@ class Library:
         return tomllib.loads(self.overrides_path.read_text())
 
 
+# What the math libraries take from the runtime and from cuComplex.h.
+_MATH_INCLUDES = ('"cupola/math_types.h"',)
+_MATH_CIMPORTS = ("from cupola.bindings.cruntime cimport cudaDataType, cudaStream_t, libraryPropertyType",)
+
 LIBRARIES = {
     library.name: library
     for library in (
@@ -183,6 +187,27 @@ LIBRARIES = {
                 "from posix.types cimport off_t",
                 "from cupola.bindings.cdriver cimport CUresult, CUstream",
             ),
+        ),
+        Library(
+            name="cublas",
+            title="cuBLAS",
+            headers=("cublas_v2.h", "cublas_api.h", "cublas_half.h"),
+            status="cublasStatus_t",
+            prefix="cublas",
+            constants=("CUBLAS_VER",),
+            error="cuBLASError",
+            members=(
+                "CUBLAS_STATUS_",
+                "CUBLAS_OP_",
+                "CUBLAS_GEMM_",
+                "CUBLAS_DIAG_",
+                "CUBLAS_SIDE_",
+                "CUBLAS_ATOMICS_",
+                "CUBLAS_EMULATION_STRATEGY_",
+                "CUBLAS_",
+            ),
+            includes=_MATH_INCLUDES,
+            cimports=_MATH_CIMPORTS,
         ),
     )
 }

@@ -218,6 +218,10 @@ def _default_role(function: Function, parameter: Parameter, kind: Resolved, type
     target = types.resolve(kind.target)
     if target.kind == "void":
         return "address"
+    pointers: str | None = types.module_overrides.get("module", {}).get("pointers")
+    is_text = kind.target == "const char *" or (target.const and target.name == "I8")
+    if pointers and not is_text and target.kind in ("scalar", "opaque", "pointer"):
+        return pointers
     if target.kind == "scalar" and target.name == "I8":
         if types.names.raising:
             return "text" if target.const else "out_str(256)"

@@ -22,7 +22,8 @@ path, name, error = sys.argv[1:4]
 p.load_nvidia_dynamic_lib = lambda name: p.LoadedDL(path, False, ctypes.CDLL(path)._handle, "test")
 from cupola.bindings import _provider
 _provider.override_lookup = lambda: None  # the CPU device wraps functions of nvJitLink,
-_provider._emulated_nvml = lambda: None  # and has an NVML of its own
+_provider._emulated_nvml = lambda: None  # and has an NVML of its own,
+_provider._emulated_math = lambda library: None  # and math libraries
 module = __import__("cupola.bindings." + name, fromlist=["_"])
 odd = [None, 0, -1, 1 << 70, 2.5, "x", b"x", bytearray(8), [], [object()], (None,), object(), True, module]
 done = 0

@@ -32,6 +32,9 @@ UPWARD = [
     "driver",
     "cudart",
     "nvml",
+    "math/base",
+    "math/blas",
+    "math",
     "provider",
 ]
 """Each room may include from those before it. In `engine` itself is what all its rooms share and what the driver sees,

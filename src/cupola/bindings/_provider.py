@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _CHOICES = ("auto", "gpu", "cpu")
 _CPU_DEVICE = "cupola CPU device"
 _VERSIONED = ("nvrtc", "nvJitLink", "nvfatbin")  # libraries whose version is that of CUDA
+_MATH = ("cublas",)  # the math libraries that the CPU device emulates
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 _lock = threading.RLock()
@@ -89,6 +90,8 @@ def provide(library: str) -> Provision:
         return emulated
     if library == "nvml" and (emulated := _emulated_nvml()):
         return emulated
+    if library in _MATH and (emulated := _emulated_math(library)):
+        return emulated
     from cupola.pathfinder import load_nvidia_dynamic_lib
 
     loaded = load_nvidia_dynamic_lib(library)
@@ -116,6 +119,16 @@ def _emulated_runtime() -> Provision | None:
 
     runtime = getattr(import_module("cupola.cpu._driver"), "runtime_lookup", None)
     return name, None, runtime, explain, per_thread
+
+
+def _emulated_math(library: str) -> Provision | None:
+    """A math library of the CPU device, when that is what runs kernels."""
+    name, _, lookup, explain, _ = _provide_driver()
+    if lookup is None:
+        return None
+    from importlib import import_module
+
+    return name, None, import_module("cupola.cpu.mathlibs").prepare(library), explain, False
 
 
 def _emulated_nvml() -> Provision | None:

@@ -9,6 +9,8 @@
 #include "cudart/host_code.h"
 #include "driver/base/base.h"
 #include "driver/lookup.h"
+#include "math/blas/blas.h"
+#include "math/lookup.h"
 #include "nvml/nvml.h"
 
 static PyObject *configure(PyObject *self, PyObject *arguments) {
@@ -98,6 +100,21 @@ static PyObject *report_errors(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static PyObject *get_math_symbols(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    return names(math_lookup_count(), math_lookup_name);
+}
+
+static PyObject *load_math(PyObject *self, PyObject *arguments) {
+    const char *path;
+    int threads;
+    char problem[512];
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "si:load_math", &path, &threads)) return NULL;
+    if (!math_load(path, threads, problem, sizeof problem)) return PyErr_Format(PyExc_ImportError, "%s", problem);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"configure", configure, METH_VARARGS,
      PyDoc_STR("configure(model: str, devices: int) -> None\n\nChoose the modeled GPU and the number of devices.")},
@@ -112,6 +129,10 @@ static PyMethodDef methods[] = {
                "supported.")},
     {"report_errors", report_errors, METH_NOARGS,
      PyDoc_STR("report_errors() -> None\n\nSay on the logger why calls of the CUDA runtime fail.")},
+    {"math_symbols", get_math_symbols, METH_NOARGS,
+     PyDoc_STR("math_symbols() -> tuple[str, ...]\n\nThe functions of the math libraries that are provided.")},
+    {"load_math", load_math, METH_VARARGS,
+     PyDoc_STR("load_math(path: str, threads: int) -> None\n\nOpen the OpenBLAS that the math libraries use.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -130,6 +151,7 @@ static int execute(PyObject *module) {
     if (add_capsule(module, "nvml_lookup", "cupola.cpu._driver.nvml_lookup", (void *)nvml_lookup)) return -1;
     if (add_capsule(module, "runtime_lookup", "cupola.cpu._driver.runtime_lookup", (void *)runtime_lookup)) return -1;
     if (add_capsule(module, "programs", "cupola.cpu._driver.programs", (void *)&programs)) return -1;
+    if (add_capsule(module, "math_lookup", "cupola.cpu._driver.math_lookup", (void *)math_lookup)) return -1;
     return add_capsule(module, "explain", "cupola.cpu._driver.explain", (void *)explain);
 }
 

@@ -117,6 +117,8 @@ PyObject *raise_status(long long status) {
     PyObject *error = type ? PyObject_CallFunction(type, "L", status) : NULL;
     if (error) PyErr_SetObject(type, error);
     Py_XDECREF(error);
+    char why[512]; /* what the CPU device has to say about it */
+    if (error && module_info.table->explain((int)status, why, sizeof why)) add_note(why);
     return NULL;
 }
 

@@ -35,6 +35,7 @@ enum handle_kind {
     HANDLE_GRAPHICS,
     HANDLE_GREEN,
     HANDLE_RESOURCE_DESC,
+    HANDLE_MATH, /* of the math libraries (cpu/math) */
     HANDLE_KINDS,
 };
 

@@ -240,6 +240,7 @@ CUresult capture_add(CUstream stream, struct op *op) {
         [OP_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY, [OP_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,
         [OP_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY, [OP_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
         [OP_HOST] = CU_GRAPH_NODE_TYPE_HOST,   [OP_VALUES] = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+        [OP_CALL] = CU_GRAPH_NODE_TYPE_HOST,
     };
     CUgraphNodeType type = types[op->kind];
     inherit(stream, op);

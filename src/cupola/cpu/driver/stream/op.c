@@ -14,6 +14,20 @@ struct op *op_new(enum op_kind kind, CUcontext context) {
     return op;
 }
 
+void call_release(struct call *call) {
+    if (atomic_fetch_sub_explicit(&call->references, 1, memory_order_acq_rel) == 1) free(call);
+}
+
+/* A graph shows it as a host function. */
+static void call_run(void *call) { ((struct call *)call)->run(call); }
+
+struct op *op_new_call(CUcontext context, struct call *call) {
+    struct op *op = op_new(OP_CALL, context);
+    if (op) op->host.function = call_run, op->host.data = call;
+    else call_release(call);
+    return op;
+}
+
 static void retain(struct op *op) {
     switch (op->kind) {
         case OP_COPY:
@@ -31,6 +45,9 @@ static void retain(struct op *op) {
         case OP_ALLOCATE:
         case OP_FREE: memory_op_retain(op); break;
         case OP_GRAPH: graph_op_retain(op); break;
+        case OP_CALL:
+            atomic_fetch_add_explicit(&((struct call *)op->host.data)->references, 1, memory_order_relaxed);
+            break;
         default: break;
     }
 }
@@ -69,6 +86,7 @@ void op_free(struct op *op) {
         case OP_ALLOCATE:
         case OP_FREE: memory_op_release(op); break;
         case OP_GRAPH: graph_op_release(op); break;
+        case OP_CALL: call_release(op->host.data); break;
         default: break;
     }
     free(op);
@@ -111,6 +129,7 @@ CUresult op_execute(struct op *op) {
                 case OP_COPY:
                 case OP_FILL: status = transfer(op); break;
                 case OP_ALLOCATE: status = memory_execute(op); break;
+                case OP_CALL: status = ((struct call *)op->host.data)->run(op->host.data); break;
                 case OP_VALUES: status = values_execute(op); break;
                 case OP_WAIT:
                     if (op->wait.event && op->wait.sequence)

@@ -19,6 +19,7 @@ enum op_kind {
     OP_ALLOCATE,
     OP_FREE,
     OP_GRAPH,
+    OP_CALL, /* of a library (cpu/math): a host function that may fail and that owns its arguments */
 };
 
 /* A box of bytes. Rows and slices apart by the pitches; height and depth are 1 for a plain copy. */
@@ -70,7 +71,7 @@ struct op {
             CUhostFn function;
             CUstreamCallback callback; /* instead of `function`; called even after an error */
             CUstream stream;           /* what the callback is told */
-            void *data;
+            void *data;                /* OP_CALL: a struct call, referenced, which is `function`'s argument */
         } host;
         struct {
             CUevent event;       /* referenced */
@@ -99,6 +100,14 @@ struct op {
         } graph;
     };
 };
+
+/* What an OP_CALL carries out: its arguments follow this head. `run` may be called again and again (graphs). */
+struct call {
+    _Atomic unsigned references;
+    CUresult (*run)(struct call *call); /* a failing status is the operation's, with the thread's explanation */
+};
+void call_release(struct call *call);                         /* with the last reference it is freed */
+struct op *op_new_call(CUcontext context, struct call *call); /* takes over a reference, also when it returns NULL */
 
 struct op *op_new(enum op_kind kind, CUcontext context);
 struct op *op_copy(const struct op *op); /* takes its own references */

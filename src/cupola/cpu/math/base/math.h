@@ -1,0 +1,39 @@
+/* The emulated math libraries: what cuBLAS and its kin have in common.
+ *
+ * They stand above the CUDA runtime, as NVIDIA's do. A call checks its arguments, packs them into a `struct call`, and
+ * puts that into its stream as one operation, so it keeps the order of the stream, and a capture makes it a node. The
+ * arithmetic is that of well-kept libraries (blas/openblas.c), which the operation calls on the addresses it was given:
+ * device pointers are addresses of the host. What the operation reads and writes is checked against the table of
+ * allocations when it runs, and a bad address ends the context as that of a kernel does. */
+#ifndef CUPOLA_CPU_MATH_H
+#define CUPOLA_CPU_MATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cupola/math_types.h>
+
+#include "cudart/cudart.h"
+#include "driver/memory/memory.h"
+#include "driver/stream/stream.h"
+
+/* ---- tables of functions -------------------------------------------------------------------------- */
+
+/* A row of a file's table; `table` is the library's in the bindings, against which the function is checked. */
+#define MATH_ENTRY(table, name)                                                                                      \
+    {#name, __builtin_choose_expr(__builtin_types_compatible_p(typeof(&name), typeof(((table *)0)->name)), (void *)name, \
+                                  (void)0 /* `name` has another signature than the table's slot */), NULL}
+
+/* ---- operations (operation.c) ------------------------------------------------------------------------------------ */
+
+/* The stream that a library's handle is bound to, in a usable context. */
+CUresult math_stream(cudaStream_t handle, CUstream *stream);
+
+/* Queue the call, which is the stream's from now on; `wait`: and wait until it is done, which no capture can. */
+CUresult math_submit(CUstream stream, struct call *call, bool wait);
+
+/* While an operation runs: the bytes at the address are memory that it may use. `what` names them. */
+CUresult math_touch(const char *function, const char *what, const void *address, size_t bytes);
+
+#endif

@@ -1,0 +1,29 @@
+/* Calls of the math libraries as operations of streams. */
+#include "math.h"
+
+#include <stdio.h>
+
+CUresult math_stream(cudaStream_t handle, CUstream *stream) {
+    RETURN_IF(enter_runtime());
+    return enter_stream((CUstream)handle, stream);
+}
+
+CUresult math_submit(CUstream stream, struct call *call, bool wait) {
+    if (wait && stream_is_capturing(stream)) {
+        call_release(call);
+        return capture_refuse(stream, "a result in host memory");
+    }
+    struct op *op = op_new_call(stream->context, call);
+    if (!op) return no_memory("a stream's work");
+    return wait ? stream_submit_and_wait(stream, op) : stream_submit(stream, op);
+}
+
+CUresult math_touch(const char *function, const char *what, const void *address, size_t bytes) {
+    /* Memory that the host has registered counts; what only the host knows would be no address of a GPU. */
+    if (likely(memory_check((uint64_t)address, bytes, RANGE_RUNNING, what, NULL) == CUDA_SUCCESS)) return CUDA_SUCCESS;
+    char role[96];
+    snprintf(role, sizeof role, "%s of %s", what, function);
+    memory_check((uint64_t)address, bytes, RANGE_RUNNING, role, NULL); /* the same again, for the explanation */
+    thread_state.failed = CUDA_ERROR_ILLEGAL_ADDRESS;
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+}

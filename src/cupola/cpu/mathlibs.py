@@ -1,0 +1,61 @@
+"""The emulated math libraries (``cpu/math/``): the library that they calculate with, and their functions.
+
+`prepare` opens OpenBLAS, which the package ``scipy-openblas64`` brings as a plain C library: ``pip install
+"cupola[math]"``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_lock = threading.Lock()
+_prepared = False
+
+
+def prepare(library: str) -> Any:
+    """Open what an emulated library calculates with. Returns the capsule of the lookup function of all of them.
+
+    Parameters
+    ----------
+    library
+        Name of the library, such as ``cublas``.
+
+    Raises
+    ------
+    ImportError
+        OpenBLAS is not installed, or cannot be loaded.
+    """
+    global _prepared
+    from cupola.cpu import _driver
+
+    with _lock:
+        if not _prepared:
+            _driver.load_math(_openblas(library), _threads())
+            _prepared = True
+    return _driver.math_lookup
+
+
+def _threads() -> int:
+    """As many threads as kernels have."""
+    text = os.environ.get("CUPOLA_CPU_THREADS", "")
+    return int(text) if text.isdecimal() and int(text) > 0 else len(os.sched_getaffinity(0))
+
+
+def _openblas(library: str) -> str:
+    """The path of OpenBLAS. The package itself is not imported: nothing of it is needed but the file."""
+    from importlib.util import find_spec
+
+    spec = find_spec("scipy_openblas64")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        path = os.path.join(folder, "lib", "libscipy_openblas64_.so")
+        if os.path.exists(path):
+            return path
+    raise ImportError(
+        f"the CPU device calculates {library} with OpenBLAS, which is not installed: "
+        'pip install "cupola[math]" (the package scipy-openblas64)'
+    )

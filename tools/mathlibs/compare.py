@@ -1,0 +1,106 @@
+"""Compare what the CPU device answers to recorded lines with what a GPU did.
+
+``python tools/mathlibs/compare.py cublas`` prints the lines that differ, and fails if there are any.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+RECORDED = Path(__file__).resolve().parents[2] / "tests" / "cpu" / "math" / "recorded"
+# Units in the last place that sums may differ by, relative to 1 where values are small: the lines' own values are small
+# numbers whose sums are exact, so this is for roots, quotients and factorizations.
+TOLERANCE = {"h": 2e-3, "b": 1.6e-2, "s": 1e-5, "c": 1e-5, "d": 1e-13, "z": 1e-13, "i": 0, "q": 0}
+
+
+def recorded(library: str) -> Iterator[tuple[str, str]]:
+    """The lines of a library with their answers."""
+    for text in (RECORDED / f"{library}.txt").read_text().splitlines():
+        line, arrow, answer = text.partition(" -> ")
+        if arrow:
+            yield line, answer.strip()
+
+
+def differs(expected: str, actual: str) -> bool:
+    """Whether two answers differ in a status, in what changed, or in values by more than rounding."""
+    if expected == actual:
+        return False
+    one, other = expected.split(), actual.split()
+    if [p for p in one if "=" not in p] != [p for p in other if "=" not in p]:
+        return True
+    changes = [dict(p.split("=") for p in parts if "=" in p) for parts in (one, other)]
+    if changes[0].keys() != changes[1].keys():
+        return True
+    return any(_values_differ(name, changes[0][name], changes[1][name]) for name in changes[0])
+
+
+def _values_differ(name: str, one: str, other: str) -> bool:
+    tolerance = TOLERANCE.get(name[-1], 0)
+    first, second = (dict(p.split(">") for p in text.split(",")) for text in (one, other))
+    for index in first.keys() ^ second.keys():  # a NaN with other bits is one all the same
+        if not all(math.isnan(part) for part in _numbers((first | second)[index])):
+            return True
+    for index in first.keys() & second.keys():
+        for a, b in zip(_numbers(first[index]), _numbers(second[index]), strict=True):
+            if math.isnan(a) != math.isnan(b):
+                return True
+            if not math.isnan(a) and a != b and not abs(a - b) <= tolerance * max(1, abs(a)):
+                return True
+    return False
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in re.split(":", text)]
+
+
+# Where the CPU device means to answer otherwise: lines that match, and why. It refuses what crashes the process or
+# gives numbers that nobody can want.
+DIFFERENCES = {
+    "cublas": {
+        r"GetVersion": "the version is that of the headers",
+        r"\bnull\b.*-> crash": "a null pointer that is not expected crashes the process there",
+        r"gemv_v2\(h, (3|-1), ": "operations that there are not",
+        r"gemv_v2\(h, 0, 3, 2, two_., A., 4, x., (0|1), one_., y., [01]\)": "increments of 0",
+        r"rk_v2.*zero_., N., 4, zero_|r2k_v2.*zero_., N., 4, .*zero_": "what beta = 0 does to a C that is not a number",
+        r"trsm_v2.*N., 4, N., 4": "A and B overlap",
+        r"gemmStridedBatched.*C., 4, 4, 2\)": "the results overlap",
+        r"geam\(h, 0, 0, 3, 2, null": "a null pointer counts as a zero there",
+        r"gemv_v2\(h, 0, 4, 2, one_[cz], N": "infinity or NaN, in products of complex numbers",
+        r"Batched(Ex)?\(.*, -1(, \d+, -1)?\)": "a negative count is refused, always with the same status",
+        r"cublasGemmEx\(.*, 1, -1\)": "a compute type of CUDA 10",
+        r"cublasScalEx\(.*, 99,": "which of two statuses",
+        r"rotg": "not emulated",
+    },
+}  # fmt: skip
+
+
+def main() -> int:
+    sys.path.insert(0, str(RECORDED.parents[3]))
+    from tools.mathlibs.record import bench_of
+
+    library = sys.argv[1]
+    bench = bench_of(library, emulated=True)
+    counts: collections.Counter[str] = collections.Counter()
+    for line, expected in recorded(library):
+        if "fault" in expected:  # ends the context on both devices
+            counts["fault"] += 1
+            continue
+        actual = bench.answer(line)
+        kind = "different" if differs(expected, actual) else "alike"
+        whole = f"{line} -> {expected}"
+        if kind == "different" and any(re.search(rule, whole) for rule in DIFFERENCES.get(library, {})):
+            kind = "meant to differ"
+        counts[kind] += 1
+        if kind == "different":
+            print(f"{line}\n    GPU {expected}\n    CPU {actual}")
+    print(dict(counts))
+    return 1 if counts["different"] or not counts["alike"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
