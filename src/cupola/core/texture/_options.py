@@ -188,7 +188,8 @@ class TextureObjectOptions:
     seamless_cubemap : bool
         Filter over the edges of a cubemap.
     max_anisotropy : int
-        At most so many samples along the longer axis, 0 to 16.
+        At most so many samples along the longer axis of a pixel's footprint, 0 to 16. The CPU device takes
+        only one: there, kernels that give gradients need 0 or 1.
     mipmap_filter_mode : FilterModeType or str
         The nearest level, or a linear mixture of two.
     mipmap_level_bias : float

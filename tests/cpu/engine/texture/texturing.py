@@ -33,6 +33,7 @@ class Sampler:
     least_level: float = 0.0
     last_level: float = 0.0
     border: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    anisotropy: int = 0
 
     def descriptor(self) -> driver.CUDA_TEXTURE_DESC:
         description = driver.CUDA_TEXTURE_DESC()
@@ -44,6 +45,7 @@ class Sampler:
         description.minMipmapLevelClamp = self.least_level
         description.maxMipmapLevelClamp = self.last_level
         description.borderColor = list(self.border)
+        description.maxAnisotropy = self.anisotropy
         return description
 
 

@@ -15,7 +15,7 @@
  * over the edge of a face and the texture is seamless, it takes the texel beside the edge on the neighboring face, and
  * at a corner, where there is no such texel, more of the three texels that meet there.
  *
- * Textures are filtered as if they were isotropic, whatever the sampler's anisotropy. */
+ * There is no anisotropic filter: gradients with a sampler that asks for one are refused (texture.c). */
 #include "sampling.h"
 
 #include <cupola/driver.h>

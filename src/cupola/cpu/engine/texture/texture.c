@@ -60,6 +60,18 @@ static bool fits_coordinates(cpu_context *context, const cpu_warp *warp, int lan
     return false;
 }
 
+/* A GPU takes several samples along the longer axis of the pixel's footprint. */
+static bool is_isotropic(cpu_context *context, const cpu_warp *warp, int lane, uint32_t site,
+                         const struct cpu_texture *texture, struct lookup lookup) {
+    if (lookup.level != LEVEL_GRADIENT || texture->sampler.max_anisotropy <= 1) return true;
+    cpu_fault_raise(
+        context, warp, lane, CPU_FAULT_OBJECT, site,
+        "the texture has a maxAnisotropy of %u, and the instruction gradients (.grad): the CPU device has no "
+        "anisotropic filter; make the texture with a maxAnisotropy of 0 or 1, or read a level (.level)",
+        texture->sampler.max_anisotropy);
+    return false;
+}
+
 bool cpu_image_is_there(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site,
                         const struct cpu_texels *texels) {
     const cpu_site_cache *cache = &context->sites[site.index];
@@ -118,6 +130,7 @@ CPU_HELPER uint32_t cupola_texture_sample(CPU_ACCESS_ARGUMENTS, uint64_t lookup_
                 return 1;
             }
             if (!fits_coordinates(context, warp, lane, site.index, texels, lookup)) return 1;
+            if (!is_isotropic(context, warp, lane, site.index, view.texture, lookup)) return 1;
             if (!cpu_image_is_there(context, warp, lane, site, texels)) return 1;
             view.channel = cpu_channel(texels, view.texture->sampler.flags);
         }
