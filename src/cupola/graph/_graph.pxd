@@ -1,5 +1,6 @@
 from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphExec, CUresult
-from cupola.core.base._shared cimport Uses
+from cupola.core.base._shared cimport Uses, begin_use, end_use
+from cupola.core.device._context cimport is_gone
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._parameters cimport Parameters
 from cupola.graph._structure cimport Structure
@@ -25,8 +26,18 @@ cdef class Graph:
     cdef object __weakref__
     cdef CUgraphExec open_pointer(self) except NULL     # RuntimeError once closed, CUDAError once gone
     # The same for the duration of a call that ends with end(): the graph is not destroyed meanwhile.
-    cdef CUgraphExec begin(self) except NULL
-    cdef void end(self, CUgraphExec pointer) noexcept
+    cdef inline CUgraphExec begin(self) except NULL:
+        cdef CUgraphExec pointer = self.pointer
+        if pointer == NULL or is_gone(self.context, self.born) or not begin_use(&self.uses):
+            self.refuse()
+        return pointer
+
+    cdef inline void end(self, CUgraphExec pointer) noexcept:
+        if end_use(&self.uses):
+            self.destroy_soon(pointer)
+
+    cdef int refuse(self) except -1
+    cdef void destroy_soon(self, CUgraphExec pointer) noexcept      # what closing leaves to the last call that uses it
     cdef int change(self, object node, Parameters parameters) except -1
     cdef int retire(self, CUgraphExec pointer, tuple values) except -1
     cdef CUresult destroy(self, CUgraphExec pointer) except *

@@ -23,7 +23,7 @@ from cupola.core.base._cuda cimport (
     driver_usable, factory_error, fail_because, gone_error, report,
 )
 from cupola.core.base._keep cimport keep, release_kept
-from cupola.core.base._shared cimport begin_use, close_uses, end_use, reopen_uses
+from cupola.core.base._shared cimport close_uses, reopen_uses
 from cupola.core.device._stream cimport StreamHandle, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._last_launch cimport keep_for_good, keep_until_over
@@ -106,24 +106,19 @@ cdef class Graph:
         return later
 
     cdef CUgraphExec open_pointer(self) except NULL:
-        if self.pointer == NULL:
-            raise closed_error(self)
-        if is_gone(self.context, self.born):
-            raise gone_error(self)
-        return self.pointer
-
-    cdef CUgraphExec begin(self) except NULL:
-        cdef CUgraphExec pointer = self.open_pointer()
-        if not begin_use(&self.uses):
-            raise closed_error(self)
+        cdef CUgraphExec pointer = self.pointer
+        if pointer == NULL or is_gone(self.context, self.born):
+            self.refuse()
         return pointer
 
-    cdef void end(self, CUgraphExec pointer) noexcept:
-        if end_use(&self.uses):     # it was closed meanwhile
-            try:
-                _destroy_soon(self, pointer)
-            except Exception:
-                PyErr_WriteUnraisable(self)
+    cdef int refuse(self) except -1:
+        raise closed_error(self) if self.pointer == NULL else gone_error(self)
+
+    cdef void destroy_soon(self, CUgraphExec pointer) noexcept:
+        try:
+            _destroy_soon(self, pointer)
+        except Exception:
+            PyErr_WriteUnraisable(self)
 
     def launch(self, stream):
         """Run the graph behind the work already in `stream` (``cuGraphLaunch``). Launches of one graph never overlap.

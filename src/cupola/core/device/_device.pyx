@@ -420,7 +420,8 @@ cdef class Device:
         >>> buffer = dev.allocate(4 * 1000, stream=stream)
         """
         cdef Alone alone
-        self.require_context()
+        if self.current is None:
+            self.require_context()      # which says what is missing
         if older is not None:
             stream = older_stream(older, stream, "allocate(size")
         elif stream is None:

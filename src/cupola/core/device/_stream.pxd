@@ -43,18 +43,18 @@ cdef class Stream:
         native = self.native
         end_alone(&alone)
         if native is None or is_gone(native.context, native.born):
-            self.refuse(native)
+            self.refuse()
         return native
     cdef inline int require_open(self) except -1:       # the same, to find out early
         cdef Alone alone
-        cdef StreamHandle native
+        cdef bint refused
         begin_alone(&alone, <PyObject*>self)
-        native = self.native
+        refused = self.native is None or is_gone(self.native.context, self.native.born)
         end_alone(&alone)
-        if native is None or is_gone(native.context, native.born):
-            self.refuse(native)
+        if refused:
+            self.refuse()
         return 0
-    cdef int refuse(self, StreamHandle native) except -1
+    cdef int refuse(self) except -1
     cdef CUcontext find_context(self) except NULL      # of the default streams: the caller's current context
     cdef int find_device(self) except -1
 

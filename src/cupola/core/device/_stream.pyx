@@ -2,6 +2,7 @@
 
 import warnings
 
+from cpython.object cimport PyObject
 from cpython.pystate cimport PyThreadState
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv, strtol
@@ -15,6 +16,7 @@ from cupola.core.base._cuda cimport (
 )
 from cupola.core.device._event cimport Event, event_from_options, new_event, record_event
 from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.device._green cimport GreenContext
 from cupola.core.device._later cimport after_destroy, in_host_function
 
@@ -74,8 +76,8 @@ cdef class Stream:
     cdef StreamHandle open_handle(self):
         return self.hold()
 
-    cdef int refuse(self, StreamHandle native) except -1:
-        raise closed_error(self) if native is None else gone_error(self)
+    cdef int refuse(self) except -1:
+        raise closed_error(self) if self.native is None else gone_error(self)
 
     cdef CUcontext find_context(self) except NULL:
         return _context_of(self.hold())
@@ -124,11 +126,13 @@ cdef class Stream:
         A stream that cupola made is destroyed (``cuStreamDestroy``) when nothing else needs it; a buffer that is freed
         in its order does. Queued work still completes.
         """
-        cdef StreamHandle native
-        with cython.critical_section(self):
-            native = self.native        # let go of only behind this: that may let other threads run
-            self.native = None
-            self.pointer = NULL
+        cdef Alone alone
+        cdef StreamHandle native        # let go of at the end, which may let other threads run
+        begin_alone(&alone, <PyObject*>self)
+        native = self.native
+        self.native = None
+        self.pointer = NULL
+        end_alone(&alone)
 
     @property
     def is_closed(self):

@@ -76,6 +76,7 @@ cdef object _cupy_ndarray = None        # cupy.ndarray, likewise
 # as a whole.
 cdef dict _exchange_apis = {}           # type -> address of its Exporter
 cdef const Exporter* _recent_exporter = &NOBODY
+cdef PyTypeObject* _recent_type = NULL  # of that, or of another one as long as it is being replaced
 cdef dict _cupy_types = {}              # dtype -> (kind, item size, dtype) of those that DLPack has
 cdef PyObject* _recent_kind = <PyObject*>NO_KIND        # a dtype takes long to hash
 
@@ -91,7 +92,7 @@ cdef bint is_viewable(object source) except -1:
 
 
 cdef int import_any(StridedMemory view, object source, object stream_ptr) except -1:
-    if (Py_TYPE(source) == _recent_exporter.type or _is_ndarray(source) or _is_cupy(source)) or has_dlpack(source):
+    if (Py_TYPE(source) == _recent_type or _is_ndarray(source) or _is_cupy(source)) or has_dlpack(source):
         return import_dlpack(view, source, stream_ptr)
     if hasattr(source, "__cuda_array_interface__"):
         return import_cuda_array_interface(view, source, stream_ptr)
@@ -101,11 +102,13 @@ cdef int import_any(StridedMemory view, object source, object stream_ptr) except
 # --- DLPack -----------------------------------------------------------------------------------------------
 
 cdef int import_dlpack(StridedMemory view, object source, object stream_ptr) except -1:
-    cdef const Exporter* exporter = _recent_exporter
+    cdef const Exporter* exporter
     cdef int device_type
     view.exporting_obj = source
-    if Py_TYPE(source) == exporter.type:        # before anything that need not be asked again and again
-        return _import_through_api(view, source, stream_ptr, exporter)
+    if Py_TYPE(source) == _recent_type:     # before anything that need not be asked again and again
+        exporter = _recent_exporter
+        if Py_TYPE(source) == exporter.type:
+            return _import_through_api(view, source, stream_ptr, exporter)
     if _is_ndarray(source):
         if stream_ptr is None:
             raise _ambiguous()
@@ -182,8 +185,9 @@ cdef int _read_tensor(StridedMemory view, const DLTensor* tensor) except -1:
 
 cdef const Exporter* _find_exporter(object source) except? NULL:
     """What is known of the type of `source` if it has the C exchange API, or NULL."""
-    global _recent_exporter
+    global _recent_exporter, _recent_type
     cdef const DLPackExchangeAPI* api
+    cdef const Exporter* exporter
     cdef Exporter* made
     kind = type(source)
     known = _exchange_apis.get(kind)
@@ -203,8 +207,9 @@ cdef const Exporter* _find_exporter(object source) except? NULL:
         # PyTorch has no read-only tensors, so the borrowed tensor, which has no flags, is enough.
         made.borrows = api.dltensor_from_py_object_no_sync != NULL and kind.__module__.startswith("torch")
         known = _exchange_apis.setdefault(kind, <uintptr_t>made)    # which keeps the type, too
-    _recent_exporter = <const Exporter*><uintptr_t>known
-    return _recent_exporter
+    exporter = <const Exporter*><uintptr_t>known
+    _recent_exporter, _recent_type = exporter, exporter.type
+    return exporter
 
 
 cdef int _import_through_api(

@@ -162,8 +162,10 @@ cdef int _warn_of_leak(Allocation self, object error) except -1:
 cdef int _order_release(Allocation self, StreamHandle stream) except -1:
     """Order the release of the memory behind the work in `stream`."""
     cdef Alone alone
-    cdef CUcontext context = _context_of_release(stream)
+    cdef CUcontext context = NULL
     cdef StreamHandle before        # let go of behind the end
+    if <uintptr_t>stream.pointer <= 2:
+        context = _current_context()
     begin_alone(&alone, <PyObject*>self)
     before = self.stream
     self.stream, self.context = stream, context
@@ -171,16 +173,14 @@ cdef int _order_release(Allocation self, StreamHandle stream) except -1:
     return 0
 
 
-cdef CUcontext _context_of_release(StreamHandle stream) except? NULL:
-    """Each context has its own default stream, so the current context is stored with it; NULL for other streams."""
-    cdef CUcontext context = NULL
-    if <uintptr_t>stream.pointer <= 2:
-        context = current_context()
-        if context == NULL:
-            raise RuntimeError(
-                "no context is current on this thread, so the default stream cannot order the release of the buffer; "
-                "call Device.set_current() first or pass another stream"
-            )
+cdef CUcontext _current_context() except NULL:
+    """Each context has its own default stream, so the current context is stored with that."""
+    cdef CUcontext context = current_context()
+    if context == NULL:
+        raise RuntimeError(
+            "no context is current on this thread, so the default stream cannot order the release of the buffer; "
+            "call Device.set_current() first or pass another stream"
+        )
     return context
 
 
@@ -199,7 +199,8 @@ cdef Buffer begin_buffer(StreamHandle stream, object cls, bint finalized):
         allocation = Allocation.__new__(Allocation)
     allocation.born = resets
     if stream is not None:
-        allocation.context = _context_of_release(stream)
+        if <uintptr_t>stream.pointer <= 2:
+            allocation.context = _current_context()
         allocation.stream = stream
     buffer.allocation = allocation
     return buffer

@@ -1,4 +1,7 @@
-from cupola.core.base._cuda cimport CUdevice_attribute, CUmemoryPool, CUmemPool_attribute, CUresult
+from cpython.object cimport PyObject
+
+from cupola.core.base._cuda cimport CUdevice_attribute, CUmemoryPool, CUmemPool_attribute, CUresult, closed_error
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.device._memory_resource cimport MemoryResource
 
 
@@ -16,8 +19,22 @@ cdef class PoolMemoryResource(MemoryResource):
     cdef bint imported                  # from another process: it has what that one allocates
     cdef bint only_device               # the host cannot access the memory
     cdef public object _buffer_class            # Buffer, or the subclass that `allocate` makes
-    cdef PoolHandle known_pool(self)        # None once closed
-    cdef PoolHandle open_pool(self)         # RuntimeError once closed; keep it for the duration of a call
+    cdef inline PoolHandle known_pool(self):        # None once closed
+        cdef Alone alone
+        cdef PoolHandle pool
+        begin_alone(&alone, <PyObject*>self)
+        pool = self.pool
+        end_alone(&alone)
+        return pool
+    cdef inline PoolHandle open_pool(self):         # RuntimeError once closed; keep it for the duration of a call
+        cdef Alone alone
+        cdef PoolHandle pool
+        begin_alone(&alone, <PyObject*>self)
+        pool = self.pool
+        end_alone(&alone)
+        if pool is None:
+            raise closed_error(self)
+        return pool
     cdef _let_devices_in(self, CUdevice_attribute supported)
     cdef _hold(self, CUmemoryPool pool, bint owned)
     cdef _fail(self, CUresult status, object stream)

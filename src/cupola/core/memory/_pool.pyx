@@ -5,7 +5,6 @@ release waits for the work ahead of it, so neither synchronizes. A destroyed poo
 freed, which is why a resource may be closed while its buffers are in use.
 """
 
-from cpython.object cimport PyObject
 from cpython.pystate cimport PyThreadState
 from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.string cimport memset
@@ -30,7 +29,6 @@ from cupola.core.base._cuda cimport (
     CUstreamCaptureStatus, check, closed_error, cu, driver_usable, factory_error, forget_missing, initialise,
 )
 from cupola.core.base._gil cimport let_others_run, take_back
-from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.device._memory_resource cimport MemoryResource, byte_count
 from cupola.core.device._stream cimport Stream, StreamHandle, older_stream, stream_argument
 
@@ -162,20 +160,6 @@ cdef class PoolMemoryResource(MemoryResource):
         with cython.critical_section(self):
             self.pool = handle
             self.cached_attributes = None
-
-    cdef PoolHandle known_pool(self):
-        cdef Alone alone
-        cdef PoolHandle pool
-        begin_alone(&alone, <PyObject*>self)
-        pool = self.pool
-        end_alone(&alone)
-        return pool
-
-    cdef PoolHandle open_pool(self):
-        cdef PoolHandle pool = self.known_pool()
-        if pool is None:
-            raise closed_error(self)
-        return pool
 
     # --- who may access the memory --------------------------------------------------------------------
 
