@@ -122,6 +122,15 @@ void cpu_pool_set_threads(int threads);
 /* End launches that begin from now on and run longer, 0: none (stop.c). */
 void cpu_stop_after(uint64_t nanoseconds);
 
+/* What consists of launches one behind the other, none of which runs long, is watched from its beginning on by those who
+ * carry it out: cpu_stop_is_due() says whether it is to be ended, as a launch would be. */
+typedef struct cpu_stop_watch {
+    uint64_t begin;
+    unsigned signals;
+} cpu_stop_watch;
+cpu_stop_watch cpu_stop_watch_begin(void);
+_Bool cpu_stop_is_due(const cpu_stop_watch *watch);
+
 /* A signal came while the host waited. The launches that were running already when the last one came are ended. */
 void cpu_stop_interrupted(void);
 

@@ -14,7 +14,7 @@ from cupola.graph import GraphCompleteOptions, GraphDefinition
 from tests.conftest import on_cpu_device
 from tests.cpu.driver.calls import ok, status
 from tests.cpu.driver.device_side.programs import ONE, Log, linked
-from tests.cpu.driver.graph.test_bodies import Maker
+from tests.cpu.driver.graph.test_bodies import MEMORY, Maker
 
 FIRE, TAIL, SIBLING, NOTHING = 0x0200000000000000, 0x0100000000000000, 0x0300000000000000, 77
 INVALID_VALUE = 1
@@ -44,6 +44,7 @@ extern "C" __global__ void again(int* log, int* left) {
     tell(log, --*left);
     if (*left) tell(log, -cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch));
 }
+extern "C" __global__ void forever() { cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch); }
 extern "C" __global__ void start_self(int* log, int* left, u64 how) {
     tell(log, --*left);
     if (*left)
@@ -254,10 +255,16 @@ def test_no_graph(graphs):
     assert graphs.run(graphs.make(graphs.start(10, (0, FIRE), (0, TAIL)))) == [1001, 2001, 10, 999]
 
 
-def test_only_what_was_uploaded(graphs):
+@pytest.mark.cpu_only
+def test_what_was_not_uploaded(graphs):
+    """A GPU may find a graph there that was destroyed, if it was in the same place."""
+    target = graphs.make(graphs.say(20), upload=False)
+    assert graphs.run(graphs.make(graphs.start(10, (target, FIRE)))) == [1001, 10, 999]
+
+
+def test_uploads(graphs):
     target = graphs.make(graphs.say(20), upload=False)
     graph = graphs.make(graphs.start(10, (target, FIRE)))
-    assert graphs.run(graph) == [1001, 10, 999]
     assert graphs.run(target) == [20, 999]  # as a launch by the host does
     assert in_order(graphs.run(graph), 20, 999)
     options = GraphCompleteOptions(device_launch=True, upload_stream=graphs.stream)
@@ -358,6 +365,15 @@ def test_kinds_of_nodes(context, host, make_event):
         assert (int(said.hErrNode_out or 0) == int(node)) == named, kind
         if expected is None:
             ok(driver.cuGraphExecDestroy(result[1]))
+    shape = driver.CUDA_ARRAY3D_DESCRIPTOR()
+    shape.Width, shape.Height, shape.NumChannels = 64, 1, 1
+    shape.Format = driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8
+    array, root = ok(driver.cuArray3DCreate(shape)), maker.graph()
+    copy = maker.parameters("copy device to device", root).memcpy.copyParams
+    copy.dstMemoryType, copy.dstArray = MEMORY.CU_MEMORYTYPE_ARRAY, array
+    ok(driver.cuGraphAddMemcpyNode(root, [], 0, copy, context))
+    assert instantiate(root)[1].result_out == NO_OPERATION
+    ok(driver.cuArrayDestroy(array))
     result, said = instantiate(maker.graph())
     assert status(result) == "CUDA_ERROR_INVALID_VALUE" and said.result_out == ERROR
     maker.close()
@@ -414,3 +430,10 @@ def test_a_fault_of_a_launched_graph(run_python):
         "from", "import numpy as np\nfrom", 1
     )
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in run_python(program).stdout
+
+
+@pytest.mark.cpu_only
+def test_a_graph_that_repeats_itself_forever_is_stopped(run_python):
+    program = FAULT.format(target="0").replace("graph.launch", "graph = graphs.make(('forever',))\ngraph.launch")
+    said = run_python(program, CUPOLA_CPU_TIMEOUT="1").stdout
+    assert "CUDA_ERROR_LAUNCH_TIMEOUT" in said and "CUPOLA_CPU_TIMEOUT" in said

@@ -86,10 +86,9 @@ def test_depth(run, kernel):
     assert run(kernel, np.int32(0), np.int32(200)) == [200]
 
 
-@pytest.mark.cpu_only
 def test_depth_is_bounded(run):
-    assert run("deep", np.int32(0), np.int32(100_000)) == [1023, 65]  # cudaErrorLaunchMaxDepthExceeded
-    assert run("deep_tails", np.int32(0), np.int32(3_000)) == [3000]
+    assert run("deep", np.int32(0), np.int32(100_000)) == [2048, 69]  # cudaErrorLaunchPendingCountExceeded
+    assert run("deep_tails", np.int32(0), np.int32(10_000)) == [10_000]
 
 
 @pytest.mark.parametrize(("stream_number", "expected"), [(0, (5000, 0)), (4, (5000, 0)), (3, (2048, 69))])
@@ -101,13 +100,16 @@ def test_pending_launches(run, device, stream, stream_number, expected):
 
 def test_as_nodes_of_a_graph(code, log, stream):
     definition = GraphDefinition()
-    first = definition.launch(LaunchConfig(grid=1, block=1), code.get_kernel("tails"), log.buffer)
-    first.launch(LaunchConfig(grid=1, block=1), code.get_kernel("in_a_stream"), log.buffer)
+    one = LaunchConfig(grid=1, block=1)
+    first = definition.launch(one, code.get_kernel("tails"), log.buffer)
+    second = first.launch(one, code.get_kernel("in_a_stream"), log.buffer)
+    # An H200 does not wait for what the last node of a graph has launched.
+    second.launch(one, code.get_kernel("child"), log.buffer, np.int32(50), np.int32(0))
     graph = definition.instantiate()
     for _ in range(2):
         graph.launch(stream)
         said = log.read()
-        assert sorted(said[:3]) == [8, 9, 10] and said[3:] == [11, 32, 31, 33, 12, 1, 2, 3]
+        assert sorted(said[:3]) == [8, 9, 10] and said[3:] == [11, 32, 31, 33, 12, 1, 2, 3, 50]
     graph.close()
 
 
@@ -274,6 +276,7 @@ except CUDAError as error:
 FAULTS = {
     "fault_of_child": "kernel 'wild': out-of-bounds write of 4 bytes in global memory at address 0x10",
     "no_buffer": "kernel 'no_buffer': a wrong launch by the kernel",
+    "child_launches_a_graph": "cudaGraphLaunch in a kernel that another kernel has launched",
     "no_kernel": "0x0 is launched, which is no kernel of this module",
 }
 
@@ -289,3 +292,10 @@ def test_faults(run_python, kernel):
 def test_a_buffer_is_launched_once(run_python):
     """An H200 runs on forever."""
     assert "which was launched already" in run_python(FAULT.format(kernel="twice")).stdout
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("kernel", ["tails_forever", "more_and_more"])
+def test_launches_without_end_are_stopped(run_python, kernel):
+    said = run_python(FAULT.format(kernel=kernel), CUPOLA_CPU_TIMEOUT="1").stdout
+    assert "CUDA_ERROR_LAUNCH_TIMEOUT" in said and "CUPOLA_CPU_TIMEOUT" in said

@@ -67,10 +67,21 @@ static struct job *take(struct environment *environment) {
     return job;
 }
 
+/* Kernels that launch each other forever end like one that loops forever: what follows in the context does not run. */
+static void stop_if_due(const struct origin *origin) {
+    if (likely(!cpu_stop_is_due(&origin->watch)) || atomic_load(&origin->context->error)) return;
+    CUresult status =
+        fail(CUDA_ERROR_LAUNCH_TIMEOUT,
+             "what kernels have launched one behind the other was stopped: it took too long (CUPOLA_CPU_TIMEOUT), "
+             "or Ctrl-C was pressed twice");
+    context_fault(origin->context, status, NULL, NULL);
+}
+
 void jobs_run(struct jobs *jobs) {
     while (jobs->first) {
         struct jobs own = {NULL, NULL};
         struct job *job = take_first(jobs);
+        stop_if_due(job->origin);
         (void)job->run(job, &own);
         if (!own.first) continue;
         own.last->next = jobs->first;
@@ -87,6 +98,7 @@ static void run(struct environment *environment, struct job *job) {
     thread_state.graph_run = NULL;
     thread_state.in_callback = true; /* see worker.c */
     struct jobs tails = {NULL, NULL};
+    stop_if_due(job->origin);
     bool over = job->run(job, &tails);
     jobs_run(&tails);
     thread_state.graph_run = around;
@@ -134,13 +146,16 @@ static void push(struct environment *environment, struct job *job) {
 
 /* ---- for others -------------------------------------------------------------------------------------------------- */
 
-void environment_begin(struct environment *environment) {
-    *environment = (struct environment){0};
+struct origin origin_begin(CUcontext context) { return (struct origin){context, cpu_stop_watch_begin()}; }
+
+void environment_begin(struct environment *environment, const struct origin *origin) {
+    *environment = (struct environment){.origin = origin};
     pthread_cond_init(&environment->over, NULL);
 }
 
 void environment_add(struct environment *environment, struct job *job) {
     job->environment = environment;
+    job->origin = environment->origin;
     pthread_mutex_lock(&lock);
     environment->running++;
     push(environment, job);
@@ -151,6 +166,7 @@ void environment_resume(struct job *job) { push(job->environment, job); }
 
 bool environment_add_tail(struct environment *environment, struct job *job, unsigned most) {
     job->environment = environment;
+    job->origin = environment->origin;
     pthread_mutex_lock(&lock);
     bool fits = environment->tail_count < most;
     if (fits) {

@@ -6,7 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "driver/base/base.h"
+
 struct environment;
+
+/* What the host has launched, in which all else is contained. */
+struct origin {
+    CUcontext context;
+    cpu_stop_watch watch;
+};
 
 /* Something to carry out, a part of what contains it. */
 struct jobs {
@@ -16,6 +24,7 @@ struct jobs {
 struct job {
     struct job *next;
     struct environment *environment;
+    const struct origin *origin;
     /* Carry it out, with all that it begins, and add to `tails` what is to follow it. The job frees itself. False: it
      * waits, and will be resumed. */
     bool (*run)(struct job *job, struct jobs *tails);
@@ -29,11 +38,13 @@ struct environment {
     struct jobs tails;
     unsigned tail_count;
     pthread_cond_t over;
+    const struct origin *origin;
     struct environment *next, *previous; /* of those with jobs that are ready */
     bool listed;
 };
 
-void environment_begin(struct environment *environment);
+void environment_begin(struct environment *environment, const struct origin *origin);
+struct origin origin_begin(CUcontext context);
 /* One more job, at once, or again. */
 void environment_add(struct environment *environment, struct job *job);
 void environment_resume(struct job *job);

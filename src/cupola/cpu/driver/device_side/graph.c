@@ -56,9 +56,9 @@ static void end(CUgraphExec exec) {
     pthread_mutex_unlock(&exec->device_lock);
 }
 
-static CUresult run(struct graph_run *self, const struct op *op, struct jobs *tails) {
+static CUresult run(struct graph_run *self, const struct op *op, const struct origin *origin, struct jobs *tails) {
     struct graph_run *around = thread_state.graph_run;
-    environment_begin(&self->environment);
+    environment_begin(&self->environment, origin);
     thread_state.graph_run = self;
     CUresult status = plan_run(self->plan, op, self->context);
     thread_state.graph_run = around;
@@ -71,7 +71,7 @@ static bool run_job(struct job *job, struct jobs *tails) {
     struct graph_job *self = (struct graph_job *)job;
     struct graph_run launch = {.around = self->around, .plan = self->plan, .context = self->context};
     CUgraphExec exec = plan_exec(self->plan);
-    (void)run(&launch, NULL, tails);
+    (void)run(&launch, NULL, job->origin, tails);
     plan_release(self->plan);
     graph_exec_release(exec);
     free(self);
@@ -83,9 +83,10 @@ CUresult graph_run_from_host(struct plan *plan, const struct op *op) {
     struct environment launch;
     struct graph_run self = {.around = &launch, .plan = plan, .context = op->context};
     struct jobs tails, none;
+    const struct origin origin = origin_begin(op->context);
     while (!begin(plan_exec(plan))) sched_yield();
-    environment_begin(&launch);
-    CUresult status = run(&self, op, &tails);
+    environment_begin(&launch, &origin);
+    CUresult status = run(&self, op, &origin, &tails);
     jobs_run(&tails);
     environment_end(&launch, &none);
     return status;
@@ -167,7 +168,11 @@ ANSWER(GraphLaunch) {
     struct graph_run *self = grid_of(question)->graph;
     CUgraphExec exec = (CUgraphExec)question->words[0];
     enum way way;
-    if (!self || !exec || !way_of(question->words[1], &way)) return cudaErrorInvalidValue;
+    if (!self)
+        return cpu_question_fail(question,
+                                 "cudaGraphLaunch in a kernel that another kernel has launched: only nodes of graphs "
+                                 "launch graphs");
+    if (!exec || !way_of(question->words[1], &way)) return cudaErrorInvalidValue;
     if (!handle_acquire(exec, HANDLE_GRAPH_EXEC)) return refuse(question);
     if (!exec_is_for_device(exec)) {
         graph_exec_release(exec);

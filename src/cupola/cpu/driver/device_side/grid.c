@@ -47,12 +47,12 @@ cudaError_t grid_last_error(const cpu_question *question, bool reset) {
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 /* The operation may be that of a graph's node, which several launches share; so a copy of it runs. */
-static CUresult run(const struct op *op, unsigned depth, struct jobs *tails) {
+static CUresult run(const struct op *op, unsigned depth, const struct origin *origin, struct jobs *tails) {
     struct grid grid = {.depth = depth, .graph = thread_state.graph_run, .op = op_copy(op)};
     if (!grid.op) return no_memory("a launch");
     grid.op->kernel.launch.launched = &grid;
     grid.op->kernel.launch.current_graph = graph_run_current(grid.graph);
-    environment_begin(&grid.environment);
+    environment_begin(&grid.environment, origin);
     CUresult status = kernel_run(grid.op);
     buffers_free(&grid);
     environment_end(&grid.environment, tails);
@@ -67,17 +67,18 @@ static CUresult run(const struct op *op, unsigned depth, struct jobs *tails) {
 
 CUresult grid_execute(const struct op *op) {
     struct jobs tails;
-    CUresult status = run(op, 0, &tails);
+    const struct origin origin = origin_begin(op->context);
+    CUresult status = run(op, 0, &origin, &tails);
     jobs_run(&tails);
     return status;
 }
 
-void launched_run(struct op *op, unsigned depth, struct jobs *tails) {
+void launched_run(struct op *op, unsigned depth, const struct origin *origin, struct jobs *tails) {
     CUcontext context = op->context;
     bool is_kernel = op->kind == OP_KERNEL;
     if (!is_kernel) (void)op_execute(op);
     else if (atomic_load(&context->error)) (void)0; /* what a fault leaves over does not run */
-    else if (op->kernel.function->image_kernel->info->launches) (void)run(op, depth, tails);
+    else if (op->kernel.function->image_kernel->info->launches) (void)run(op, depth, origin, tails);
     else (void)kernel_run(op);
     op_free(op);
     atomic_fetch_sub(&context->pending_launches, 1);

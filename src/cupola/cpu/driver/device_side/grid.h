@@ -40,7 +40,7 @@ uint64_t graph_run_current(const struct graph_run *run);
 
 void buffers_free(struct grid *grid);
 /* Carry out an operation that a kernel has launched, and free it. Tails that it leaves are added. */
-void launched_run(struct op *op, unsigned depth, struct jobs *tails);
+void launched_run(struct op *op, unsigned depth, const struct origin *origin, struct jobs *tails);
 CUfunction kernel_at(const cpu_question *question, uint64_t address); /* NULL: there is none */
 
 /* ---- the functions of the device runtime, by what they belong to ------------------------------------------------- */

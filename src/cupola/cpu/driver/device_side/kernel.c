@@ -60,7 +60,6 @@ static cudaError_t prepare(cpu_question *question, uint64_t address, const struc
                           (unsigned long long)address);
         return cudaErrorInvalidDeviceFunction;
     }
-    if (function->image_kernel->info->launches & CPU_LAUNCHES_GRAPHS) return cudaErrorNotSupported;
     return error_of(
         launch_prepare(function, shape->grid, shape->block, shape->shared, NULL, extra, NULL, own->kernel.green, op));
 }

@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-/* An H200 was seen to nest hundreds of grids and to hold thousands of launches; here they take memory of the host. Only
- * tails are bounded by the limit that the context has for launches. */
-enum { MOST_DEPTH = 1024, MOST_PENDING = 1 << 16 };
+/* The limit of pending launches bounds the tails of a grid, and how deep grids are nested; not what waits in streams, of
+ * which an H200 takes hundreds of thousands. Here all of that takes memory of the host. */
+enum { MOST_DEPTH = 2048, MOST_TAILS = 1 << 20, MOST_PENDING = 1 << 19 };
 enum { NULL_STREAM = 0, LEGACY_STREAM = 1, PER_THREAD_STREAM = 2, TAIL_STREAM = 3, FIRE_STREAM = 4 };
 
 /* Handles: a number of the grid, so that those of other grids are recognized, and one in the grid. */
@@ -49,7 +49,7 @@ struct single { /* an operation that is a job by itself */
 
 static bool run_single(struct job *job, struct jobs *tails) {
     struct single *single = (struct single *)job;
-    launched_run(single->op, single->depth, tails);
+    launched_run(single->op, single->depth, job->origin, tails);
     free(single);
     return true;
 }
@@ -87,7 +87,7 @@ static bool run_queue(struct job *job, struct jobs *tails) {
         if (item->op) {
             struct jobs own = {NULL, NULL};
             environments_unlock();
-            launched_run(item->op, depth, &own);
+            launched_run(item->op, depth, job->origin, &own);
             jobs_run(&own); /* a grid is over when what it has launched is */
             environments_lock();
         } else if (!item->is_wait) {
@@ -155,14 +155,17 @@ void queues_free(struct grid *grid) {
 
 /* ---- submitting -------------------------------------------------------------------------------------------------- */
 
-static cudaError_t submit_single(struct grid *grid, struct op *op, bool is_tail) {
+static unsigned limit_of(const struct op *op, unsigned most) {
     size_t limit = op->context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT];
-    unsigned most = limit < MOST_PENDING ? (unsigned)limit : MOST_PENDING;
+    return limit < most ? (unsigned)limit : most;
+}
+
+static cudaError_t submit_single(struct grid *grid, struct op *op, bool is_tail) {
     struct single *single = malloc(sizeof *single);
     if (!single) return cudaErrorMemoryAllocation;
     *single = (struct single){.job = {.run = run_single}, .op = op, .depth = grid->depth + !is_tail};
     if (!is_tail) environment_add(&grid->environment, &single->job);
-    else if (!environment_add_tail(&grid->environment, &single->job, most)) {
+    else if (!environment_add_tail(&grid->environment, &single->job, limit_of(op, MOST_TAILS))) {
         free(single);
         return cudaErrorLaunchPendingCountExceeded;
     }
@@ -193,9 +196,9 @@ cudaError_t queue_submit(cpu_question *question, uint64_t stream, struct op *op)
     struct grid *grid = grid_of(question);
     CUcontext context = op->context;
     cudaError_t error = cudaSuccess;
-    if (atomic_fetch_add(&context->pending_launches, 1) >= MOST_PENDING) error = cudaErrorLaunchPendingCountExceeded;
-    else if (op->kind == OP_KERNEL && stream != TAIL_STREAM && grid->depth + 1 >= MOST_DEPTH)
-        error = cudaErrorLaunchMaxDepthExceeded;
+    bool too_deep = op->kind == OP_KERNEL && stream != TAIL_STREAM && grid->depth >= limit_of(op, MOST_DEPTH);
+    if (atomic_fetch_add(&context->pending_launches, 1) >= MOST_PENDING || too_deep)
+        error = cudaErrorLaunchPendingCountExceeded;
     else if (stream == TAIL_STREAM || stream == FIRE_STREAM) error = submit_single(grid, op, stream == TAIL_STREAM);
     else error = submit_to_queue(question, own_stream(stream), op);
     if (!error) return error;

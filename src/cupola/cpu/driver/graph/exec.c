@@ -447,6 +447,11 @@ static CUresult check_bodies(CUgraph graph, bool in_body, CUDA_GRAPH_INSTANTIATE
     return CUDA_SUCCESS;
 }
 
+static bool copies_array(const struct op *op) {
+    const CUDA_MEMCPY3D *form = op->kind == OP_COPY ? op->copy.form : NULL;
+    return form && (form->srcMemoryType == CU_MEMORYTYPE_ARRAY || form->dstMemoryType == CU_MEMORYTYPE_ARRAY);
+}
+
 /* What a graph that kernels may launch consists of (CUDA C++ Programming Guide, "Device Graph Requirements"). */
 static CUresult check_device_launch(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     if (graph->first == NULL)
@@ -463,6 +468,8 @@ static CUresult check_device_launch(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS
                 if (copies_pageable(node->op->op))
                     problem = "a copy in a graph for launches from the device has pageable host memory at one end; it "
                               "may have pinned memory";
+                else if (copies_array(node->op->op))
+                    problem = "a copy in a graph for launches from the device may not be from or to an array";
                 break;
             case CU_GRAPH_NODE_TYPE_MEMSET:
             case CU_GRAPH_NODE_TYPE_GRAPH: break;

@@ -261,8 +261,22 @@ void cpu_stop_end(cpu_job *job) {
 
 void cpu_stop_after(uint64_t nanoseconds) { atomic_store(&timeout, nanoseconds); }
 
+static _Atomic unsigned signals; /* that came while the host waited */
+
+cpu_stop_watch cpu_stop_watch_begin(void) {
+    return (cpu_stop_watch){.begin = atomic_load(&timeout) ? clock_now() : 0, .signals = atomic_load(&signals)};
+}
+
+bool cpu_stop_is_due(const cpu_stop_watch *watch) {
+    enum { ENOUGH = 2 };
+    uint64_t limit = atomic_load_explicit(&timeout, memory_order_relaxed);
+    if (limit && watch->begin && clock_now() - watch->begin >= limit) return true;
+    return atomic_load_explicit(&signals, memory_order_relaxed) - watch->signals >= ENOUGH;
+}
+
 void cpu_stop_interrupted(void) {
     bool stop = false;
+    atomic_fetch_add(&signals, 1);
     prepare_once();
     pthread_mutex_lock(&lock);
     for (cpu_job *job = jobs; job; job = job->next_running) {
