@@ -11,7 +11,8 @@ class KernelInfo:
 
     ``params`` are (name, offset, size, alignment), sizes are in bytes. ``whole_warps`` says that its threads meet by
     warps, so that units must be such, ``one_by_one`` that they are better run without lanes; ``largest_compared`` is
-    the largest number that ``%tid.x`` is compared with; ``has_stack``, ``stack_bytes`` and ``stack_grows`` say whether
+    the largest number that ``%tid.x`` is compared with; ``is_tile_kernel`` says that launches need not know its
+    ``required_block``; ``has_stack``, ``stack_bytes`` and ``stack_grows`` say whether
     threads have a stack, what the frames of called functions take there, and whether that may not be all.
     ``ptx_version`` is the virtual architecture (90 for sm_90) of its PTX, ``binary_version`` the architecture of the
     cubin that it is from, 0 when it came as PTX, which is compiled for the device that loads it. ``code`` is the
@@ -34,6 +35,7 @@ class KernelInfo:
     max_cluster: int
     must_have_cluster: bool
     blocks_are_clusters: bool
+    is_tile_kernel: bool
     ptx_version: int
     binary_version: int
     whole_warps: bool

@@ -116,6 +116,7 @@ class ParsedModule:
             max_cluster=_product(directives.get("maxclusterrank", (0,))),
             must_have_cluster="explicitcluster" in directives and "reqnctapercluster" not in directives,
             blocks_are_clusters="blocksareclusters" in directives,
+            is_tile_kernel=required is not None and directives.get("language") == (_TILES,),
             ptx_version=_architecture(self.module.target),
             binary_version=self.architecture,
             whole_warps=whole_warps,
@@ -174,6 +175,10 @@ def _with_functions(
         else:
             others.append(relocation)
     return bytes(data), tuple(others)
+
+
+_TILES = 7
+"""The number with `.language` of kernels that NVIDIA's tile compiler makes (cuTile)."""
 
 
 def _dim3(numbers: tuple[int, ...] | None) -> tuple[int, int, int] | None:

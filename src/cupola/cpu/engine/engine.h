@@ -150,6 +150,7 @@ typedef struct cpu_kernel_info {
     uint32_t must_have_cluster, blocks_are_clusters;
     uint32_t code;                        /* its address for kernels that launch it, behind CPU_CODE_WINDOW */
     uint32_t launches;                    /* enum cpu_launches: bits: what it asks of the device runtime */
+    uint32_t is_tile_kernel;              /* launches may leave the block to the kernel, by giving one thread */
     uint32_t ptx_version, binary_version; /* architectures, 90 for sm_90: of the PTX, of the cubin or 0 */
 } cpu_kernel_info;
 const cpu_kernel_info *cpu_kernel_get_info(const cpu_kernel *kernel);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 from dataclasses import dataclass
 
@@ -118,6 +119,13 @@ def _product(cursor: Cursor, element: int, dimensions: list[int]) -> int:
 # --- parameters -------------------------------------------------------------------------------------------------
 
 
+HIDDEN = (
+    "the kernel has hidden parameters: tensor maps that NVIDIA's driver makes at each launch, by code for the host in "
+    "the cubin, which the CPU device does not run. For a cuTile program use a model of compute capability 8.0 "
+    "(cupola run --model a100), or ct.load and ct.store with allow_tma=False"
+)
+
+
 def parameters(cursor: Cursor) -> list[ast.Parameter]:
     """``(.param .u64 x, .param .align 8 .b8 y[24])``; the buffer's layout is that of a C structure."""
     found: list[ast.Parameter] = []
@@ -126,6 +134,9 @@ def parameters(cursor: Cursor) -> list[ast.Parameter]:
     if cursor.accept(")"):
         return found
     while True:
+        if cursor.accept(".hidden"):
+            logging.getLogger("cupola").warning("%s", HIDDEN)  # cuTile's own error does not have the driver's text
+            cursor.fail(HIDDEN, at=cursor.index - 1)
         word = cursor.take()
         if word == ".reg":
             shape = _shape(cursor, "reg")

@@ -233,12 +233,19 @@ static void count_in_blocks(const cpu_kernel_info *info, unsigned grid[3]) {
             grid[i] *= info->required_cluster[i];
 }
 
-CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const unsigned block[3],
+/* A tile program has no threads: it is launched with blocks of one, and its compiler has chosen how many there are. */
+static const unsigned *block_of(const cpu_kernel_info *info, const unsigned given[3]) {
+    bool is_one = given[0] == 1 && given[1] == 1 && given[2] == 1;
+    return unlikely(info->is_tile_kernel) && is_one ? info->required_block : given;
+}
+
+CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const unsigned given_block[3],
                         unsigned dynamic_shared, void **params, void **extra,
                         const struct launch_attributes *attributes, CUcontext where, struct op **result) {
     static const struct launch_attributes none;
     unsigned grid[] = {given_grid[0], given_grid[1], given_grid[2]};
     count_in_blocks(function->image_kernel->info, grid);
+    const unsigned *block = block_of(function->image_kernel->info, given_block);
     bool fits = grid[0] - 1 < MAX_GRID_X && grid[1] - 1 < MAX_GRID_YZ && grid[2] - 1 < MAX_GRID_YZ &&
                 block[0] - 1 < MAX_BLOCK_XY && block[1] - 1 < MAX_BLOCK_XY && block[2] - 1 < MAX_BLOCK_Z &&
                 block[0] * block[1] * block[2] <= MAX_THREADS;

@@ -97,6 +97,7 @@ static int read_info(cpu_kernel *kernel, PyObject *info) {
         {"blocks_are_clusters", &to->blocks_are_clusters},
         {"code", &to->code},
         {"launches", &to->launches},
+        {"is_tile_kernel", &to->is_tile_kernel},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (get_uint32(info, fields[i].name, fields[i].to)) return -1;
