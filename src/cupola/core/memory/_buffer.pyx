@@ -112,8 +112,11 @@ cdef class FinalizedAllocation(Allocation):
     # The garbage collector runs the finalizers of a cycle before it clears any object of it, so a resource written in
     # Python still works. After that, no weak reference can revive the object.
     def __del__(self):
+        cdef object known
         if self.imports is not None:
-            self.imports.pop(self.import_key, None)
+            known = self.imports.get(self.import_key)
+            if known is not None and known() in (None, self):   # not imported anew meanwhile
+                self.imports.pop(self.import_key, None)
         if self.resource is not None and not self.moved and driver_usable() and not self.is_gone():
             _give_back(self)
         self.resource = None
