@@ -12,7 +12,7 @@ import pytest
 from cupola import Device, LaunchConfig, ObjectCode, launch
 from cupola.bindings import driver
 from tests.cpu.driver.calls import ok
-from tests.cpu.engine.kernels import copy_to_host, run
+from tests.cpu.engine.kernels import copy_to_host, run, run_kernel
 from tests.cpu.engine.texture.texturing import Sampler, textures
 
 SOURCE = r"""
@@ -530,6 +530,38 @@ BY_PARAMETER = """
     ret;
 }
 """
+
+
+INDEPENDENT = """
+.version 8.0
+.target sm_50, texmode_independent
+.address_size 64
+.visible .entry between(.param .u64 picture, .param .u64 sampler, .param .u64 out) {
+    .reg .b64 %picture, %sampler, %out;
+    .reg .f32 %f<6>;
+    ld.param.u64 %picture, [picture];
+    ld.param.u64 %sampler, [sampler];
+    ld.param.u64 %out, [out];
+    mov.f32 %f4, 0f3F800000;
+    tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%picture, %sampler, {%f4, %f4}];
+    st.global.v4.f32 [%out], {%f0, %f1, %f2, %f3};
+    ret;
+}
+"""
+
+
+def test_samplers_of_their_own() -> None:
+    """In the independent mode, a GPU takes the sampler of the object, and not the other one."""
+    Device(0).set_current()
+    kernel = ObjectCode.from_ptx(INDEPENDENT.encode()).get_kernel("between")
+    texels = np.arange(16, dtype=np.float32).reshape(4, 4, 1) * 10
+    with textures() as made:
+        array = made.array(texels, "2d")
+        point, linear = made.of_array(array), made.of_array(array, Sampler(linear=True))
+        for object, sampler, expected in [(point, linear, 50), (linear, point, 25), (point, point, 50)]:
+            out = np.full(4, np.nan, np.float32)
+            run_kernel(kernel, 1, 1, object, sampler, out)
+            assert out.tolist() == [expected, 0, 0, 0]
 
 
 @pytest.mark.parametrize("name", ["by_pointer", pytest.param("by_parameter", marks=pytest.mark.cpu_only)])

@@ -44,6 +44,7 @@ class _ModuleParser:
         self.cursor = Cursor(Tokens(text))
         self.locations = Locations()
         self.module = ast.Module((0, 0), "", 64, self.locations.files, {}, {})
+        self.names_samplers = False  # the independent mode of textures
         self.bodies: list[tuple[ast.Function, int, int]] = []  # function, first word, closing brace
         self.aliases: list[tuple[str, str, int]] = []
 
@@ -83,6 +84,7 @@ class _ModuleParser:
             targets.append(cursor.name("a target"))
         architectures = [target for target in targets if target.startswith(("sm_", "compute_"))]
         self.module.target = architectures[0] if architectures else targets[0]
+        self.names_samplers = "texmode_independent" in targets
         if cursor.accept(".address_size"):
             at = cursor.index
             self.module.address_size = cursor.integer("32 or 64")
@@ -207,9 +209,21 @@ class _ModuleParser:
         for function, first, end in self.bodies:
             cursor = Cursor(self.cursor.tokens, first)
             BodyParser(cursor, function, self.locations, names).read(end)
+            if self.names_samplers:
+                _drop_samplers(function)
             function.branch_targets = {name: tuple(items) for name, items in function.branch_targets.items()}
         for name, target, at in self.aliases:
             aliased = module.functions.get(target)
             if aliased is None:
                 self.cursor.fail(f"{target!r}, which {name!r} stands for, is not declared", at=at)
             module.functions[name] = aliased
+
+
+def _drop_samplers(function: ast.Function) -> None:
+    """A GPU reads an object in a register with the object's own sampler, whatever other register names one."""
+    for statement in function.body or ():
+        if isinstance(statement, ast.Instruction) and statement.opcode in ("tex", "tld4"):
+            match statement.operands[1]:
+                case ast.AddressList((ast.Register() as object, ast.Register(), coordinates)):
+                    operands = statement.operands
+                    statement.operands = (operands[0], ast.AddressList((object, coordinates)), *operands[2:])

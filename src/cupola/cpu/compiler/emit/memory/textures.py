@@ -146,7 +146,7 @@ def _problem_with_names(instruction: ast.Instruction, operand: ast.Operand, geom
     if not isinstance(operand, ast.AddressList) or len(operand.items) < 2:
         return "it takes an object and coordinates"
     if len(operand.items) > 2:
-        return "separate samplers are not supported (independent texture mode): the driver makes none"
+        return "separate samplers are not supported (independent texture mode): drivers load no module with one"
     if not isinstance(operand.items[0], ast.Register | ast.Symbol):
         return "a texture or surface is named by a register or a variable, without an offset"
     wanted = _DIMENSIONS[geometry] + (geometry in _LAYERED)
