@@ -139,6 +139,10 @@ void cpu_stop_interrupted(void);
 void cpu_stop_begin_inline(void);
 _Bool cpu_stop_end_inline(void);
 
+/* Call f, which reads and writes device memory and holds no lock. False: some of that memory was freed meanwhile, and f
+ * did not end. Memory faults elsewhere are not ours (fault/guard.c). */
+_Bool cpu_guard_access(void (*f)(void *), void *argument);
+
 enum cpu_launches { CPU_LAUNCHES_GRAPHS = 1, CPU_LAUNCHES_KERNELS = 2, CPU_LAUNCHES_READS_GRAPH = 4 };
 
 /* Shared memory the kernel declares statically, and local (stack) bytes a thread. */

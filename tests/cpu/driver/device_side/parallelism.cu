@@ -245,6 +245,15 @@ extern "C" __global__ void wild(int* place) { *place = 1; }
 extern "C" __global__ void fault_of_child(int*) { wild<<<1, 1>>>((int*)16); }
 extern "C" __global__ void no_buffer(int*) { cudaLaunchDeviceV2((void*)0, 0); }
 extern "C" __global__ void no_kernel(int*) { cudaGetParameterBufferV2((void*)0, dim3(1, 1, 1), dim3(1, 1, 1), 0); }
+extern "C" __global__ void free_during_fill(int*) {
+    for (int i = 0; i < 50; i++) {
+        volatile char* memory = (char*)malloc(4 << 20);
+        *memory = 0;
+        cudaMemsetAsync((void*)memory, 7, 4 << 20, 0);
+        while (!*memory) {}
+        free((void*)memory);
+    }
+}
 extern "C" __global__ void twice(int* log) {
     void* b = cudaGetParameterBufferV2((void*)small, dim3(1, 1, 1), dim3(1, 1, 1), 0);
     *(int**)b = log;

@@ -299,3 +299,11 @@ def test_a_buffer_is_launched_once(run_python):
 def test_launches_without_end_are_stopped(run_python, kernel):
     said = run_python(FAULT.format(kernel=kernel), CUPOLA_CPU_TIMEOUT="1").stdout
     assert "CUDA_ERROR_LAUNCH_TIMEOUT" in said and "CUPOLA_CPU_TIMEOUT" in said
+
+
+@pytest.mark.cpu_only
+def test_memory_that_is_freed_during_a_fill(run_python):
+    """It ended the process. On a GPU the fill may go anywhere."""
+    done = run_python(FAULT.format(kernel="free_during_fill"))
+    assert done.returncode == 0, done.stderr
+    assert not done.stdout or "of a fill, 4194304 bytes at" in done.stdout

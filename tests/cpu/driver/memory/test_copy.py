@@ -164,6 +164,37 @@ assert "was freed before the copy" in explanation(failed), explanation(failed)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(
+    "call, what",
+    [("cuMemsetD8Async(target, 1, SIZE, one)", "a fill"), ("cuMemcpyDtoDAsync(target, source, SIZE, one)", "a copy")],
+)
+def test_memory_that_is_freed_during_a_transfer(run_python, call, what):
+    """The stream that frees it should wait for the other one. It ended the process."""
+    program = f"""
+import ctypes
+from cupola.bindings import driver
+from tests.cpu.driver.calls import explanation, ok
+SIZE, MANY = 64 << 20, 500
+ok(driver.cuInit(0)); ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+one, two = ok(driver.cuStreamCreate(1)), ok(driver.cuStreamCreate(1))
+source, target = ok(driver.cuMemAlloc(SIZE)), ok(driver.cuMemAllocAsync(SIZE, two))
+ok(driver.cuMemsetD8(source, 1, SIZE)); ok(driver.cuMemsetD8(target, 0, SIZE))
+for _ in range(MANY):
+    ok(driver.{call})
+while ctypes.string_at(int(target), 1) == bytes(1):
+    pass
+ok(driver.cuMemFreeAsync(target, two))
+driver.cuStreamSynchronize(two)
+driver.cuMemPoolTrimTo(ok(driver.cuDeviceGetDefaultMemPool(0)), 0)
+failed = driver.cuStreamSynchronize(one)
+assert failed[0].name == "CUDA_ERROR_ILLEGAL_ADDRESS", failed
+assert "{what}" in explanation(failed) and "was freed" in explanation(failed), explanation(failed)
+"""
+    done = run_python(program)
+    assert done.returncode == 0, done.stderr
+
+
 def box_2d(**fields):
     box = driver.CUDA_MEMCPY2D()
     for name, value in fields.items():

@@ -26,21 +26,28 @@ static CUresult check_still_there(const void *p, size_t size, const char *role) 
                 role, size, p);
 }
 
-CUresult copy_execute(const struct copy *copy) {
+static void move_rows(void *given) {
+    const struct copy *copy = given;
     size_t w = copy->width, h = copy->height, d = copy->depth;
-    if (w == 0 || h == 0 || d == 0) return CUDA_SUCCESS;
-    RETURN_IF(check_still_there(copy->source, extent(w, h, d, copy->source_pitch, copy->source_slice), "the source"));
-    RETURN_IF(check_still_there(copy->target, extent(w, h, d, copy->target_pitch, copy->target_slice), "the target"));
     if (h > 1 && copy->source_pitch == w && copy->target_pitch == w &&
         (d == 1 || (copy->source_slice == w * h && copy->target_slice == w * h))) {
         memmove(copy->target, copy->source, w * h * d);
-        return CUDA_SUCCESS;
+        return;
     }
     for (size_t z = 0; z < d; z++)
         for (size_t y = 0; y < h; y++)
             memmove(copy->target + z * copy->target_slice + y * copy->target_pitch,
                     copy->source + z * copy->source_slice + y * copy->source_pitch, w);
-    return CUDA_SUCCESS;
+}
+
+CUresult copy_execute(const struct copy *copy) {
+    size_t w = copy->width, h = copy->height, d = copy->depth;
+    if (w == 0 || h == 0 || d == 0) return CUDA_SUCCESS;
+    RETURN_IF(check_still_there(copy->source, extent(w, h, d, copy->source_pitch, copy->source_slice), "the source"));
+    RETURN_IF(check_still_there(copy->target, extent(w, h, d, copy->target_pitch, copy->target_slice), "the target"));
+    if (cpu_guard_access(move_rows, (void *)copy)) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "memory of a copy of %zu bytes from %p to %p was freed during the copy.",
+                w * h * d, copy->source, copy->target);
 }
 
 /* ---- from forms to boxes ------------------------------------------------------------------------------ */

@@ -17,6 +17,12 @@ static void fill_row(char *target, uint32_t value, uint32_t element, size_t widt
 
 static size_t extent(const struct fill *fill) { return (fill->height - 1) * fill->pitch + fill->width * fill->element; }
 
+static void write_rows(void *given) {
+    const struct fill *fill = given;
+    for (size_t y = 0; y < fill->height; y++)
+        fill_row(fill->target + y * fill->pitch, fill->value, fill->element, fill->width);
+}
+
 CUresult fill_execute(const struct fill *fill) {
     if (fill->width == 0 || fill->height == 0) return CUDA_SUCCESS;
     uint64_t address = (uint64_t)fill->target;
@@ -24,9 +30,9 @@ CUresult fill_execute(const struct fill *fill) {
         return fail(CUDA_ERROR_ILLEGAL_ADDRESS,
                     "the target of a fill, %zu bytes at 0x%llx, was freed before the fill was carried out.",
                     extent(fill), (unsigned long long)address);
-    for (size_t y = 0; y < fill->height; y++)
-        fill_row(fill->target + y * fill->pitch, fill->value, fill->element, fill->width);
-    return CUDA_SUCCESS;
+    if (cpu_guard_access(write_rows, (void *)fill)) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "the target of a fill, %zu bytes at 0x%llx, was freed during the fill.",
+                extent(fill), (unsigned long long)address);
 }
 
 /* ---- checking ----------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* The backstop behind the bounds checks: a memory fault in machine code becomes a fault of its launch.
+/* The backstop behind the bounds checks: a memory fault in machine code becomes a fault of its launch, and one in a copy
+ * or fill an error.
  *
  * Device memory lies in a PROT_NONE arena, so an access that no check covers (or a check that is wrong) hits an
  * inaccessible page. The handler leaves the machine code by a long jump. Faults of anybody else go to the handler
@@ -7,6 +8,7 @@
 #define _GNU_SOURCE
 #include "common/thread.h"
 #include "engine/memory/absence.h"
+#include "engine/memory/memory.h"
 #include "fault.h"
 
 #include <pthread.h>
@@ -14,9 +16,10 @@
 #include <signal.h>
 #include <string.h>
 
-static _Thread_local sigjmp_buf *volatile escape; /* not NULL: this thread runs machine code */
+static _Thread_local sigjmp_buf *volatile escape; /* not NULL: this thread runs machine code, or accesses memory */
 static _Thread_local void *volatile fault_address;
-static struct sigaction previous[2]; /* SIGSEGV, SIGBUS */
+static _Thread_local volatile bool accesses; /* this thread is in cpu_guard_access() */
+static struct sigaction previous[2];         /* SIGSEGV, SIGBUS */
 static struct sigaction before_stop;
 enum { LEFT_BY_FAULT = 1, LEFT_BY_STOP };
 
@@ -25,7 +28,7 @@ static void on_fault(int signal, siginfo_t *information, void *machine_context) 
         cpu_memory_wait(); /* and then the access is tried again */
         return;
     }
-    if (escape) {
+    if (escape && (!accesses || cpu_memory_owns((uint64_t)(uintptr_t)information->si_addr))) {
         sigjmp_buf *target = escape;
         escape = NULL;
         fault_address = information->si_addr;
@@ -110,6 +113,21 @@ void cpu_guard_call(cpu_context *context, void (*f)(void *), void *argument) {
     escape = &here;
     f(argument);
     escape = NULL;
+}
+
+_Bool cpu_guard_access(void (*f)(void *), void *argument) {
+    cpu_guard_start();
+    sigjmp_buf here, *const around = escape;
+    const bool before = accesses;
+    bool fine = !sigsetjmp(here, 0);
+    if (fine) {
+        accesses = true;
+        escape = &here;
+        f(argument);
+    }
+    escape = around;
+    accesses = before;
+    return fine;
 }
 
 void *cpu_guard_pause(void) {

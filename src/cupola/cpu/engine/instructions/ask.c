@@ -8,7 +8,18 @@
 #include "engine/above.h"
 #include "engine/device_calls.h"
 
-/* Piece by piece, as a thread would. */
+struct piece {
+    void *to;
+    const void *from;
+    size_t size;
+};
+
+static void move(void *given) {
+    const struct piece *piece = given;
+    memcpy(piece->to, piece->from, piece->size);
+}
+
+/* Piece by piece, as a thread would. The guard of the machine code is paused, and another thread may free the memory. */
 static bool transfer(cpu_question *question, uint64_t address, char *own, size_t size, bool is_write) {
     const uint8_t step = size % 8 == 0 && address % 8 == 0 ? 8 : size % 4 == 0 ? 4 : (uint8_t)size;
     cpu_site site = {.index = question->site,
@@ -20,8 +31,12 @@ static bool transfer(cpu_question *question, uint64_t address, char *own, size_t
         void *place = cpu_resolve(question->context, question->warp, question->lane, site, address + done);
         question->failed = !place;
         if (!place) return false;
-        if (is_write) memcpy(place, own + done, step);
-        else memcpy(own + done, place, step);
+        struct piece piece = {is_write ? place : own + done, is_write ? own + done : place, step};
+        question->failed = !cpu_guard_access(move, &piece);
+        if (!question->failed) continue;
+        cpu_fault_raise_access(question->context, question->warp, question->lane, CPU_FAULT_OUT_OF_BOUNDS, site,
+                               address + done, step, NULL);
+        return false;
     }
     return true;
 }
