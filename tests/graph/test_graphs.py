@@ -21,10 +21,28 @@ from cupola import (
     Program,
     launch,
 )
-from cupola.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphCondition, GraphDebugPrintOptions
+from cupola.graph import (
+    Graph,
+    GraphBuilder,
+    GraphCompleteOptions,
+    GraphCondition,
+    GraphDebugPrintOptions,
+    GraphDefinition,
+)
 from tests.graph.helpers import ONE, SOURCE, run
 
 # --- building and launching -------------------------------------------------------------------------------
+
+
+def test_a_graph_is_passed_as_a_number(kernels, stream):
+    add, _ = kernels
+    definition = GraphDefinition()
+    definition.join()
+    graph = definition.instantiate()
+    for wrong in (graph, graph.handle):
+        with pytest.raises(TypeError, match=r"int\(graph\.handle\)"):
+            launch(stream, ONE, add, wrong, 1)
+    graph.close()
 
 
 def test_a_graph_runs_as_often_as_it_is_launched(stream, kernels, memory):

@@ -407,6 +407,8 @@ cdef str _advice(object value):
         return (
             "; pass its address, StridedMemoryView.from_dlpack(array, stream_ptr=stream.handle).ptr, while the view lives"
         )
+    if type(value).__name__ in ("Graph", "CUgraphExec"):
+        return "; a kernel that launches a graph takes the number of its handle, int(graph.handle)"
     if hasattr(value, "handle") and not type(value).__module__.startswith("cupola."):
         return "; handles of textures and surfaces are passed as ints"
     return "; pass a Buffer, a number, or a NumPy or ctypes scalar"

@@ -84,7 +84,10 @@ CUresult graph_run_from_host(struct plan *plan, const struct op *op) {
     struct graph_run self = {.around = &launch, .plan = plan, .context = op->context};
     struct jobs tails, none;
     const struct origin origin = origin_begin(op->context);
-    while (!begin(plan_exec(plan))) sched_yield();
+    while (!begin(plan_exec(plan))) {
+        if (atomic_load(&op->context->error)) return (CUresult)atomic_load(&op->context->error);
+        sched_yield();
+    }
     environment_begin(&launch, &origin);
     CUresult status = run(&self, op, &origin, &tails);
     jobs_run(&tails);
