@@ -189,7 +189,7 @@ class TextureObjectOptions:
         Filter over the edges of a cubemap.
     max_anisotropy : int
         At most so many samples along the longer axis of a pixel's footprint, 0 to 16. The CPU device takes
-        only one: there, kernels that give gradients need 0 or 1.
+        only one: there, kernels that give long gradients need 0 or 1.
     mipmap_filter_mode : FilterModeType or str
         The nearest level, or a linear mixture of two.
     mipmap_level_bias : float

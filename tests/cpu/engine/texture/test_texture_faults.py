@@ -50,9 +50,10 @@ extern "C" __global__ void memory_as_array(unsigned long long t, unsigned long l
 extern "C" __global__ void anisotropic(unsigned long long t, unsigned long long s, float *out) {
     out[0] = tex2DGrad<float>(t, 0, 0, make_float2(4, 0), make_float2(0, 1));  // LINE anisotropic
 }
-extern "C" __global__ void without_gradients(unsigned long long t, unsigned long long s, float *out) {
+extern "C" __global__ void without_an_axis(unsigned long long t, unsigned long long s, float *out) {
     out[0] = tex2DLod<float>(t, 0, 0, 0) + tex2D<float>(t, 0, 0);
-    out[1] = tex2D<float>(t + 8, 0, 0);  // LINE without_gradients
+    out[2] = tex2DGrad<float>(t, 0, 0, make_float2(1, 0), make_float2(0, 0.5f));
+    out[1] = tex2D<float>(t + 8, 0, 0);  // LINE without_an_axis
 }
 """
 
@@ -76,9 +77,9 @@ EXPECTED = {
     "memory_as_array": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "which is for arrays"),
     "anisotropic": (
         "CUDA_ERROR_ILLEGAL_INSTRUCTION",
-        "a maxAnisotropy of 8, and the instruction gradients (.grad): the CPU device has no anisotropic filter",
+        "a maxAnisotropy of 8, and the gradients (.grad) are longer than a texel: the CPU device has no anisotropic",
     ),
-    "without_gradients": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "not a live texture object"),
+    "without_an_axis": ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "not a live texture object"),
 }
 
 PROGRAM = """
@@ -107,7 +108,7 @@ for number, name in enumerate(names):
         texture = made.of(np.zeros((20, 1), np.float32), "1d")
     if name == "memory_as_array":
         texture = made.linear(np.zeros((20, 1), np.float32))
-    if name in ("anisotropic", "without_gradients"):
+    if name in ("anisotropic", "without_an_axis"):
         texture = made.of_array(array, texturing.Sampler(linear=True, anisotropy=8))
     if name == "destroyed":
         driver.cuTexObjectDestroy(int(texture))

@@ -429,6 +429,10 @@ static float level_of_gradients(const struct cpu_texture *texture, const struct 
     return (float)(floor(log2(steepness(gradients[0], gradients[1])) * FRACTION + 0.5) / FRACTION);
 }
 
+bool cpu_is_magnified(const struct view *view, struct lookup lookup, const struct coordinates *where) {
+    return level_of_gradients(view->texture, where, lookup.geometry >= GEOMETRY_CUBE) <= 0;
+}
+
 /* ---- fetches ----------------------------------------------------------------------------------------------------- */
 
 /* By integer coordinates: no filter, no address modes. Outside there are zeros, or, when a level is given, the nearest

@@ -28,6 +28,9 @@ struct view {
     enum channel channel;
 };
 
+/* Whether gradients say that a pixel covers no more than a texel of level 0. */
+bool cpu_is_magnified(const struct view *view, struct lookup lookup, const struct coordinates *where);
+
 void cpu_sample(const struct view *view, struct lookup lookup, const struct coordinates *where,
                 uint32_t value[CPU_MAX_CHANNELS]);
 

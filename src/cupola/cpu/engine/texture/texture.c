@@ -60,15 +60,17 @@ static bool fits_coordinates(cpu_context *context, const cpu_warp *warp, int lan
     return false;
 }
 
-/* A GPU takes several samples along the longer axis of the pixel's footprint. */
-static bool is_isotropic(cpu_context *context, const cpu_warp *warp, int lane, uint32_t site,
-                         const struct cpu_texture *texture, struct lookup lookup) {
-    if (lookup.level != LEVEL_GRADIENT || texture->sampler.max_anisotropy <= 1) return true;
+/* A GPU takes several samples along the longer axis of the pixel's footprint, if that is longer than a texel. */
+static bool is_isotropic(cpu_context *context, const cpu_warp *warp, int lane, uint32_t site, const struct view *view,
+                         struct lookup lookup, const struct coordinates *where) {
+    const uint32_t most = view->texture->sampler.max_anisotropy;
+    if (lookup.level != LEVEL_GRADIENT || most <= 1 || cpu_is_magnified(view, lookup, where)) return true;
     cpu_fault_raise(
         context, warp, lane, CPU_FAULT_OBJECT, site,
-        "the texture has a maxAnisotropy of %u, and the instruction gradients (.grad): the CPU device has no "
-        "anisotropic filter; make the texture with a maxAnisotropy of 0 or 1, or read a level (.level)",
-        texture->sampler.max_anisotropy);
+        "the texture has a maxAnisotropy of %u, and the gradients (.grad) are longer than a texel: the CPU "
+        "device has no anisotropic filter; make the texture with a maxAnisotropy of 0 or 1, or read a level "
+        "(.level)",
+        most);
     return false;
 }
 
@@ -130,7 +132,6 @@ CPU_HELPER uint32_t cupola_texture_sample(CPU_ACCESS_ARGUMENTS, uint64_t lookup_
                 return 1;
             }
             if (!fits_coordinates(context, warp, lane, site.index, texels, lookup)) return 1;
-            if (!is_isotropic(context, warp, lane, site.index, view.texture, lookup)) return 1;
             if (!cpu_image_is_there(context, warp, lane, site, texels)) return 1;
             view.channel = cpu_channel(texels, view.texture->sampler.flags);
         }
@@ -148,6 +149,7 @@ CPU_HELPER uint32_t cupola_texture_sample(CPU_ACCESS_ARGUMENTS, uint64_t lookup_
             for (uint32_t i = 0; i < 3; i++) /* four bits each */
                 where.offset[i] = (int32_t)(operand[(ROW_OFFSET + i) * width] << 28) >> 28;
         if (lookup.flags & LOOKUP_COMPARE) where.compare = operand[ROW_COMPARE * width];
+        if (!is_isotropic(context, warp, lane, site.index, &view, lookup, &where)) return 1;
         uint32_t value[CPU_MAX_CHANNELS];
         cpu_sample(&view, lookup, &where, value);
         for (uint32_t i = 0; i < CPU_MAX_CHANNELS; i++) {
