@@ -66,6 +66,7 @@ extern unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, void *);
 extern int __cudaPopCallConfiguration(dim3 *, dim3 *, size_t *, void *);
 extern int __cudaGetKernel(void **, const void *), __cudaLaunchKernel(void *, dim3, dim3, void **, size_t, void *);
 extern int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *), cudaMalloc(void **, size_t);
+extern int cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t, void *);
 extern int cudaMemcpy(void *, const void *, size_t, int), cudaDeviceSynchronize(void), cudaGetLastError(void);
 extern int cudaMemcpyToSymbol(const void *, const void *, size_t, size_t, int);
 extern int cudaMemcpyFromSymbol(void *, const void *, size_t, size_t, int);
@@ -154,9 +155,16 @@ PROGRAMS = {
     "a shape that no kernel can have": (
         'LAUNCH(1, 2000, memory()); printf("%s\\n", cudaGetErrorName(cudaGetLastError()));'
         "puts(cudaGetErrorName(cudaLaunchKernel((void *)work, (dim3){1, 1, 1}, (dim3){0, 1, 1}, 0, 0, 0)));",
-        "cudaErrorInvalidValue\ncudaErrorInvalidConfiguration\n",
+        "cudaErrorInvalidValue\n" * 2,
         "cupola: cudaErrorInvalidValue: the block has 2000 threads along x: it must be from 1 to 1024\n"
-        "cupola: cudaErrorInvalidConfiguration: the block has 0 threads along x: it must be from 1 to 1024\n",
+        "cupola: cudaErrorInvalidValue: the block has 0 threads along x: it must be from 1 to 1024\n",
+    ),
+    "a cooperative launch without room": (
+        "void *p = memory(), *arguments[] = {&p};"
+        "puts(cudaGetErrorName(cudaLaunchCooperativeKernel(work, (dim3){1, 1, 1}, (dim3){32, 1, 1}, arguments, 1 << 16,"
+        " 0)));",
+        "cudaErrorCooperativeLaunchTooLarge\n",
+        "cupola: cudaErrorCooperativeLaunchTooLarge: 65536 bytes of dynamic shared memory, but the kernel may .*\n",
     ),
     "nested": (
         "unsigned *p = memory(); LAUNCH(1, 32, (LAUNCH(1, 1, p), LAUNCH(1, 2, p), p)); unsigned sum;"

@@ -131,13 +131,8 @@ RUNTIME(cudaFuncGetParamCount, (const void *func, size_t *paramCount),
 /* ---- launches -------------------------------------------------------------------------------------------------- */
 
 /* A shape that no kernel can have on the device is refused before anything else is looked at, with the status that
- * libcudart has for kernels by handle, or the one for those that the program names by a host function. */
-static cudaError_t shape_error(const void *func) {
-    bool by_handle = handle_is_live(func, HANDLE_KERNEL) || handle_is_live(func, HANDLE_FUNCTION);
-    return by_handle ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration;
-}
-
-static CUresult check_shape(const cudaLaunchConfig_t *config, const void *func) {
+ * libcudart has since CUDA 13, however the program names the kernel (recorded on an H200). */
+static CUresult check_shape(const cudaLaunchConfig_t *config) {
     static const CUdevice_attribute limits[] = {
         CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,  CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
         CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
@@ -149,13 +144,13 @@ static CUresult check_shape(const cudaLaunchConfig_t *config, const void *func) 
     for (int i = 0; i < 6; i++) {
         RETURN_IF(cuDeviceGetAttribute(&limit, limits[i], device));
         if (shape[i] - 1 >= (unsigned)limit)
-            return fail_runtime(shape_error(func), "the %s has %u %s along %c: it must be from 1 to %d",
+            return fail_runtime(cudaErrorInvalidValue, "the %s has %u %s along %c: it must be from 1 to %d",
                                 i < 3 ? "grid" : "block", shape[i], i < 3 ? "blocks" : "threads", 'x' + i % 3, limit);
     }
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
     RETURN_IF(cuDeviceGetAttribute(&limit, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device));
     if (threads > (uint64_t)limit)
-        return fail_runtime(shape_error(func), "a block of %llu threads: the device allows %d",
+        return fail_runtime(cudaErrorInvalidValue, "a block of %llu threads: the device allows %d",
                             (unsigned long long)threads, limit);
     return CUDA_SUCCESS;
 }
@@ -185,14 +180,29 @@ static CUresult launch(const cudaLaunchConfig_t *config, const void *func, void 
     CUfunction function;
     RETURN_IF(driver_config(config, &made));
     RETURN_IF(function_of(func, &function));
-    RETURN_IF(check_shape(config, func));
+    RETURN_IF(check_shape(config));
     return cuLaunchKernelEx(&made, function, arguments, NULL);
+}
+
+/* A block with more shared memory than the kernel may use finds no room, says a cooperative launch (recorded likewise). */
+static CUresult check_room(const cudaLaunchConfig_t *config, const void *func) {
+    CUfunction function;
+    RETURN_IF(function_of(func, &function));
+    RETURN_IF(check_shape(config));
+    int most = function_max_dynamic_shared(function);
+    if (config->dynamicSmemBytes <= (size_t)most) return CUDA_SUCCESS;
+    return fail(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+                "%zu bytes of dynamic shared memory, but the kernel may use %d: set "
+                "cudaFuncAttributeMaxDynamicSharedMemorySize first",
+                config->dynamicSmemBytes, most);
 }
 
 static CUresult launch_plain(const void *func, dim3 grid, dim3 block, void **arguments, size_t dynamic_shared,
                              cudaStream_t stream, bool cooperative) {
     cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeCooperative, .val = {.cooperative = 1}};
-    return launch(&(cudaLaunchConfig_t){grid, block, dynamic_shared, stream, &attribute, cooperative}, func, arguments);
+    cudaLaunchConfig_t config = {grid, block, dynamic_shared, stream, &attribute, cooperative};
+    if (cooperative) RETURN_IF(check_room(&config, func));
+    return launch(&config, func, arguments);
 }
 
 RUNTIME_STREAM(cudaLaunchKernel,
