@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from cupola.cpu.compiler import ptx
+from cupola.cpu.compiler.errors import ImageError
+from cupola.cpu.compiler.frontend import ParsedModule
 from cupola.cpu.compiler.objects import device_calls
 from cupola.cpu.compiler.objects.device_calls import FUNCTIONS, SPELLINGS, WORDS, asked
 
@@ -29,8 +31,7 @@ def test_the_driver_takes_as_many_words():
     text = (CPU / "driver" / "device_side" / "answer.c").read_text()
     found = re.findall(r"\[CPU_DEVICE_(\w+)\] =\s*\{answer_(\w+),\s*(\d+)\}", text)
     assert [(constant, int(count)) for constant, _, count in found] == [
-        (constant, sum(len(WORDS[type]) for type in function.parameters))
-        for constant, function in zip(constants(), FUNCTIONS.values(), strict=True)
+        (constant, function.words) for constant, function in zip(constants(), FUNCTIONS.values(), strict=True)
     ]
     assert [answer for _, answer, _ in found] == list(FUNCTIONS)
 
@@ -47,3 +48,20 @@ def test_each_is_ptx_that_asks_the_driver(functions, spelling):
     assert [parameter.size for parameter in function.parameters] == sizes
     calls = [s for s in function.body if isinstance(s, ptx.ast.Instruction) and s.opcode == "call"]
     assert [call.operands[1].name for call in calls] == [asked(SPELLINGS[spelling])]
+
+
+def test_a_call_by_such_a_name_with_too_few_arguments_is_refused():
+    """The driver would read words that nobody has written."""
+    text = """
+        .version 8.0
+        .target sm_90
+        .address_size 64
+        .extern .func (.param .b64 answer) cupola_asks_LaunchDevice();
+        .visible .entry k() {
+            .reg .b64 %r;
+            { .param .b64 answer; call.uni (answer), cupola_asks_LaunchDevice; ld.param.b64 %r, [answer]; }
+            ret;
+        }
+    """
+    with pytest.raises(ImageError, match="'cupola_asks_LaunchDevice' does not take 0 arguments"):
+        ParsedModule(text, {})

@@ -19,6 +19,11 @@ class DeviceFunction(NamedTuple):
     parameters: tuple[str, ...]
     result: str
 
+    @property
+    def words(self) -> int:
+        """How many words the driver is given."""
+        return sum(len(WORDS[type]) for type in self.parameters)
+
 
 WORDS: Final = {
     "u32": ("u32",),
@@ -146,7 +151,6 @@ def as_ptx() -> str:
     """All of them as functions of PTX, behind declarations of what they call."""
     declarations = []
     for name, function in FUNCTIONS.items():
-        count = sum(len(WORDS[type]) for type in function.parameters)
-        parameters = ", ".join(f".param .b64 q{number}" for number in range(count))
+        parameters = ", ".join(f".param .b64 q{number}" for number in range(function.words))
         declarations.append(f".extern .func (.param .b64 answer) {asked(name)}({parameters});")
     return "\n".join([*declarations, *(_wrapper(spelling, name) for spelling, name in SPELLINGS.items()), ""])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import Value
-from cupola.cpu.compiler.objects.device_calls import ASKED
+from cupola.cpu.compiler.objects.device_calls import ASKED, FUNCTIONS, asked
 from cupola.cpu.compiler.ptx import ast
 
 from .lowerings import lowers
@@ -105,6 +105,7 @@ def _ask(body: Body, instruction: ast.Instruction, arguments: ast.ArgumentList) 
 
 
 _ARGUMENTS = {"__assertfail": (4, 5), "vprintf": (2,), "malloc": (1,), "free": (1,)}
+_ARGUMENTS |= {asked(name): (function.words,) for name, function in FUNCTIONS.items()}
 
 
 def problem_with(instruction: ast.Instruction) -> str | None:
@@ -114,7 +115,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
         return f"there is no function '{name}'"
     arguments = instruction.operands[2]
     count = len(arguments.items) if isinstance(arguments, ast.ArgumentList) else 0
-    return None if name in ASKED or count in _ARGUMENTS[name] else f"'{name}' does not take {count} arguments"
+    return None if count in _ARGUMENTS[name] else f"'{name}' does not take {count} arguments"
 
 
 CALLABLE: dict[str, Callable[[Body, ast.Instruction, ast.ArgumentList], None]] = {
