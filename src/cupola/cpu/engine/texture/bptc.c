@@ -168,214 +168,39 @@ void cpu_read_bc7(const uint8_t *block, uint32_t texel, uint8_t rgba[4]) {
 
 /* ---- BC6H -------------------------------------------------------------------------------------------------------- */
 
-/* Where the bits of a block belong: so many of an endpoint's channel, from this bit on. The channels of the endpoints W
- * and X (the first subset's) and Y and Z (the second's) are counted in the order R, G, B of W, then those of X, and so on.
- * Where a count is negative, the highest bit comes first. */
-enum { RW, GW, BW, RX, GX, BX, RY, GY, BY, RZ, GZ, BZ };
-struct piece {
-    int8_t number, lowest, count;
-};
+/* What the modes of BC6H are: the bits that tell them, subsets, whether all endpoints but the first one are differences
+ * from that, its bits, and those of the channels of the others. */
 static const struct bc6h_mode {
     uint8_t code, code_bits, subsets;
     bool differences;
-    uint8_t bits, more[3]; /* of the endpoint W, and of the channels of the others */
-    struct piece pieces[24];
+    uint8_t bits, more[3];
 } bc6h_modes[14] = {
-    {0x00,
-     2,
-     2,
-     true,
-     10,
-     {5, 5, 5},
-     {{GY, 4, 1},
-      {BY, 4, 1},
-      {BZ, 4, 1},
-      {RW, 0, 10},
-      {GW, 0, 10},
-      {BW, 0, 10},
-      {RX, 0, 5},
-      {GZ, 4, 1},
-      {GY, 0, 4},
-      {GX, 0, 5},
-      {BZ, 0, 1},
-      {GZ, 0, 4},
-      {BX, 0, 5},
-      {BZ, 1, 1},
-      {BY, 0, 4},
-      {RY, 0, 5},
-      {BZ, 2, 1},
-      {RZ, 0, 5},
-      {BZ, 3, 1}}},
-    {0x01, 2, 2, true, 7, {6, 6, 6}, {{GY, 5, 1}, {GZ, 4, 2}, {RW, 0, 7}, {BZ, 0, 2}, {BY, 4, 1}, {GW, 0, 7},
-                                      {BY, 5, 1}, {BZ, 2, 1}, {GY, 4, 1}, {BW, 0, 7}, {BZ, 3, 1}, {BZ, 5, 1},
-                                      {BZ, 4, 1}, {RX, 0, 6}, {GY, 0, 4}, {GX, 0, 6}, {GZ, 0, 4}, {BX, 0, 6},
-                                      {BY, 0, 4}, {RY, 0, 6}, {RZ, 0, 6}}},
-    {0x02,
-     5,
-     2,
-     true,
-     11,
-     {5, 4, 4},
-     {{RW, 0, 10},
-      {GW, 0, 10},
-      {BW, 0, 10},
-      {RX, 0, 5},
-      {RW, 10, 1},
-      {GY, 0, 4},
-      {GX, 0, 4},
-      {GW, 10, 1},
-      {BZ, 0, 1},
-      {GZ, 0, 4},
-      {BX, 0, 4},
-      {BW, 10, 1},
-      {BZ, 1, 1},
-      {BY, 0, 4},
-      {RY, 0, 5},
-      {BZ, 2, 1},
-      {RZ, 0, 5},
-      {BZ, 3, 1}}},
-    {0x06, 5, 2, true, 11, {4, 5, 4}, {{RW, 0, 10}, {GW, 0, 10}, {BW, 0, 10}, {RX, 0, 4},  {RW, 10, 1},
-                                       {GZ, 4, 1},  {GY, 0, 4},  {GX, 0, 5},  {GW, 10, 1}, {GZ, 0, 4},
-                                       {BX, 0, 4},  {BW, 10, 1}, {BZ, 1, 1},  {BY, 0, 4},  {RY, 0, 4},
-                                       {BZ, 0, 1},  {BZ, 2, 1},  {RZ, 0, 4},  {GY, 4, 1},  {BZ, 3, 1}}},
-    {0x0A,
-     5,
-     2,
-     true,
-     11,
-     {4, 4, 5},
-     {{RW, 0, 10},
-      {GW, 0, 10},
-      {BW, 0, 10},
-      {RX, 0, 4},
-      {RW, 10, 1},
-      {BY, 4, 1},
-      {GY, 0, 4},
-      {GX, 0, 4},
-      {GW, 10, 1},
-      {BZ, 0, 1},
-      {GZ, 0, 4},
-      {BX, 0, 5},
-      {BW, 10, 1},
-      {BY, 0, 4},
-      {RY, 0, 4},
-      {BZ, 1, 2},
-      {RZ, 0, 4},
-      {BZ, 4, 1},
-      {BZ, 3, 1}}},
-    {0x0E,
-     5,
-     2,
-     true,
-     9,
-     {5, 5, 5},
-     {{RW, 0, 9},
-      {BY, 4, 1},
-      {GW, 0, 9},
-      {GY, 4, 1},
-      {BW, 0, 9},
-      {BZ, 4, 1},
-      {RX, 0, 5},
-      {GZ, 4, 1},
-      {GY, 0, 4},
-      {GX, 0, 5},
-      {BZ, 0, 1},
-      {GZ, 0, 4},
-      {BX, 0, 5},
-      {BZ, 1, 1},
-      {BY, 0, 4},
-      {RY, 0, 5},
-      {BZ, 2, 1},
-      {RZ, 0, 5},
-      {BZ, 3, 1}}},
-    {0x12,
-     5,
-     2,
-     true,
-     8,
-     {6, 5, 5},
-     {{RW, 0, 8},
-      {GZ, 4, 1},
-      {BY, 4, 1},
-      {GW, 0, 8},
-      {BZ, 2, 1},
-      {GY, 4, 1},
-      {BW, 0, 8},
-      {BZ, 3, 2},
-      {RX, 0, 6},
-      {GY, 0, 4},
-      {GX, 0, 5},
-      {BZ, 0, 1},
-      {GZ, 0, 4},
-      {BX, 0, 5},
-      {BZ, 1, 1},
-      {BY, 0, 4},
-      {RY, 0, 6},
-      {RZ, 0, 6}}},
-    {0x16, 5, 2, true, 8, {5, 6, 5}, {{RW, 0, 8}, {BZ, 0, 1}, {BY, 4, 1}, {GW, 0, 8}, {GY, 5, 1}, {GY, 4, 1},
-                                      {BW, 0, 8}, {GZ, 5, 1}, {BZ, 4, 1}, {RX, 0, 5}, {GZ, 4, 1}, {GY, 0, 4},
-                                      {GX, 0, 6}, {GZ, 0, 4}, {BX, 0, 5}, {BZ, 1, 1}, {BY, 0, 4}, {RY, 0, 5},
-                                      {BZ, 2, 1}, {RZ, 0, 5}, {BZ, 3, 1}}},
-    {0x1A, 5, 2, true, 8, {5, 5, 6}, {{RW, 0, 8}, {BZ, 1, 1}, {BY, 4, 1}, {GW, 0, 8}, {BY, 5, 1}, {GY, 4, 1},
-                                      {BW, 0, 8}, {BZ, 5, 1}, {BZ, 4, 1}, {RX, 0, 5}, {GZ, 4, 1}, {GY, 0, 4},
-                                      {GX, 0, 5}, {BZ, 0, 1}, {GZ, 0, 4}, {BX, 0, 6}, {BY, 0, 4}, {RY, 0, 5},
-                                      {BZ, 2, 1}, {RZ, 0, 5}, {BZ, 3, 1}}},
-    {0x1E, 5, 2, false, 6, {6, 6, 6}, {{RW, 0, 6}, {GZ, 4, 1}, {BZ, 0, 2}, {BY, 4, 1}, {GW, 0, 6}, {GY, 5, 1},
-                                       {BY, 5, 1}, {BZ, 2, 1}, {GY, 4, 1}, {BW, 0, 6}, {GZ, 5, 1}, {BZ, 3, 1},
-                                       {BZ, 5, 1}, {BZ, 4, 1}, {RX, 0, 6}, {GY, 0, 4}, {GX, 0, 6}, {GZ, 0, 4},
-                                       {BX, 0, 6}, {BY, 0, 4}, {RY, 0, 6}, {RZ, 0, 6}}},
-    {0x03,
-     5,
-     1,
-     false,
-     10,
-     {10, 10, 10},
-     {{RW, 0, 10}, {GW, 0, 10}, {BW, 0, 10}, {RX, 0, 10}, {GX, 0, 10}, {BX, 0, 10}}},
-    {0x07,
-     5,
-     1,
-     true,
-     11,
-     {9, 9, 9},
-     {{RW, 0, 10},
-      {GW, 0, 10},
-      {BW, 0, 10},
-      {RX, 0, 9},
-      {RW, 10, 1},
-      {GX, 0, 9},
-      {GW, 10, 1},
-      {BX, 0, 9},
-      {BW, 10, 1}}},
-    {0x0B,
-     5,
-     1,
-     true,
-     12,
-     {8, 8, 8},
-     {{RW, 0, 10},
-      {GW, 0, 10},
-      {BW, 0, 10},
-      {RX, 0, 8},
-      {RW, 10, -2},
-      {GX, 0, 8},
-      {GW, 10, -2},
-      {BX, 0, 8},
-      {BW, 10, -2}}},
-    {0x0F,
-     5,
-     1,
-     true,
-     16,
-     {4, 4, 4},
-     {{RW, 0, 10},
-      {GW, 0, 10},
-      {BW, 0, 10},
-      {RX, 0, 4},
-      {RW, 10, -6},
-      {GX, 0, 4},
-      {GW, 10, -6},
-      {BX, 0, 4},
-      {BW, 10, -6}}},
+    {0x00, 2, 2, true, 10, {5, 5, 5}}, {0x01, 2, 2, true, 7, {6, 6, 6}},      {0x02, 5, 2, true, 11, {5, 4, 4}},
+    {0x06, 5, 2, true, 11, {4, 5, 4}}, {0x0A, 5, 2, true, 11, {4, 4, 5}},     {0x0E, 5, 2, true, 9, {5, 5, 5}},
+    {0x12, 5, 2, true, 8, {6, 5, 5}},  {0x16, 5, 2, true, 8, {5, 6, 5}},      {0x1A, 5, 2, true, 8, {5, 5, 6}},
+    {0x1E, 5, 2, false, 6, {6, 6, 6}}, {0x03, 5, 1, false, 10, {10, 10, 10}}, {0x07, 5, 1, true, 11, {9, 9, 9}},
+    {0x0B, 5, 1, true, 12, {8, 8, 8}}, {0x0F, 5, 1, true, 16, {4, 4, 4}},
+};
+
+/* How the rest of a block is divided. A word is a channel (r, g, b) of an endpoint (w and x are the first subset's, y and z
+ * the second's), the lowest bit that it gives and how many, both hexadecimal. */
+static const char *const bc6h_layouts[14] = {
+    "gy41 by41 bz41 rw0a gw0a bw0a rx05 gz41 gy04 gx05 bz01 gz04 bx05 bz11 by04 ry05 bz21 rz05 bz31",
+    "gy51 gz42 rw07 bz02 by41 gw07 by51 bz21 gy41 bw07 bz31 bz51 bz41 rx06 gy04 gx06 gz04 bx06 by04 ry06 rz06",
+    "rw0a gw0a bw0a rx05 rwa1 gy04 gx04 gwa1 bz01 gz04 bx04 bwa1 bz11 by04 ry05 bz21 rz05 bz31",
+    "rw0a gw0a bw0a rx04 rwa1 gz41 gy04 gx05 gwa1 gz04 bx04 bwa1 bz11 by04 ry04 bz01 bz21 rz04 gy41 bz31",
+    "rw0a gw0a bw0a rx04 rwa1 by41 gy04 gx04 gwa1 bz01 gz04 bx05 bwa1 by04 ry04 bz12 rz04 bz41 bz31",
+    "rw09 by41 gw09 gy41 bw09 bz41 rx05 gz41 gy04 gx05 bz01 gz04 bx05 bz11 by04 ry05 bz21 rz05 bz31",
+    "rw08 gz41 by41 gw08 bz21 gy41 bw08 bz32 rx06 gy04 gx05 bz01 gz04 bx05 bz11 by04 ry06 rz06",
+    "rw08 bz01 by41 gw08 gy51 gy41 bw08 gz51 bz41 rx05 gz41 gy04 gx06 gz04 bx05 bz11 by04 ry05 bz21 rz05 bz31",
+    "rw08 bz11 by41 gw08 by51 gy41 bw08 bz51 bz41 rx05 gz41 gy04 gx05 bz01 gz04 bx06 by04 ry05 bz21 rz05 bz31",
+    "rw06 gz41 bz02 by41 gw06 gy51 by51 bz21 gy41 bw06 gz51 bz31 bz51 bz41 rx06 gy04 gx06 gz04 bx06 by04 ry06 "
+    "rz06",
+    "rw0a gw0a bw0a rx0a gx0a bx0a",
+    "rw0a gw0a bw0a rx09 rwa1 gx09 gwa1 bx09 bwa1",
+    "rw0a gw0a bw0a rx08 rwb1 rwa1 gx08 gwb1 gwa1 bx08 bwb1 bwa1",
+    "rw0a gw0a bw0a rx04 rwf1 rwe1 rwd1 rwc1 rwb1 rwa1 gx04 gwf1 gwe1 gwd1 gwc1 gwb1 gwa1 bx04 bwf1 bwe1 bwd1 "
+    "bwc1 bwb1 bwa1",
 };
 
 static int32_t with_sign(uint32_t number, uint32_t width) {
@@ -383,16 +208,15 @@ static int32_t with_sign(uint32_t number, uint32_t width) {
     return (int32_t)((number & (2 * sign - 1)) ^ sign) - (int32_t)sign;
 }
 
-static void read_pieces(const struct bits *bits, const struct bc6h_mode *mode, uint32_t *at, uint32_t numbers[12]) {
-    for (const struct piece *piece = mode->pieces; piece->count; piece++) {
-        const uint32_t count = (uint32_t)(piece->count < 0 ? -piece->count : piece->count);
-        uint32_t found = take(bits, at, count);
-        if (piece->count < 0) {
-            uint32_t turned = 0;
-            for (uint32_t i = 0; i < count; i++) turned |= (found >> i & 1) << (count - 1 - i);
-            found = turned;
-        }
-        numbers[piece->number] |= found << piece->lowest;
+static uint32_t digit(char c) { return (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10); }
+
+/* The bits of the channels, by endpoint. */
+static void read_layout(const struct bits *bits, const char *layout, uint32_t *at, uint32_t numbers[4][3]) {
+    enum { WORD = 5 }; /* with the space */
+    for (const char *word = layout;; word += WORD) {
+        const uint32_t channel = word[0] == 'r' ? 0 : word[0] == 'g' ? 1 : 2;
+        numbers[word[1] - 'w'][channel] |= take(bits, at, digit(word[3])) << digit(word[2]);
+        if (!word[WORD - 1]) return;
     }
 }
 
@@ -417,22 +241,22 @@ static uint16_t as_half(int32_t number, bool is_signed) {
 void cpu_read_bc6h(const uint8_t *block, uint32_t texel, bool is_signed, uint16_t rgb[3]) {
     const struct bits bits = bits_of_block(block);
     const struct bc6h_mode *mode = NULL;
-    uint32_t numbers[12] = {0}, at;
+    uint32_t numbers[4][3] = {{0}}, at;
     memset(rgb, 0, 3 * sizeof *rgb);
     for (uint32_t i = 0; i < 14 && !mode; i++)
         if (look(&bits, 0, bc6h_modes[i].code_bits) == bc6h_modes[i].code) mode = &bc6h_modes[i];
     if (!mode) return;
     at = mode->code_bits;
-    read_pieces(&bits, mode, &at, numbers);
+    read_layout(&bits, bc6h_layouts[mode - bc6h_modes], &at, numbers);
     const uint32_t partition = mode->subsets == 2 ? take(&bits, &at, 5) : 0;
     const uint32_t subset = subset_of(mode->subsets, partition, texel), width = mode->subsets == 2 ? 3 : 4;
     const uint32_t weight = weights[width][index_of(&bits, at, width, mode->subsets, partition, texel)];
     for (uint32_t c = 0; c < 3; c++) {
         int32_t ends[2];
         for (uint32_t e = 0; e < 2; e++) {
-            const uint32_t first = numbers[c], number = numbers[3 * (2 * subset + e) + c], own = 2 * subset + e;
-            uint32_t sum = number;
-            if (own && mode->differences) sum = first + (uint32_t)with_sign(number, mode->more[c]);
+            const uint32_t own = 2 * subset + e;
+            uint32_t sum = numbers[own][c];
+            if (own && mode->differences) sum = numbers[0][c] + (uint32_t)with_sign(sum, mode->more[c]);
             sum &= (1u << mode->bits) - 1;
             ends[e] = scaled(is_signed ? with_sign(sum, mode->bits) : (int32_t)sum, mode->bits, is_signed);
         }
