@@ -26,7 +26,7 @@ class GraphCompleteOptions:
     upload_stream : Stream, optional
         Upload the graph in this stream right away.
     device_launch : bool
-        Kernels may launch the graph.
+        Kernels may launch the graph, by the number in its `handle`, when it has been uploaded or launched by the host.
     use_node_priority : bool
         Nodes run with the priority they were captured with, instead of that of the launch stream.
     """

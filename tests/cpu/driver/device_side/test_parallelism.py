@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cupola import LaunchConfig, PinnedMemoryResource, launch
+from cupola import CUDAError, LaunchConfig, ObjectCode, PinnedMemoryResource, launch
 from cupola.bindings import driver
 from cupola.graph import GraphDefinition
 from tests.conftest import on_cpu_device
@@ -307,3 +307,25 @@ def test_memory_that_is_freed_during_a_fill(run_python):
     done = run_python(FAULT.format(kernel="free_during_fill"))
     assert done.returncode == 0, done.stderr
     assert not done.stdout or "of a fill, 4194304 bytes at" in done.stdout
+
+
+OLD = """
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 status) cudaDeviceSynchronize();
+.visible .entry waits() {
+    .reg .b32 %r;
+    .param .b32 status;
+    call.uni (status), cudaDeviceSynchronize, ();
+    ret;
+}
+"""
+
+
+@pytest.mark.cpu_only
+def test_what_the_device_runtime_no_longer_has(device):
+    with pytest.raises(
+        CUDAError, match="in kernel 'waits' at PTX line 9: there is no function 'cudaDeviceSynchronize'"
+    ):
+        ObjectCode.from_ptx(OLD.encode()).get_kernel("waits")
