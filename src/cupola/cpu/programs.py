@@ -120,7 +120,8 @@ def _private_or_temporary(name: str) -> str:
             return folder
     except (OSError, RuntimeError) as error:
         logging.getLogger("cupola").info("links to libraries are made in a temporary folder: %s", error)
-    return tempfile.mkdtemp(prefix="cupola-")
+    folder = os.path.join(tempfile.gettempdir(), f"cupola-{os.geteuid()}-{name}")
+    return folder if make_private(folder) else tempfile.mkdtemp(prefix="cupola-")
 
 
 def find_libpython() -> str:
