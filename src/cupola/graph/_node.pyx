@@ -451,14 +451,19 @@ cdef class GraphNode(NodeMaker):
         return Record.__new__(Record) if found is None else found
 
     cdef GraphHandle inner(self, uintptr_t graph):
-        cdef Record record = self.record()
-        if graph not in record.bodies:      # of a node that somebody else made: from now on it is known
-            record.bodies = (*record.bodies, graph)
-            self.home.hierarchy.note(self.home.pointer, self.pointer, record)
-            # Of a graph that was copied to here, what all of it needs is kept by the copy: from now on by this one as well.
-            for found in self.home.hierarchy.others.get(<uintptr_t>self.home.pointer, ()):
-                self.home.hierarchy.keep_beside(<CUgraph>graph, (<Hold>found).value)
-        return graph_handle(self.home.hierarchy, <CUgraph>graph, self.home, self.pointer)
+        cdef Record record
+        self.home.hierarchy.structure.take()
+        try:
+            record = self.record()
+            if graph not in record.bodies:      # of a node that somebody else made: from now on it is known
+                record.bodies = (*record.bodies, graph)
+                self.home.hierarchy.note(self.home.pointer, self.pointer, record)
+                # Of a graph that was copied to here, what all of it needs is kept by the copy: from now on by this one as well.
+                for found in self.home.hierarchy.others.get(<uintptr_t>self.home.pointer, ()):
+                    self.home.hierarchy.keep_beside(<CUgraph>graph, (<Hold>found).value)
+            return graph_handle(self.home.hierarchy, <CUgraph>graph, self.home, self.pointer)
+        finally:
+            self.home.hierarchy.structure.give()
 
     cdef int change(self, Parameters parameters) except -1:
         """Give the node other parameters, and what they need (``cuGraphNodeSetParams``)."""

@@ -595,7 +595,11 @@ cdef class ConditionalNode(GraphNode):
     def branches(self):
         """tuple of GraphDefinition: the bodies."""
         self.open_pointer()
-        return tuple([wrap_definition(self.inner(body)) for body in self.record().bodies])
+        self.home.hierarchy.structure.take()
+        try:
+            return tuple([wrap_definition(self.inner(body)) for body in self.record().bodies])
+        finally:
+            self.home.hierarchy.structure.give()
 
     def _details(self):
         condition = self.condition

@@ -190,11 +190,11 @@ def test_the_next_allocation_frees_what_waits(device, stream):
     import threading
 
     resource = DeviceMemoryResource(device, {"max_size": 0})
-    box = [resource.allocate(4096, stream=stream)]
     used: list[int] = []
 
     def work() -> None:
         device.set_current()
+        box = [resource.allocate(4096, stream=stream)]  # here: without a GIL, its own thread destroys it
         by_graph(stream, box.clear)
         resource.allocate(64, stream=stream).close()
         stream.sync()
