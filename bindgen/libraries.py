@@ -209,5 +209,17 @@ LIBRARIES = {
             includes=_MATH_INCLUDES,
             cimports=_MATH_CIMPORTS,
         ),
+        Library(
+            name="curand",
+            title="cuRAND",
+            headers=("curand.h",),
+            status="curandStatus_t",
+            prefix="curand",
+            constants=("CURAND_VER",),
+            error="cuRANDError",
+            members=("CURAND_STATUS_", "CURAND_RNG_", "CURAND_ORDERING_", "CURAND_"),
+            includes=_MATH_INCLUDES,
+            cimports=_MATH_CIMPORTS,
+        ),
     )
 }

@@ -18,7 +18,7 @@ import pytest
 import cupola
 from tests.test_docstrings import CALLABLES, CLASSES, MODULES
 
-BINDINGS = ("driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile", "cublas")
+BINDINGS = ("driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile", "cublas", "curand")
 
 KERNELS = """
 __device__ float times(float x, float y);

@@ -34,6 +34,7 @@ UPWARD = [
     "nvml",
     "math/base",
     "math/blas",
+    "math/rand",
     "math",
     "provider",
 ]

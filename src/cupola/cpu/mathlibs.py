@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_WITH_OPENBLAS = ("cublas",)
 _lock = threading.Lock()
 _prepared = False
 
@@ -34,7 +35,7 @@ def prepare(library: str) -> Any:
     from cupola.cpu import _driver
 
     with _lock:
-        if not _prepared:
+        if library in _WITH_OPENBLAS and not _prepared:
             _driver.load_math(_openblas(library), _threads())
             _prepared = True
     return _driver.math_lookup

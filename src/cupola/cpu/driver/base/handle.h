@@ -35,7 +35,8 @@ enum handle_kind {
     HANDLE_GRAPHICS,
     HANDLE_GREEN,
     HANDLE_RESOURCE_DESC,
-    HANDLE_MATH, /* of the math libraries (cpu/math) */
+    HANDLE_MATH, /* of cuBLAS (cpu/math) */
+    HANDLE_RAND, /* generators of cuRAND */
     HANDLE_KINDS,
 };
 

@@ -15,7 +15,9 @@ struct op *op_new(enum op_kind kind, CUcontext context) {
 }
 
 void call_release(struct call *call) {
-    if (atomic_fetch_sub_explicit(&call->references, 1, memory_order_acq_rel) == 1) free(call);
+    if (atomic_fetch_sub_explicit(&call->references, 1, memory_order_acq_rel) != 1) return;
+    if (call->end) call->end(call);
+    free(call);
 }
 
 /* A graph shows it as a host function. */

@@ -105,6 +105,7 @@ struct op {
 struct call {
     _Atomic unsigned references;
     CUresult (*run)(struct call *call); /* a failing status is the operation's, with the thread's explanation */
+    void (*end)(struct call *call);     /* before it is freed; NULL: nothing is to be done */
 };
 void call_release(struct call *call);                         /* with the last reference it is freed */
 struct op *op_new_call(CUcontext context, struct call *call); /* takes over a reference, also when it returns NULL */

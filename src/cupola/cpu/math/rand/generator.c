@@ -1,0 +1,291 @@
+/* Generators of cuRAND, and the functions that fill memory (cuRAND Library, chapter 2). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rand.h"
+
+struct curandGenerator_st {
+    struct handle handle;
+    bool on_host; /* fills memory of the host, in the call */
+    cudaStream_t stream;
+    struct rand_sequence *sequence;
+    uint64_t position; /* the number that comes next */
+};
+
+static curandStatus_t rand_fail(curandStatus_t status, const char *format, ...)
+    __attribute__((format(printf, 2, 3), cold));
+static curandStatus_t rand_fail(curandStatus_t status, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fail((CUresult)status, "%s", text);
+    return status;
+}
+
+static curandStatus_t rand_status(CUresult status) {
+    if (likely(!status)) return CURAND_STATUS_SUCCESS;
+    curandStatus_t own =
+        status == CUDA_ERROR_OUT_OF_MEMORY ? CURAND_STATUS_ALLOCATION_FAILED : CURAND_STATUS_LAUNCH_FAILURE;
+    thread_state.failed = (CUresult)own; /* the sentence that explains the driver's status explains this one */
+    return own;
+}
+
+/* Begin a function of a generator. */
+static curandStatus_t check(curandGenerator_t generator, const char *function) {
+    if (likely(handle_is_live(generator, HANDLE_RAND))) return CURAND_STATUS_SUCCESS;
+    return rand_fail(CURAND_STATUS_NOT_INITIALIZED, "%s: %p is no generator, or was destroyed", function,
+                     (void *)generator);
+}
+#define CHECK(generator, function)                             \
+    do {                                                       \
+        curandStatus_t checked = check(generator, function);   \
+        if (checked) return checked;                           \
+    } while (0)
+
+static void sequence_release(struct rand_sequence *sequence) {
+    if (atomic_fetch_sub(&sequence->references, 1) != 1) return;
+    pthread_mutex_destroy(&sequence->lock);
+    free(sequence->lanes);
+    free(sequence);
+}
+
+/* Work that is queued keeps the sequence that it was queued for. */
+static struct rand_sequence *sequence_new(curandRngType_t type, uint64_t seed, bool legacy) {
+    struct rand_sequence *made = calloc(1, sizeof *made);
+    if (!made) return NULL;
+    pthread_mutex_init(&made->lock, NULL);
+    made->references = 1;
+    made->type = type;
+    made->seed = seed;
+    made->legacy = legacy;
+    return made;
+}
+
+static curandStatus_t restart(curandGenerator_t generator, uint64_t seed, bool legacy) {
+    struct rand_sequence *made = sequence_new(generator->sequence->type, seed, legacy);
+    if (!made) return rand_fail(CURAND_STATUS_ALLOCATION_FAILED, "the host has no memory for a generator");
+    sequence_release(generator->sequence);
+    generator->sequence = made;
+    return CURAND_STATUS_SUCCESS;
+}
+
+/* ---- generators -------------------------------------------------------------------------------------------------- */
+
+static const char *name_of(curandRngType_t type) {
+    switch (type) {
+        case CURAND_RNG_PSEUDO_MTGP32: return "MTGP32";
+        case CURAND_RNG_PSEUDO_MT19937: return "MT19937";
+        case CURAND_RNG_QUASI_DEFAULT:
+        case CURAND_RNG_QUASI_SOBOL32: return "SOBOL32";
+        case CURAND_RNG_QUASI_SCRAMBLED_SOBOL32: return "SCRAMBLED_SOBOL32";
+        case CURAND_RNG_QUASI_SOBOL64: return "SOBOL64";
+        case CURAND_RNG_QUASI_SCRAMBLED_SOBOL64: return "SCRAMBLED_SOBOL64";
+        default: return NULL;
+    }
+}
+
+static curandStatus_t create(const char *function, curandGenerator_t *generator, curandRngType_t type, bool on_host) {
+    if (!generator) return rand_fail(CURAND_STATUS_NOT_INITIALIZED, "%s: 'generator' is a null pointer", function);
+    if (type == CURAND_RNG_PSEUDO_DEFAULT) type = CURAND_RNG_PSEUDO_XORWOW;
+    if (type != CURAND_RNG_PSEUDO_XORWOW && type != CURAND_RNG_PSEUDO_MRG32K3A &&
+        type != CURAND_RNG_PSEUDO_PHILOX4_32_10) {
+        const char *name = name_of(type);
+        if (name)
+            return rand_fail(CURAND_STATUS_TYPE_ERROR,
+                             "%s: the CPU device does not have the generator %s; it has XORWOW, MRG32K3A and "
+                             "PHILOX4_32_10",
+                             function, name);
+        return rand_fail(CURAND_STATUS_TYPE_ERROR, "%s: %d is no curandRngType", function, (int)type);
+    }
+    if (!on_host && enter_runtime())
+        return rand_fail(CURAND_STATUS_INITIALIZATION_FAILED, "%s: there is no usable context", function);
+    struct curandGenerator_st *made = handle_new(HANDLE_RAND, sizeof *made);
+    if (made && !(made->sequence = sequence_new(type, 0, false))) {
+        handle_kill(made);
+        if (handle_release(made)) handle_free(HANDLE_RAND, made);
+        made = NULL;
+    }
+    if (!made)
+        return rand_fail(CURAND_STATUS_ALLOCATION_FAILED, "%s: the host has no memory for a generator", function);
+    made->on_host = on_host;
+    *generator = made;
+    return CURAND_STATUS_SUCCESS;
+}
+
+static curandStatus_t curandCreateGenerator(curandGenerator_t *generator, curandRngType_t type) {
+    return create("curandCreateGenerator", generator, type, false);
+}
+
+static curandStatus_t curandCreateGeneratorHost(curandGenerator_t *generator, curandRngType_t type) {
+    return create("curandCreateGeneratorHost", generator, type, true);
+}
+
+static curandStatus_t curandDestroyGenerator(curandGenerator_t generator) {
+    CHECK(generator, "curandDestroyGenerator");
+    if (!handle_kill(generator)) return check(generator, "curandDestroyGenerator");
+    sequence_release(generator->sequence);
+    if (handle_release(generator)) handle_free(HANDLE_RAND, generator);
+    return CURAND_STATUS_SUCCESS;
+}
+
+static curandStatus_t curandGetVersion(int *version) {
+    if (!version) return rand_fail(CURAND_STATUS_OUT_OF_RANGE, "curandGetVersion: 'version' is a null pointer");
+    *version = CURAND_VERSION;
+    return CURAND_STATUS_SUCCESS;
+}
+
+static curandStatus_t curandGetProperty(libraryPropertyType type, int *value) {
+    static const int parts[] = {CURAND_VER_MAJOR, CURAND_VER_MINOR, CURAND_VER_PATCH};
+    if ((unsigned)type > 2 || !value)
+        return rand_fail(CURAND_STATUS_OUT_OF_RANGE, "curandGetProperty: %d is no property of a library", (int)type);
+    *value = parts[type];
+    return CURAND_STATUS_SUCCESS;
+}
+
+static curandStatus_t curandSetStream(curandGenerator_t generator, cudaStream_t stream) {
+    CHECK(generator, "curandSetStream");
+    generator->stream = stream;
+    return CURAND_STATUS_SUCCESS;
+}
+
+static curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t generator, unsigned long long seed) {
+    CHECK(generator, "curandSetPseudoRandomGeneratorSeed");
+    return restart(generator, seed, generator->sequence->legacy); /* the position stays, as in cuRAND */
+}
+
+static curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator, unsigned long long offset) {
+    CHECK(generator, "curandSetGeneratorOffset");
+    generator->position = offset;
+    return CURAND_STATUS_SUCCESS;
+}
+
+/* SEEDED and DYNAMIC give other sequences, the latter a different one on each model of GPU. */
+static curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, curandOrdering_t order) {
+    CHECK(generator, "curandSetGeneratorOrdering");
+    if (order == CURAND_ORDERING_PSEUDO_BEST || order == CURAND_ORDERING_PSEUDO_DEFAULT ||
+        order == CURAND_ORDERING_PSEUDO_LEGACY)
+        return restart(generator, generator->sequence->seed, order == CURAND_ORDERING_PSEUDO_LEGACY);
+    const char *name = order == CURAND_ORDERING_PSEUDO_SEEDED    ? "SEEDED"
+                       : order == CURAND_ORDERING_PSEUDO_DYNAMIC ? "DYNAMIC"
+                                                                 : NULL;
+    if (name)
+        return rand_fail(
+            CURAND_STATUS_OUT_OF_RANGE,
+            "curandSetGeneratorOrdering: the CPU device does not have the ordering %s; it has BEST, DEFAULT "
+            "and LEGACY",
+            name);
+    return rand_fail(CURAND_STATUS_OUT_OF_RANGE, "curandSetGeneratorOrdering: %d is no ordering of this generator",
+                     (int)order);
+}
+
+static curandStatus_t curandSetQuasiRandomGeneratorDimensions(curandGenerator_t generator, unsigned dimensions) {
+    CHECK(generator, "curandSetQuasiRandomGeneratorDimensions");
+    return rand_fail(CURAND_STATUS_TYPE_ERROR,
+                     "curandSetQuasiRandomGeneratorDimensions: only quasirandom generators have dimensions, %u or any",
+                     dimensions);
+}
+
+/* What it makes ready is made when it is needed. */
+static curandStatus_t curandGenerateSeeds(curandGenerator_t generator) {
+    CHECK(generator, "curandGenerateSeeds");
+    return CURAND_STATUS_SUCCESS;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+struct rand_call {
+    struct call call;
+    const char *function;
+    struct rand_sequence *sequence;
+    enum rand_form form;
+    void *target;
+    uint64_t position;
+    size_t count;
+};
+
+static size_t size_of(enum rand_form form) { return form == RAND_DOUBLE ? sizeof(double) : sizeof(uint32_t); }
+
+static CUresult fill(struct rand_sequence *sequence, enum rand_form form, uint64_t position, void *target,
+                     size_t count) {
+    pthread_mutex_lock(&sequence->lock);
+    bool done = (sequence->type == CURAND_RNG_PSEUDO_XORWOW     ? rand_xorwow
+                 : sequence->type == CURAND_RNG_PSEUDO_MRG32K3A ? rand_mrg32k3a
+                                                                : rand_philox)(sequence, form, position, count, target);
+    pthread_mutex_unlock(&sequence->lock);
+    return done ? CUDA_SUCCESS : no_memory("random numbers");
+}
+
+static CUresult run(struct call *call) {
+    struct rand_call *self = (struct rand_call *)call;
+    RETURN_IF(math_touch(self->function, "the output", self->target, self->count * size_of(self->form)));
+    return fill(self->sequence, self->form, self->position, self->target, self->count);
+}
+
+static void end(struct call *call) { sequence_release(((struct rand_call *)call)->sequence); }
+
+static curandStatus_t generate(curandGenerator_t generator, const char *function, enum rand_form form, void *target,
+                               size_t count) {
+    CHECK(generator, function);
+    if (!count) return CURAND_STATUS_SUCCESS;
+    uint64_t position = generator->position;
+    if (generator->on_host) {
+        generator->position += count;
+        return rand_status(fill(generator->sequence, form, position, target, count));
+    }
+    CUstream stream;
+    CUresult status = math_stream(generator->stream, &stream);
+    if (status) return rand_status(status);
+    if (stream_is_capturing(stream))
+        return rand_fail(CURAND_STATUS_LAUNCH_FAILURE,
+                         "%s: on the CPU device, random numbers are not captured: generate them before the capture, or "
+                         "in the kernels",
+                         function);
+    struct rand_call *made = calloc(1, sizeof *made);
+    if (!made) return rand_status(no_memory("a call of cuRAND"));
+    atomic_fetch_add(&generator->sequence->references, 1);
+    *made = (struct rand_call){{1, run, end}, function, generator->sequence, form, target, position, count};
+    generator->position += count;
+    return rand_status(math_submit(stream, &made->call, false));
+}
+
+static curandStatus_t curandGenerate(curandGenerator_t generator, unsigned *target, size_t count) {
+    return generate(generator, "curandGenerate", RAND_BITS, target, count);
+}
+
+static curandStatus_t curandGenerateUniform(curandGenerator_t generator, float *target, size_t count) {
+    return generate(generator, "curandGenerateUniform", RAND_FLOAT, target, count);
+}
+
+static curandStatus_t curandGenerateUniformDouble(curandGenerator_t generator, double *target, size_t count) {
+    return generate(generator, "curandGenerateUniformDouble", RAND_DOUBLE, target, count);
+}
+
+static curandStatus_t curandGenerateLongLong(curandGenerator_t generator, unsigned long long *target, size_t count) {
+    (void)target, (void)count;
+    CHECK(generator, "curandGenerateLongLong");
+    return rand_fail(CURAND_STATUS_TYPE_ERROR, "curandGenerateLongLong: only Sobol generators of 64 bits have it");
+}
+
+#define RAND_ENTRY(name) MATH_ENTRY(cupola_curand_table, name)
+
+const struct entry rand_generator_entries[] = {
+    RAND_ENTRY(curandCreateGenerator),
+    RAND_ENTRY(curandCreateGeneratorHost),
+    RAND_ENTRY(curandDestroyGenerator),
+    RAND_ENTRY(curandGetVersion),
+    RAND_ENTRY(curandGetProperty),
+    RAND_ENTRY(curandSetStream),
+    RAND_ENTRY(curandSetPseudoRandomGeneratorSeed),
+    RAND_ENTRY(curandSetGeneratorOffset),
+    RAND_ENTRY(curandSetGeneratorOrdering),
+    RAND_ENTRY(curandSetQuasiRandomGeneratorDimensions),
+    RAND_ENTRY(curandGenerateSeeds),
+    RAND_ENTRY(curandGenerate),
+    RAND_ENTRY(curandGenerateUniform),
+    RAND_ENTRY(curandGenerateUniformDouble),
+    RAND_ENTRY(curandGenerateLongLong),
+    {NULL, NULL, NULL},
+};

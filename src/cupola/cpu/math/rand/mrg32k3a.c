@@ -1,0 +1,107 @@
+/* MRG32k3a (L'Ecuyer, "Good parameters and implementations for combined multiple recursive random number generators",
+ * 1999): two recursions of order three, each modulo a prime. 81920 lanes (in the ordering LEGACY 4096), 2^76 numbers apart, so a lane's state is that
+ * of the one before it times the 2^76th powers of the two matrices. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rand.h"
+
+enum { LANES = 81920, LEGACY_LANES = 4096, LANE_POWER = 76, POWERS = 64, NEAR = 64 };
+static const uint64_t moduli[2] = {4294967087, 4294944443};
+static const double TO_BITS = 1.000000048662, TO_UNIT = 2.3283065498378288e-10; /* those of cuRAND's device functions */
+
+struct state {
+    uint32_t s[2][3];
+};
+struct matrices {
+    uint64_t m[2][3][3];
+};
+
+static struct matrices powers[POWERS + 1]; /* of one step, by 2^i; the last is that between lanes */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static struct matrices square(const struct matrices *a) {
+    struct matrices result;
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+                uint64_t sum = 0;
+                for (int k = 0; k < 3; k++) sum = (sum + a->m[p][i][k] * a->m[p][k][j] % moduli[p]) % moduli[p];
+                result.m[p][i][j] = sum;
+            }
+    return result;
+}
+
+static void make_powers(void) {
+    struct matrices last = {{{{0, 1, 0}, {0, 0, 1}, {moduli[0] - 810728, 1403580, 0}},
+                             {{0, 1, 0}, {0, 0, 1}, {moduli[1] - 1370589, 0, 527612}}}};
+    powers[0] = last;
+    for (int power = 1; power <= LANE_POWER; power++) {
+        last = square(&last);
+        if (power < POWERS) powers[power] = last;
+    }
+    powers[POWERS] = last;
+}
+
+static void multiply(const struct matrices *a, struct state *state) {
+    struct state in = *state;
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < 3; i++) {
+            uint64_t sum = 0;
+            for (int k = 0; k < 3; k++) sum = (sum + a->m[p][i][k] * in.s[p][k] % moduli[p]) % moduli[p];
+            state->s[p][i] = (uint32_t)sum;
+        }
+}
+
+static double step(struct state *state) {
+    multiply(&powers[0], state);
+    uint64_t first = state->s[0][2], second = state->s[1][2];
+    return (double)(first > second ? first - second : first + moduli[0] - second);
+}
+
+static size_t lanes_of(const struct rand_sequence *sequence) { return sequence->legacy ? LEGACY_LANES : LANES; }
+
+/* All lanes, before their draw number `draw`. */
+static void seek(struct rand_sequence *sequence, uint64_t draw) {
+    const size_t count = lanes_of(sequence);
+    struct state *lanes = sequence->lanes;
+    if (draw >= sequence->draw && draw - sequence->draw <= NEAR) {
+        for (; sequence->draw < draw; sequence->draw++)
+            for (size_t i = 0; i < count; i++) step(&lanes[i]);
+        return;
+    }
+    struct state s;
+    uint64_t words[2] = {(uint32_t)sequence->seed ^ 0x55555555u, (uint32_t)(sequence->seed >> 32) ^ 0xAAAAAAAAu};
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < 3; i++)
+            s.s[p][i] = sequence->seed ? (uint32_t)(words[(p + i) % 2] * 12345 % moduli[p]) : 12345;
+    for (int i = 0; i < POWERS; i++)
+        if (draw >> i & 1) multiply(&powers[i], &s);
+    for (size_t i = 0; i < count; i++) {
+        lanes[i] = s;
+        multiply(&powers[POWERS], &s);
+    }
+    sequence->draw = draw;
+}
+
+bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target) {
+    const size_t lanes = lanes_of(sequence);
+    pthread_once(&once, make_powers);
+    if (!sequence->lanes) {
+        if (!(sequence->lanes = malloc(lanes * sizeof(struct state)))) return false;
+        sequence->draw = UINT64_MAX; /* nowhere */
+    }
+    for (size_t i = 0; i < count;) { /* a row of numbers that the lanes draw together */
+        size_t lane = (position + i) % lanes, row = lanes - lane < count - i ? lanes - lane : count - i;
+        seek(sequence, (position + i) / lanes);
+        for (size_t j = 0; j < row; j++) {
+            struct state s = ((struct state *)sequence->lanes)[lane + j];
+            double z = step(&s);
+            if (form == RAND_BITS) ((uint32_t *)target)[i + j] = (uint32_t)(z * TO_BITS);
+            else if (form == RAND_FLOAT) ((float *)target)[i + j] = (float)(z * TO_UNIT);
+            else ((double *)target)[i + j] = z * TO_UNIT;
+        }
+        i += row;
+    }
+    return true;
+}

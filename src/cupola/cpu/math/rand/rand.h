@@ -1,0 +1,38 @@
+/* cuRAND: what its files share (cuRAND Library, https://docs.nvidia.com/cuda/curand).
+ *
+ * A generator is a sequence of numbers, and a position in it. cuRAND deals the sequence out to lanes, each of which has a
+ * generator of its own: number p of the sequence comes from lane p mod `lanes`. How many lanes there are and how they
+ * are apart was found out with the library, and what is here gives the library's numbers to the bit. What could not be
+ * found out is refused. */
+#ifndef CUPOLA_CPU_MATH_RAND_H
+#define CUPOLA_CPU_MATH_RAND_H
+
+#include <cupola/curand.h>
+
+#include "math/base/math.h"
+
+enum rand_form { RAND_BITS, RAND_FLOAT, RAND_DOUBLE };
+
+/* The sequence of one seed; the state of its lanes is made when it is first needed. */
+struct rand_sequence {
+    pthread_mutex_t lock;
+    _Atomic unsigned references; /* the generator's, and those of operations that are queued */
+    curandRngType_t type;
+    bool legacy; /* the ordering LEGACY, in which MRG32k3a has fewer lanes */
+    uint64_t seed;
+    void *lanes;   /* of the type, or NULL */
+    uint64_t draw; /* how often each lane has been drawn from */
+};
+
+/* Write the `count` numbers from `position` on. False: no memory. */
+bool rand_xorwow(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target);
+bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target);
+bool rand_philox(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target);
+
+/* Uniform in (0, 1], of 32 bits and of two times 32 bits. */
+static inline float rand_float(uint32_t bits) { return (float)bits * 0x1p-32f + 0x1p-33f; }
+static inline double rand_double(uint32_t low, uint32_t high) {
+    return (double)((uint64_t)low ^ (uint64_t)high << 21) * 0x1p-53 + 0x1p-54;
+}
+
+#endif

@@ -1,0 +1,146 @@
+"""cuRAND through its bindings: the same numbers on a GPU and on the CPU device, to the bit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cupola import Device, Stream
+from cupola.bindings import curand, driver
+
+RECORDED = [
+    line.split() for line in (Path(__file__).parent / "curand_numbers.txt").read_text().splitlines() if line[0] != "#"
+]
+FORMS: dict[str, tuple[Any, Any]] = {
+    "Bits": (np.uint32, lambda *a: curand.generate(*a)),
+    "Uniform": (np.float32, lambda *a: curand.generate_uniform(*a)),
+    "UniformDouble": (np.float64, lambda *a: curand.generate_uniform_double(*a)),
+}
+
+
+@pytest.fixture(scope="module")
+def stream() -> Iterator[Stream]:
+    device = Device()
+    device.set_current()
+    try:
+        curand.get_version()
+    except RuntimeError as error:
+        pytest.skip(f"no cuRAND: {error}")
+    stream = device.create_stream()
+    yield stream
+    stream.close()
+
+
+@pytest.fixture
+def generator(stream: Stream) -> Iterator[int]:
+    generator = curand.create_generator(curand.RngType.PSEUDO_PHILOX4_32_10)
+    curand.set_stream(generator, int(stream.handle))
+    yield generator
+    curand.destroy_generator(generator)
+
+
+def on_cpu_device() -> bool:
+    return "CPU device" in Device().name
+
+
+def draw(stream: Stream, generator: int, form: str, count: int) -> Any:
+    dtype, call = FORMS[form]
+    result = np.empty(count, dtype)
+    with Device().allocate(result.nbytes, stream=stream) as buffer:
+        call(generator, int(buffer.handle), count)
+        driver.cuMemcpyDtoHAsync(result.view(np.uint8), int(buffer.handle), result.nbytes, stream.handle)
+        stream.sync()
+    return result
+
+
+@pytest.mark.parametrize("row", RECORDED, ids=lambda row: "-".join(row[:6]))
+@pytest.mark.parametrize("on_host", [False, True])
+def test_numbers_are_those_of_the_library(stream: Stream, row: list[str], on_host: bool) -> None:
+    kind, ordering, seed, offset, form, counts, expected = row
+    dtype, call = FORMS[form]
+    generator = (curand.create_generator_host if on_host else curand.create_generator)(int(kind))
+    if not on_host:
+        curand.set_stream(generator, int(stream.handle))
+    if int(ordering):
+        curand.set_generator_ordering(generator, int(ordering))
+    curand.set_pseudo_random_generator_seed(generator, int(seed))
+    curand.set_generator_offset(generator, int(offset))
+    parts = []
+    for count in map(int, counts.split("+")):
+        if on_host:
+            parts.append(np.empty(count, dtype))
+            call(generator, parts[-1], count)
+        else:
+            parts.append(draw(stream, generator, form, count))
+    curand.destroy_generator(generator)
+    assert hashlib.sha256(np.concatenate(parts).tobytes()).hexdigest().startswith(expected)
+
+
+def test_a_seed_leaves_the_position_and_an_offset_sets_it(stream: Stream, generator: int) -> None:
+    first = draw(stream, generator, "Bits", 8)
+    curand.set_pseudo_random_generator_seed(generator, 0)
+    if on_cpu_device():  # a GPU's library begins again with other work pending
+        curand.set_generator_offset(generator, 4)
+        np.testing.assert_array_equal(draw(stream, generator, "Bits", 4), first[4:])
+    curand.set_generator_offset(generator, 0)
+    np.testing.assert_array_equal(draw(stream, generator, "Bits", 8), first)
+
+
+def test_nothing_is_a_count(stream: Stream, generator: int) -> None:
+    curand.generate(generator, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "status"),
+    [
+        (lambda g: curand.generate(0, 0, 4), "NOT_INITIALIZED"),
+        (lambda g: curand.destroy_generator(0), "NOT_INITIALIZED"),
+        (lambda g: curand.create_generator(99), "TYPE_ERROR"),
+        (lambda g: curand.set_generator_ordering(g, 999), "OUT_OF_RANGE"),
+        (lambda g: curand.set_generator_ordering(g, curand.Ordering.QUASI_DEFAULT), "OUT_OF_RANGE"),
+        (lambda g: curand.set_quasi_random_generator_dimensions(g, 3), "TYPE_ERROR"),
+    ],
+)
+def test_bad_calls(stream: Stream, generator: int, call: Any, status: str) -> None:
+    with pytest.raises(curand.cuRANDError, match=status) as caught:
+        call(generator)
+    assert caught.value.status == curand.Status[status]
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda g: curand.create_generator(curand.RngType.PSEUDO_MT19937), "MT19937"),
+        (lambda g: curand.create_generator(curand.RngType.QUASI_SOBOL32), "SOBOL32"),
+        (lambda g: curand.set_generator_ordering(g, curand.Ordering.PSEUDO_SEEDED), "SEEDED"),
+    ],
+)
+def test_what_is_missing_is_named(stream: Stream, generator: int, call: Any, named: str) -> None:
+    if not on_cpu_device():
+        pytest.skip("a GPU's library has it")
+    with pytest.raises(curand.cuRANDError) as caught:
+        call(generator)
+    assert named in caught.value.__notes__[0]
+
+
+def test_distributions_that_are_missing_are_named(stream: Stream, generator: int) -> None:
+    if not on_cpu_device():
+        pytest.skip("a GPU's library has them")
+    with pytest.raises(RuntimeError, match="does not emulate curandGenerateNormal"):
+        curand.generate_normal(generator, 0, 4, 0.0, 1.0)
+
+
+def test_a_capture_is_refused(stream: Stream, generator: int) -> None:
+    if not on_cpu_device():
+        pytest.skip("a GPU captures it")
+    with Device().allocate(64, stream=stream) as buffer:
+        builder = stream.create_graph_builder()
+        builder.begin_building()
+        with pytest.raises(curand.cuRANDError, match="LAUNCH_FAILURE"):
+            curand.generate(generator, int(buffer.handle), 4)
+        builder.end_building().close()
