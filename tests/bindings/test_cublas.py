@@ -288,6 +288,41 @@ except CUDAError as error:
     assert "the vector x of cublasSscal" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "call, what",
+    [
+        ("sscal_64(handle, 2**31 + 1, one, address, 2**31)", "the vector x"),
+        ("scopy_64(handle, 3, address, -(2**63), address, 1)", "the vector x"),
+        (
+            "sgemm_64(handle, 0, 0, 1, 2**31 + 1, 1, one, address, 1, address, 2**31, one, address, 2**31)",
+            "the matrix B",
+        ),
+    ],
+)
+def test_sizes_beyond_the_address_space_end_the_context(handle: int, call: str, what: str) -> None:
+    """The bytes of such a vector or matrix are a small number in 64 bits."""
+    if not on_cpu_device():
+        pytest.skip("what a GPU does with a bad address is not defined")
+    done = run(f"""
+import numpy as np
+from cupola import CUDAError, Device
+from cupola.bindings import cublas
+device = Device()
+device.set_current()
+stream = device.create_stream()
+buffer = device.allocate(4096, stream=stream)
+handle, one, address = cublas.create(), np.ones(1, np.float32), int(buffer.handle)
+cublas.set_stream(handle, int(stream.handle))
+cublas.{call}
+try:
+    stream.sync()
+except CUDAError as error:
+    print(error)
+""")
+    assert "ILLEGAL_ADDRESS" in done.stdout and f"{what} of " in done.stdout, done.stdout + done.stderr
+    assert "does not fit in the address space" in done.stdout
+
+
 def test_the_missing_package_is_named() -> None:
     program = """
 import sys

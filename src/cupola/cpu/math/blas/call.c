@@ -48,17 +48,28 @@ CUresult scalar_value(const struct blas *blas, const struct scalar *scalar, numb
     return CUDA_SUCCESS;
 }
 
+/* From the first element to the last, where `steps` steps lead to the last `rest` elements. What is larger than the address
+ * space is no memory that there is. */
+static CUresult touch_extent(const struct blas *blas, const char *what, const void *place, enum element type,
+                             uint64_t steps, uint64_t step, uint64_t rest) {
+    size_t bytes;
+    if (__builtin_mul_overflow(steps, step, &bytes) || __builtin_add_overflow(bytes, rest, &bytes) ||
+        __builtin_mul_overflow(bytes, element_size(type), &bytes))
+        bytes = SIZE_MAX;
+    return math_touch(blas->function, what, place, bytes);
+}
+
 CUresult touch_matrix(const struct blas *blas, const char *what, const void *a, enum element type, int64_t rows,
                       int64_t columns, int64_t ld) {
     if (rows <= 0 || columns <= 0) return CUDA_SUCCESS;
-    return math_touch(blas->function, what, a, (size_t)((columns - 1) * ld + rows) * element_size(type));
+    return touch_extent(blas, what, a, type, (uint64_t)columns - 1, (uint64_t)ld, (uint64_t)rows);
 }
 
 CUresult touch_vector(const struct blas *blas, const char *what, const void *x, enum element type, int64_t n,
                       int64_t increment) {
     if (n <= 0) return CUDA_SUCCESS;
-    int64_t step = increment < 0 ? -increment : increment;
-    return math_touch(blas->function, what, x, (size_t)((n - 1) * step + 1) * element_size(type));
+    uint64_t step = increment < 0 ? -(uint64_t)increment : (uint64_t)increment;
+    return touch_extent(blas, what, x, type, (uint64_t)n - 1, step, 1);
 }
 
 CUresult batch_at(const struct blas *blas, const char *what, void *place, enum element type, int64_t stride,
