@@ -70,6 +70,7 @@ extern int cudaLaunchCooperativeKernel(const void *, dim3, dim3, void **, size_t
 extern int cudaMemcpy(void *, const void *, size_t, int), cudaDeviceSynchronize(void), cudaGetLastError(void);
 extern int cudaMemcpyToSymbol(const void *, const void *, size_t, size_t, int);
 extern int cudaMemcpyFromSymbol(void *, const void *, size_t, size_t, int);
+extern int cudaGetFuncBySymbol(void **, const void *);
 extern int cudaGetSymbolAddress(void **, const void *), cudaGetSymbolSize(size_t *, const void *);
 extern int cudaVDPAUSetVDPAUDevice(int, void *, void *);
 extern const char *cudaGetErrorName(int);
@@ -166,6 +167,14 @@ PROGRAMS = {
         "cudaErrorCooperativeLaunchTooLarge\n",
         "cupola: cudaErrorCooperativeLaunchTooLarge: 65536 bytes of dynamic shared memory, but the kernel may .*\n",
     ),
+    "what is no kernel": (
+        "void *p = 0; for (int i = 0; i < 2; i++) {"
+        "puts(cudaGetErrorName(cudaLaunchKernel(i ? (void *)main : 0, (dim3){1, 1, 1}, (dim3){1, 1, 1}, &p, 0, 0)));"
+        "puts(cudaGetErrorName(cudaGetFuncBySymbol(&p, i ? (void *)main : 0))); }",
+        "cudaErrorInvalidDeviceFunction\n" * 2 + "cudaErrorInvalidResourceHandle\ncudaErrorInvalidDeviceFunction\n",
+        r"(cupola: cudaErrorInvalid\w+: \S+ is not a kernel: .*\n)+",
+    ),
+    "nothing of a variable": ('TRY(cudaMemcpyToSymbol(&total, 0, 0, 9, 1)); puts("done");', "done\n", ""),
     "nested": (
         "unsigned *p = memory(); LAUNCH(1, 32, (LAUNCH(1, 1, p), LAUNCH(1, 2, p), p)); unsigned sum;"
         'TRY(cudaMemcpyFromSymbol(&sum, &total, 4, 0, 2)); printf("%u\\n", sum);',

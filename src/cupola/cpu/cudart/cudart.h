@@ -88,7 +88,7 @@ extern void (*runtime_report)(cudaError_t error, const char *name);
 
 /* ---- shared between families ----------------------------------------------------------------------------------- */
 
-/* The kernel or function behind what the runtime calls `func`; cudaErrorInvalidDeviceFunction when it is none. */
+/* The kernel or function behind what the runtime calls `func`; cudaErrorInvalidResourceHandle when it is none. */
 CUresult function_of(const void *func, CUfunction *function);
 
 /* Kernels and variables that programs compiled by nvcc have registered (host_code.c). For any pointer: the kernel, NULL

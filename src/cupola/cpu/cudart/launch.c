@@ -5,13 +5,14 @@
 #include "driver/device_side/above.h"
 #include "driver/module/module.h"
 
+/* What is no kernel is taken for a bad handle, unless it is null, as libcudart 13.0 takes it on an H200. */
 CUresult function_of(const void *func, CUfunction *function) {
     CUkernel kernel = (CUkernel)func;
     if (!handle_is_live(func, HANDLE_KERNEL)) RETURN_IF(host_kernel(func, &kernel));
     CUresult status = function_find(kernel ? (CUfunction)(void *)kernel : (CUfunction)func, NULL, function);
     if (status == CUDA_ERROR_INVALID_HANDLE)
         return fail_runtime(
-            cudaErrorInvalidDeviceFunction,
+            func ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction,
             "%p is not a kernel: it must be a cudaKernel_t of a library, a cudaFunction_t that is loaded, or a kernel of "
             "this program",
             func);
@@ -53,10 +54,17 @@ RUNTIME(cudaKernelSetAttributeForDevice,
         (cudaKernel_t kernel, enum cudaFuncAttribute attr, int value, int device),
         cuKernelSetAttribute((CUfunction_attribute)attr, value, kernel, device))
 
+/* The two functions that ask for a kernel have another status for what is none. */
+static CUresult find_function(const void *func, CUfunction *function) {
+    CUresult status = function_of(func, function);
+    if (status != (CUresult)cudaErrorInvalidResourceHandle) return status;
+    return thread_state.failed = (CUresult)cudaErrorInvalidDeviceFunction; /* the explanation stays */
+}
+
 static CUresult get_kernel(cudaKernel_t *kernel, const void *func) {
     CUfunction function;
     if (!kernel) return fail_null("kernelPtr");
-    RETURN_IF(function_of(func, &function));
+    RETURN_IF(find_function(func, &function));
     if (!function->owner)
         return fail_runtime(cudaErrorInvalidDeviceFunction, "%p is a function of a module, not a kernel of a library",
                             func);
@@ -66,7 +74,7 @@ static CUresult get_kernel(cudaKernel_t *kernel, const void *func) {
 
 RUNTIME(cudaGetKernel, (cudaKernel_t *kernelPtr, const void *entryFuncAddr), get_kernel(kernelPtr, entryFuncAddr))
 RUNTIME(cudaGetFuncBySymbol, (cudaFunction_t *functionPtr, const void *symbolPtr),
-        functionPtr ? function_of(symbolPtr, functionPtr) : fail_null("functionPtr"))
+        functionPtr ? find_function(symbolPtr, functionPtr) : fail_null("functionPtr"))
 
 /* ---- attributes ------------------------------------------------------------------------------------------------ */
 

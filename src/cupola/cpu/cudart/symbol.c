@@ -20,7 +20,7 @@ CUresult part_of_variable(const void *symbol, size_t offset, size_t count, void 
     CUdeviceptr found;
     size_t size, end;
     RETURN_IF(host_variable(symbol, &found, &size));
-    if (__builtin_add_overflow(offset, count, &end) || end > size)
+    if (count && (__builtin_add_overflow(offset, count, &end) || end > size))
         return fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes at offset %zu are not in the variable, which has %zu bytes",
                     count, offset, size);
     *address = (char *)found + offset;

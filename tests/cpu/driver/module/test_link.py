@@ -264,3 +264,39 @@ def test_damaged_fat_binaries(context, tmp_path, options):
         image[at] ^= 0xFF
     result = driver.cuModuleLoadData(bytes(image))
     assert status(result) == "CUDA_ERROR_INVALID_IMAGE" and "is damaged: " in explanation(result)
+
+
+# ---- what nvcc has linked -------------------------------------------------------------------------------------------
+
+
+class Wrapper(ctypes.Structure):
+    """What nvcc's host code registers: __fatBinC_Wrapper_t of fatbinary_section.h."""
+
+    _fields_ = (
+        ("magic", ctypes.c_uint32),
+        ("version", ctypes.c_uint32),
+        ("data", ctypes.c_void_p),
+        ("linked", ctypes.c_void_p),
+    )
+
+
+def address(thing) -> int:
+    return ctypes.cast(thing, ctypes.c_void_p).value or 0
+
+
+@pytest.mark.cpu_only
+def test_several_files_that_nvcc_has_linked(context, make_stream, memory):
+    files = [fat_binary(("ptx", "80", text.encode() + b"\0")) for text in (STORES, ANSWERS)]
+    own = fat_binary(("ptx", "80", HEAD.encode() + b"\0"))  # of the machine code, which is not looked at
+    linked = (ctypes.c_void_p * 3)(*(address(file) for file in files), None)
+    wrapper = Wrapper(0x466243B1, 2, address(own), address(linked))
+    check(ctypes.addressof(wrapper), make_stream(), memory)
+
+    # Damaged lists are refused, and their memory is not touched.
+    page_end = 1 << 46
+    nothing = ctypes.create_string_buffer(b"nothing")
+    for place, entry in (("list", 0), ("list", page_end), ("file", page_end), ("file", address(nothing))):
+        entries = (ctypes.c_void_p * 2)(entry, None)
+        wrapper.linked = entry if place == "list" else address(entries)
+        result = driver.cuModuleLoadData(ctypes.addressof(wrapper))
+        assert status(result) in ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_INVALID_PTX"), explanation(result)

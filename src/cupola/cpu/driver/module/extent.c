@@ -147,6 +147,8 @@ CUresult find_linked(const void *data, const void *const **binaries, size_t *cou
         if (!binary || *count == MOST_LINKED || !is_readable((const char *)binary, sizeof *binary))
             return fail(CUDA_ERROR_INVALID_IMAGE, "the list of linked fat binaries at %p is damaged", *binaries);
         if (!*binary) return CUDA_SUCCESS;
+        if (!is_readable(*binary, sizeof(struct fat_header)))
+            return fail(CUDA_ERROR_INVALID_IMAGE, "a linked fat binary should be at %p, where no memory is", *binary);
     }
 }
 
