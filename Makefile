@@ -33,7 +33,7 @@ WARNINGS := build/warnings
 # Modules whose stubs are kept by hand.
 STUBS = $(shell find src/cupola -name '*.pyi' -not -path '*/bindings/*' | sort | sed -e 's,^src/,,' -e 's,\.pyi$$,,' -e 's,/,.,g')
 
-.PHONY: tour test test-fast dev headers warnings lint sanitize tsan nogil cutlass coverage wheel docs clean
+.PHONY: tour test test-fast dev headers warnings lint sanitize tsan nogil cutlass ecosystem coverage wheel docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
@@ -92,6 +92,9 @@ cutlass: $(VENV)/.installed-test
 	@[ -d build/cutlass ] || $(INSTALL) --quiet --no-deps --target build/cutlass "nvidia-cutlass==4.2.*" \
 		"nvidia-cuda-cccl==13.0.*" "nvidia-cuda-runtime==13.0.*" "nvidia-cuda-crt==13.0.*"
 	@$(BIN)/python -m pytest tests/cpu/programs/test_cutlass.py $(PYTEST_ARGS)
+
+ecosystem: $(VENV)/.installed-ecosystem
+	@$(BIN)/python -m pytest tests/ecosystem $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.installed-test
 	@$(BIN)/python tools/changed_tests.py $(PYTEST_ARGS)

@@ -23,10 +23,11 @@ ROOMS = (
     "_above", "_completion", "_private_folder", "typing", "pathfinder", "cpu", "bindings",
     "core.base", "core.device", "core.memory", "core.exchange", "core.program", "core.launch", "core.texture",
     "core.graphics", "core", "graph",
-    "checkpoint", "utils", "texture", "", "system", "_aliases", "_alias_packages", "cli", "testing", "__main__",
+    "checkpoint", "utils", "texture", "", "system",
+    "_triton", "_aliases", "_alias_packages", "cli", "testing", "__main__",
 )  # fmt: skip
 # Rooms that may know that there is a CPU device: to all others it is a driver behind the table of bindings.
-MAY_NAME_THE_CPU_DEVICE = {"cpu", "bindings", "", "cli"}
+MAY_NAME_THE_CPU_DEVICE = {"cpu", "bindings", "", "_triton", "cli"}
 
 # Where imports in functions are looked at.
 LAZY = {"core", "graph", "utils", "typing.py"}

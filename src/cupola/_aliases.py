@@ -80,7 +80,10 @@ def install() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([SPAWN_FOLDER, *folders])
     from cupola.bindings import _provider
 
-    _provider.provide_library()
+    if _provider.provide_library():
+        from cupola import _triton
+
+        _triton.install()
 
 
 def spawned(name: str) -> None:

@@ -164,8 +164,10 @@ def is_cpu() -> bool:
     return status != 0 or count == 0
 
 
-def provide_library() -> None:
+def provide_library() -> bool:
     """Give the CPU device's driver to programs that load ``libcuda.so.1`` themselves, if that is what runs kernels.
+
+    Returns whether they get it.
 
     Does not choose a device where there may be a GPU: NVIDIA's driver is what programs get then.
     """
@@ -173,7 +175,7 @@ def provide_library() -> None:
 
     if current() != "cpu" and _wanted() != "cpu":
         if current() is not None or _wanted() == "gpu":
-            return
+            return False
         from cupola.bindings import driver
 
         try:
@@ -181,12 +183,13 @@ def provide_library() -> None:
         except OSError:
             pass  # there is no GPU
         else:
-            return
+            return False
     try:
         library = import_module("cupola.cpu.libcuda")
     except ImportError:
-        return
+        return False
     library.provide()
+    return True
 
 
 def override_lookup() -> Any:

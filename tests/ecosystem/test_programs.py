@@ -1,0 +1,72 @@
+"""cuTile and Triton, unchanged, run programs of the kinds of their samples on the CPU device, and agree with NumPy.
+
+The packages come with ``make ecosystem``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.cpu_only
+
+FOLDER = Path(__file__).parent
+MODULES = {"triton": "triton", "cutile": "cuda.tile"}
+
+
+def names_of(package: str) -> list[str]:
+    """The programs, which stand in the order of their functions."""
+    text = (FOLDER / f"{package}_programs.py").read_text()
+    tuple_of_names = re.search(r"for f in \(([^)]*)\)", text)
+    assert tuple_of_names
+    return re.findall(r"\w+", tuple_of_names[1])
+
+
+def is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package above it
+        return False
+
+
+def run(package: str, model: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program: a name of the package's, or another script."""
+    if not is_installed(MODULES[package]):
+        pytest.skip(f"{MODULES[package]} is not installed: make ecosystem")
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "--model", model, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=dict(os.environ), check=False)
+
+
+@pytest.mark.parametrize("model", ["a100", "h200"])
+@pytest.mark.parametrize("name", names_of("triton"))
+def test_triton(model: str, name: str) -> None:
+    done = run("triton", model, str(FOLDER / "triton_programs.py"), name)
+    assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", names_of("cutile"))
+def test_cutile(name: str) -> None:
+    done = run("cutile", "a100", str(FOLDER / "cutile_programs.py"), name)
+    assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
+
+
+def test_cutile_with_tensor_maps_is_refused() -> None:
+    """NVIDIA's driver would make them; what to do is on stderr."""
+    done = run("cutile", "h200", str(FOLDER / "cutile_programs.py"), "matmul")
+    assert done.returncode == 1 and "cupola run --model a100" in done.stderr, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("package", ["cutile", "triton"])
+def test_the_page_has_a_program_that_runs(package: str, tmp_path: Path) -> None:
+    sources = re.findall(r"^```py\n(.*?)^```$", (FOLDER.parents[1] / "docs" / "tiles.md").read_text(), re.M | re.S)
+    (source,) = (s for s in sources if f"import {MODULES[package]}" in s)
+    program = tmp_path / "program.py"
+    program.write_text(source)
+    done = run(package, "a100", str(program))
+    assert done.returncode == 0 and done.stdout == "True\n", done.stdout + done.stderr
