@@ -13,7 +13,7 @@ from cupola.cpu.compiler.frontend import ParsedModule
 from cupola.cpu.compiler.objects import device_calls
 from cupola.cpu.compiler.objects.device_calls import FUNCTIONS, SPELLINGS, WORDS, asked
 
-CPU = Path(device_calls.__file__).parents[2]
+CPU = Path(__file__).resolve().parents[4] / "src" / "cupola" / "cpu"  # an installed package has no C
 
 
 def constants() -> list[str]:
