@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from cupola import Device
+from cupola.bindings import driver
+from tests.cpu.driver.calls import ok
 from tests.cpu.engine.kernels import run
 from tests.cpu.engine.texture.texturing import Sampler, fetch, textures
 
@@ -33,6 +35,10 @@ extern "C" __global__ void gather(cudaTextureObject_t t, float4* out, const floa
     out[4 * i + 1] = tex2Dgather<float4>(t, at[i].x, at[i].y, 1);
     out[4 * i + 2] = tex2Dgather<float4>(t, at[i].x, at[i].y, 2);
     out[4 * i + 3] = tex2Dgather<float4>(t, at[i].x, at[i].y, 3);
+}
+extern "C" __global__ void fetch(cudaTextureObject_t t, float4* out) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = tex1Dfetch<float4>(t, i);
 }
 extern "C" __global__ void store(cudaSurfaceObject_t s, const uint4* numbers) {
     const int x = threadIdx.x, y = blockIdx.x;
@@ -136,11 +142,29 @@ def test_stores_to_packed_texels() -> None:
     assert (found == (wanted << np.array([0, 10, 20, 30], np.uint32)).sum(-1)).all()
 
 
+def test_memory_of_packed_texels() -> None:
+    """Textures of memory have packed texels, too."""
+    rows = texels("UNORM_INT_101010_2")[:2]
+    pointer = ok(driver.cuMemAlloc(rows.nbytes))
+    ok(driver.cuMemcpyHtoD(pointer, np.ascontiguousarray(rows).ctypes.data, rows.nbytes))
+    ok(driver.cuCtxSynchronize())
+    resource = driver.CUDA_RESOURCE_DESC()
+    resource.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
+    linear = resource.res.linear
+    linear.devPtr, linear.sizeInBytes, linear.numChannels = pointer, rows.nbytes, 4
+    linear.format = driver.CUarray_format.CU_AD_FORMAT_UNORM_INT_101010_2
+    texture = ok(driver.cuTexObjectCreate(resource, Sampler().descriptor(), None))
+    out = np.zeros((2 * SIDE, 4), np.float32)
+    run(SOURCE, "fetch", 2, SIDE, np.uint64(int(texture)), out)
+    ok(driver.cuTexObjectDestroy(texture))
+    ok(driver.cuMemFree(pointer))
+    bits = rows.view(np.uint32).reshape(-1)
+    numbers = np.stack([bits & 1023, bits >> 10 & 1023, bits >> 20 & 1023, bits >> 30], 1).astype(np.float32)
+    assert (out == numbers / np.array([1023, 1023, 1023, 3], np.float32)).all()
+
+
 def test_views_of_blocks() -> None:
     """Blocks in an array of integers are those of an array of blocks."""
-    from cupola.bindings import driver
-    from tests.cpu.driver.calls import ok
-
     rows = texels("BC7_UNORM")
     at = coordinates("texels")
     with textures() as made:
