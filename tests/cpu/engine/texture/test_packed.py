@@ -142,6 +142,20 @@ def test_stores_to_packed_texels() -> None:
     assert (found == (wanted << np.array([0, 10, 20, 30], np.uint32)).sum(-1)).all()
 
 
+@pytest.mark.parametrize(("format", "most", "type"), [("UNORM_INT8X4", 255, np.uint8), ("SNORM_INT8X4", 127, np.int8)])
+def test_stores_of_what_is_between(format: str, most: int, type: type) -> None:
+    """What is half way between two numbers, or next to that, goes towards zero."""
+    halves = ((np.arange(-8, 120) + 0.5) / most).astype(np.float32)
+    above, below = (np.nextafter(halves, np.float32(to)) for to in (9, -9))
+    numbers = np.stack([halves, above, below, halves[::-1]], 1).reshape(4, 32, 4)
+    with textures() as made:
+        array = made.packed(np.zeros((4, 32 * 4), np.uint8), 32, 4, format, 4, "surface")
+        run(SOURCE, "store", 4, 32, made.surface(array), numbers)
+        found = fetch(array, np.zeros((4, 32, 4), type))
+    exact = np.clip(numbers.astype(float), 0 if format[0] == "U" else -1, 1) * most
+    assert (found == np.trunc(exact + np.copysign(0.499, exact))).all()
+
+
 def test_memory_of_packed_texels() -> None:
     """Textures of memory have packed texels, too."""
     rows = texels("UNORM_INT_101010_2")[:2]

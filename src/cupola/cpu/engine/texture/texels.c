@@ -94,6 +94,11 @@ static inline int32_t between(uint32_t x, int32_t low, int32_t high) {
     return (int32_t)x < low ? low : (int32_t)x > high ? high : (int32_t)x;
 }
 
+/* To the nearest, and what is between two, or a little above that, towards zero. */
+static inline int32_t nearest_part(float x, float most) {
+    return (int32_t)((double)x * most + (x < 0 ? -0.499 : 0.499));
+}
+
 static inline void write_channel(enum channel channel, void *memory, uint32_t i, uint32_t value) {
     uint8_t *u8 = memory;
     uint16_t *u16 = memory;
@@ -103,10 +108,10 @@ static inline void write_channel(enum channel channel, void *memory, uint32_t i,
         case CHANNEL_UINT16: u16[i] = (uint16_t)at_most(value, UINT16_MAX); break;
         case CHANNEL_SINT8: u8[i] = (uint8_t)between(value, INT8_MIN, INT8_MAX); break;
         case CHANNEL_SINT16: u16[i] = (uint16_t)between(value, INT16_MIN, INT16_MAX); break;
-        case CHANNEL_UNORM8: u8[i] = (uint8_t)rintf(within(x, 0, 1) * 255); break;
-        case CHANNEL_UNORM16: u16[i] = (uint16_t)rintf(within(x, 0, 1) * 65535); break;
-        case CHANNEL_SNORM8: u8[i] = (uint8_t)(int8_t)rintf(within(x, -1, 1) * 127); break;
-        case CHANNEL_SNORM16: u16[i] = (uint16_t)(int16_t)rintf(within(x, -1, 1) * 32767); break;
+        case CHANNEL_UNORM8: u8[i] = (uint8_t)nearest_part(within(x, 0, 1), 255); break;
+        case CHANNEL_UNORM16: u16[i] = (uint16_t)nearest_part(within(x, 0, 1), 65535); break;
+        case CHANNEL_SNORM8: u8[i] = (uint8_t)nearest_part(within(x, -1, 1), 127); break;
+        case CHANNEL_SNORM16: u16[i] = (uint16_t)nearest_part(within(x, -1, 1), 32767); break;
         case CHANNEL_SRGB8: {
             float part = within(x, 0, 1);
             u8[i] = (uint8_t)rintf((i < 3 ? to_srgb(part) : part) * 255);
@@ -117,11 +122,11 @@ static inline void write_channel(enum channel channel, void *memory, uint32_t i,
     }
 }
 
-/* Ten, ten, ten and two bits; what is between two numbers becomes the smaller one. */
+/* Ten, ten, ten and two bits. */
 static uint32_t pack_tens(const uint32_t value[CPU_MAX_CHANNELS]) {
     uint32_t packed = 0;
     for (uint32_t i = 0; i < CPU_MAX_CHANNELS; i++)
-        packed |= (uint32_t)ceilf(within(float_of(value[i]), 0, 1) * (i < 3 ? 1023 : 3) - 0.5f) << (10 * i);
+        packed |= (uint32_t)nearest_part(within(float_of(value[i]), 0, 1), i < 3 ? 1023 : 3) << (10 * i);
     return packed;
 }
 
@@ -140,11 +145,6 @@ static uint16_t half_toward_zero(float x) {
     return sign | (uint16_t)((bits_of(magnitude) - 0x38000000) >> 13);
 }
 
-/* To the nearest, but what is between two towards zero. */
-static inline int32_t border_part(float x, float most) {
-    return (int32_t)((double)x * most + (x < 0 ? -0.499 : 0.499));
-}
-
 void cpu_border_write(enum channel channel, uint32_t channels, const float color[4], uint8_t texel[CPU_TEXEL_BYTES]) {
     for (uint32_t i = 0; i < channels; i++) {
         uint16_t *u16 = (uint16_t *)texel;
@@ -153,17 +153,17 @@ void cpu_border_write(enum channel channel, uint32_t channels, const float color
         switch (channel) {
             case CHANNEL_UINT8:
             case CHANNEL_SINT8: texel[i] = (uint8_t)bits; break;
-            case CHANNEL_UNORM8: texel[i] = (uint8_t)border_part(within(x, 0, 1), 255); break;
-            case CHANNEL_SNORM8: texel[i] = (uint8_t)border_part(within(x, -1, 1), 127); break;
+            case CHANNEL_UNORM8: texel[i] = (uint8_t)nearest_part(within(x, 0, 1), 255); break;
+            case CHANNEL_SNORM8: texel[i] = (uint8_t)nearest_part(within(x, -1, 1), 127); break;
             case CHANNEL_SRGB8:
                 if (i < 3) write_channel(CHANNEL_SRGB8, texel, i, bits);
-                else texel[i] = (uint8_t)border_part(within(x, 0, 1), 255);
+                else texel[i] = (uint8_t)nearest_part(within(x, 0, 1), 255);
                 break;
             case CHANNEL_UINT16:
             case CHANNEL_SINT16: u16[i] = (uint16_t)bits; break;
             case CHANNEL_UNORM10:
-            case CHANNEL_UNORM16: u16[i] = (uint16_t)border_part(within(x, 0, 1), 65535); break;
-            case CHANNEL_SNORM16: u16[i] = (uint16_t)border_part(within(x, -1, 1), 32767); break;
+            case CHANNEL_UNORM16: u16[i] = (uint16_t)nearest_part(within(x, 0, 1), 65535); break;
+            case CHANNEL_SNORM16: u16[i] = (uint16_t)nearest_part(within(x, -1, 1), 32767); break;
             case CHANNEL_HALF: u16[i] = half_toward_zero(x); break;
             default: memcpy(texel + 4 * i, &bits, sizeof bits); break;
         }
