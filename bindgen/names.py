@@ -85,7 +85,8 @@ class Names:
 
     def member(self, name: str, enum: str = "") -> str:
         """The name of a member of an enumeration. NVML's ClockId drops ``CLOCK_ID_``, too."""
-        fits = [prefix for prefix in self.library.members if name.startswith(prefix)]
+        prefixes = [prefix for prefix in self.library.members if name.startswith(prefix)]
+        fits = [prefix for prefix in prefixes if name.removeprefix(prefix).isidentifier()]  # CURAND_3RD stays
         name = name.removeprefix(fits[0]) if fits else name
         if not self.raising or not enum:
             return name

@@ -64,7 +64,7 @@ static const EnumInfo enums[] = {
      "REJECTION\0" "\0"
      "DEVICE_API\0" "\0"
      "FAST_REJECTION\0" "\0"
-     "3RD\0" "\0"
+     "CURAND_3RD\0" "\0"
      "DEFINITION\0" "\0"
      "POISSON\0" "\0"
      , values_curandMethod_t, COUNT_OF(values_curandMethod_t), false},

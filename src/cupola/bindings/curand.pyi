@@ -106,7 +106,7 @@ class Method(_Enum):
     REJECTION: ClassVar[Method]
     DEVICE_API: ClassVar[Method]
     FAST_REJECTION: ClassVar[Method]
-    3RD: ClassVar[Method]
+    CURAND_3RD: ClassVar[Method]
     DEFINITION: ClassVar[Method]
     POISSON: ClassVar[Method]
 

@@ -53,7 +53,7 @@ static void sequence_release(struct rand_sequence *sequence) {
 }
 
 /* Work that is queued keeps the sequence that it was queued for. */
-static struct rand_sequence *sequence_new(curandRngType_t type, uint64_t seed, bool legacy) {
+static struct rand_sequence *sequence_new(curandRngType_t type, uint64_t seed, bool legacy, uint64_t position) {
     struct rand_sequence *made = calloc(1, sizeof *made);
     if (!made) return NULL;
     pthread_mutex_init(&made->lock, NULL);
@@ -61,11 +61,12 @@ static struct rand_sequence *sequence_new(curandRngType_t type, uint64_t seed, b
     made->type = type;
     made->seed = seed;
     made->legacy = legacy;
+    made->position = position;
     return made;
 }
 
 static curandStatus_t restart(curandGenerator_t generator, uint64_t seed, bool legacy) {
-    struct rand_sequence *made = sequence_new(generator->sequence->type, seed, legacy);
+    struct rand_sequence *made = sequence_new(generator->sequence->type, seed, legacy, generator->position);
     if (!made) return rand_fail(CURAND_STATUS_ALLOCATION_FAILED, "the host has no memory for a generator");
     sequence_release(generator->sequence);
     generator->sequence = made;
@@ -103,7 +104,7 @@ static curandStatus_t create(const char *function, curandGenerator_t *generator,
     if (!on_host && enter_runtime())
         return rand_fail(CURAND_STATUS_INITIALIZATION_FAILED, "%s: there is no usable context", function);
     struct curandGenerator_st *made = handle_new(HANDLE_RAND, sizeof *made);
-    if (made && !(made->sequence = sequence_new(type, 0, false))) {
+    if (made && !(made->sequence = sequence_new(type, 0, false, 0))) {
         handle_kill(made);
         if (handle_release(made)) handle_free(HANDLE_RAND, made);
         made = NULL;
@@ -159,7 +160,7 @@ static curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t gener
 static curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator, unsigned long long offset) {
     CHECK(generator, "curandSetGeneratorOffset");
     generator->position = offset;
-    return CURAND_STATUS_SUCCESS;
+    return restart(generator, generator->sequence->seed, generator->sequence->legacy);
 }
 
 /* SEEDED and DYNAMIC give other sequences, the latter a different one on each model of GPU. */
@@ -202,18 +203,16 @@ struct rand_call {
     struct rand_sequence *sequence;
     enum rand_form form;
     void *target;
-    uint64_t position;
     size_t count;
 };
 
 static size_t size_of(enum rand_form form) { return form == RAND_DOUBLE ? sizeof(double) : sizeof(uint32_t); }
 
-static CUresult fill(struct rand_sequence *sequence, enum rand_form form, uint64_t position, void *target,
-                     size_t count) {
+static CUresult fill(struct rand_sequence *sequence, enum rand_form form, void *target, size_t count) {
     pthread_mutex_lock(&sequence->lock);
     bool done = (sequence->type == CURAND_RNG_PSEUDO_XORWOW     ? rand_xorwow
                  : sequence->type == CURAND_RNG_PSEUDO_MRG32K3A ? rand_mrg32k3a
-                                                                : rand_philox)(sequence, form, position, count, target);
+                                                                : rand_philox)(sequence, form, count, target);
     pthread_mutex_unlock(&sequence->lock);
     return done ? CUDA_SUCCESS : no_memory("random numbers");
 }
@@ -221,7 +220,7 @@ static CUresult fill(struct rand_sequence *sequence, enum rand_form form, uint64
 static CUresult run(struct call *call) {
     struct rand_call *self = (struct rand_call *)call;
     RETURN_IF(math_touch(self->function, "the output", self->target, self->count * size_of(self->form)));
-    return fill(self->sequence, self->form, self->position, self->target, self->count);
+    return fill(self->sequence, self->form, self->target, self->count);
 }
 
 static void end(struct call *call) { sequence_release(((struct rand_call *)call)->sequence); }
@@ -230,10 +229,9 @@ static curandStatus_t generate(curandGenerator_t generator, const char *function
                                size_t count) {
     CHECK(generator, function);
     if (!count) return CURAND_STATUS_SUCCESS;
-    uint64_t position = generator->position;
     if (generator->on_host) {
         generator->position += count;
-        return rand_status(fill(generator->sequence, form, position, target, count));
+        return rand_status(fill(generator->sequence, form, target, count));
     }
     CUstream stream;
     CUresult status = math_stream(generator->stream, &stream);
@@ -246,7 +244,7 @@ static curandStatus_t generate(curandGenerator_t generator, const char *function
     struct rand_call *made = calloc(1, sizeof *made);
     if (!made) return rand_status(no_memory("a call of cuRAND"));
     atomic_fetch_add(&generator->sequence->references, 1);
-    *made = (struct rand_call){{1, run, end}, function, generator->sequence, form, target, position, count};
+    *made = (struct rand_call){{1, run, end}, function, generator->sequence, form, target, count};
     generator->position += count;
     return rand_status(math_submit(stream, &made->call, false));
 }

@@ -6,7 +6,7 @@
 
 #include "rand.h"
 
-enum { LANES = 81920, LEGACY_LANES = 4096, LANE_POWER = 76, POWERS = 64, NEAR = 64 };
+enum { LANES = 81920, LEGACY_LANES = 4096, LANE_POWER = 76, POWERS = 64 };
 static const uint64_t moduli[2] = {4294967087, 4294944443};
 static const double TO_BITS = 1.000000048662, TO_UNIT = 2.3283065498378288e-10; /* those of cuRAND's device functions */
 
@@ -61,47 +61,34 @@ static double step(struct state *state) {
 
 static size_t lanes_of(const struct rand_sequence *sequence) { return sequence->legacy ? LEGACY_LANES : LANES; }
 
-/* All lanes, before their draw number `draw`. */
-static void seek(struct rand_sequence *sequence, uint64_t draw) {
+/* The lanes at the sequence's position: before their draw number position / count, or the one after it. */
+static struct state *make_lanes(const struct rand_sequence *sequence) {
     const size_t count = lanes_of(sequence);
-    struct state *lanes = sequence->lanes;
-    if (draw >= sequence->draw && draw - sequence->draw <= NEAR) {
-        for (; sequence->draw < draw; sequence->draw++)
-            for (size_t i = 0; i < count; i++) step(&lanes[i]);
-        return;
-    }
-    struct state s;
+    struct state s, *lanes = malloc(count * sizeof *lanes);
+    if (!lanes) return NULL;
     uint64_t words[2] = {(uint32_t)sequence->seed ^ 0x55555555u, (uint32_t)(sequence->seed >> 32) ^ 0xAAAAAAAAu};
     for (int p = 0; p < 2; p++)
         for (int i = 0; i < 3; i++)
             s.s[p][i] = sequence->seed ? (uint32_t)(words[(p + i) % 2] * 12345 % moduli[p]) : 12345;
     for (int i = 0; i < POWERS; i++)
-        if (draw >> i & 1) multiply(&powers[i], &s);
+        if (sequence->position / count >> i & 1) multiply(&powers[i], &s);
     for (size_t i = 0; i < count; i++) {
         lanes[i] = s;
+        if (i < sequence->position % count) step(&lanes[i]);
         multiply(&powers[POWERS], &s);
     }
-    sequence->draw = draw;
+    return lanes;
 }
 
-bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target) {
+bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target) {
     const size_t lanes = lanes_of(sequence);
     pthread_once(&once, make_powers);
-    if (!sequence->lanes) {
-        if (!(sequence->lanes = malloc(lanes * sizeof(struct state)))) return false;
-        sequence->draw = UINT64_MAX; /* nowhere */
-    }
-    for (size_t i = 0; i < count;) { /* a row of numbers that the lanes draw together */
-        size_t lane = (position + i) % lanes, row = lanes - lane < count - i ? lanes - lane : count - i;
-        seek(sequence, (position + i) / lanes);
-        for (size_t j = 0; j < row; j++) {
-            struct state s = ((struct state *)sequence->lanes)[lane + j];
-            double z = step(&s);
-            if (form == RAND_BITS) ((uint32_t *)target)[i + j] = (uint32_t)(z * TO_BITS);
-            else if (form == RAND_FLOAT) ((float *)target)[i + j] = (float)(z * TO_UNIT);
-            else ((double *)target)[i + j] = z * TO_UNIT;
-        }
-        i += row;
+    if (!sequence->lanes && !(sequence->lanes = make_lanes(sequence))) return false;
+    for (size_t i = 0; i < count; i++) {
+        double z = step((struct state *)sequence->lanes + sequence->position++ % lanes);
+        if (form == RAND_BITS) ((uint32_t *)target)[i] = (uint32_t)(z * TO_BITS);
+        else if (form == RAND_FLOAT) ((float *)target)[i] = (float)(z * TO_UNIT);
+        else ((double *)target)[i] = z * TO_UNIT;
     }
     return true;
 }

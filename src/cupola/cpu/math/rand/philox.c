@@ -1,5 +1,7 @@
 /* Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). A lane gives four numbers at once;
  * it is the third word of the counter, and how often it was drawn from the first two. */
+#include <stdlib.h>
+
 #include "rand.h"
 
 enum { LANES = 65536, ROUNDS = 10, AT_ONCE = 4 };
@@ -17,21 +19,26 @@ static void block(uint64_t seed, uint64_t lane, uint64_t draw, uint32_t out[4]) 
     for (int i = 0; i < 4; i++) out[i] = c[i];
 }
 
-bool rand_philox(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target) {
-    for (size_t i = 0; i < count; i++) {
-        uint64_t at = position + i, group = at / AT_ONCE, lane = group % LANES, draw = group / LANES;
-        int part = (int)(at % AT_ONCE);
-        uint32_t out[4];
-        if (form == RAND_DOUBLE) { /* four doubles of a lane take two blocks */
-            block(sequence->seed, lane, 2 * draw + (unsigned)part / 2, out);
-            ((double *)target)[i] = rand_double(out[part % 2 * 2], out[part % 2 * 2 + 1]);
-            continue;
-        }
-        block(sequence->seed, lane, draw, out);
-        do { /* as many of the block as are wanted */
+/* How many blocks each lane has given. */
+static uint64_t *make_lanes(const struct rand_sequence *sequence) {
+    uint64_t *lanes = malloc(LANES * sizeof *lanes), groups = sequence->position / AT_ONCE;
+    for (uint64_t i = 0; lanes && i < LANES; i++) lanes[i] = groups / LANES + (i < groups % LANES);
+    return lanes;
+}
+
+bool rand_philox(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target) {
+    if (!sequence->lanes && !(sequence->lanes = make_lanes(sequence))) return false;
+    const int blocks = form == RAND_DOUBLE ? 2 : 1; /* for four numbers */
+    for (size_t i = 0; i < count;) {
+        uint64_t lane = sequence->position / AT_ONCE % LANES, *given = (uint64_t *)sequence->lanes + lane;
+        uint32_t out[2 * AT_ONCE];
+        for (int j = 0; j < blocks; j++) block(sequence->seed, lane, *given + (unsigned)j, out + AT_ONCE * j);
+        for (int part = (int)(sequence->position % AT_ONCE); part < AT_ONCE && i < count; part++, i++) {
             if (form == RAND_BITS) ((uint32_t *)target)[i] = out[part];
-            else ((float *)target)[i] = rand_float(out[part]);
-        } while (++part < AT_ONCE && i + 1 < count && ++i);
+            else if (form == RAND_FLOAT) ((float *)target)[i] = rand_float(out[part]);
+            else ((double *)target)[i] = rand_double(out[2 * part], out[2 * part + 1]);
+            if (++sequence->position % AT_ONCE == 0) *given += (unsigned)blocks;
+        }
     }
     return true;
 }

@@ -20,14 +20,15 @@ struct rand_sequence {
     curandRngType_t type;
     bool legacy; /* the ordering LEGACY, in which MRG32k3a has fewer lanes */
     uint64_t seed;
-    void *lanes;   /* of the type, or NULL */
-    uint64_t draw; /* how often each lane has been drawn from */
+    uint64_t position; /* of the number that comes next */
+    void *lanes;       /* of the type: their states, or NULL; those before the first position have been drawn from */
 };
 
-/* Write the `count` numbers from `position` on. False: no memory. */
-bool rand_xorwow(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target);
-bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target);
-bool rand_philox(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target);
+/* Write the next `count` numbers. A double takes two draws of XORWOW and two blocks of Philox, so what a lane gives later
+ * depends on what it was asked for, as in the library. False: no memory. */
+bool rand_xorwow(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
+bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
+bool rand_philox(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
 
 /* Uniform in (0, 1], of 32 bits and of two times 32 bits. */
 static inline float rand_float(uint32_t bits) { return (float)bits * 0x1p-32f + 0x1p-33f; }

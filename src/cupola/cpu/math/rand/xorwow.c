@@ -6,7 +6,7 @@
 
 #include "rand.h"
 
-enum { LANES = 4096, WORDS = 5, BITS = 32 * WORDS, LANE_POWER = 67, POWERS = 64, STEP = 362437, NEAR = 64 };
+enum { LANES = 4096, WORDS = 5, BITS = 32 * WORDS, LANE_POWER = 67, POWERS = 64, STEP = 362437 };
 
 struct state {
     uint32_t word[WORDS], counter;
@@ -55,14 +55,11 @@ static void make_powers(void) {
     powers = made;
 }
 
-/* All lanes, before their draw number `draw`. */
-static void seek(struct rand_sequence *sequence, uint64_t draw) {
-    struct state *lanes = sequence->lanes;
-    if (draw >= sequence->draw && draw - sequence->draw <= NEAR) {
-        for (; sequence->draw < draw; sequence->draw++)
-            for (int i = 0; i < LANES; i++) step(&lanes[i]);
-        return;
-    }
+/* The lanes at the sequence's position: before their draw number position / LANES, or the one after it. */
+static struct state *make_lanes(const struct rand_sequence *sequence) {
+    struct state *lanes = malloc(LANES * sizeof *lanes);
+    if (!lanes) return NULL;
+    uint64_t draw = sequence->position / LANES;
     uint32_t s0 = (uint32_t)sequence->seed ^ 0xaad26b49, s1 = (uint32_t)(sequence->seed >> 32) ^ 0xf7dcefdd;
     uint32_t t0 = UINT32_C(1099087573) * s0, t1 = UINT32_C(2591861531) * s1;
     struct state s = {
@@ -73,30 +70,22 @@ static void seek(struct rand_sequence *sequence, uint64_t draw) {
         if (draw >> i & 1) multiply(&powers[i], s.word, s.word);
     for (int i = 0; i < LANES; i++) {
         lanes[i] = s;
+        if (i < (int)(sequence->position % LANES)) step(&lanes[i]);
         multiply(&powers[POWERS], s.word, s.word); /* 2^67 steps leave the counter as it is */
     }
-    sequence->draw = draw;
+    return lanes;
 }
 
-bool rand_xorwow(struct rand_sequence *sequence, enum rand_form form, uint64_t position, size_t count, void *target) {
+bool rand_xorwow(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target) {
     pthread_once(&once, make_powers);
     if (!powers) return false;
-    if (!sequence->lanes) {
-        if (!(sequence->lanes = malloc(LANES * sizeof(struct state)))) return false;
-        sequence->draw = UINT64_MAX; /* nowhere */
-    }
-    int draws = form == RAND_DOUBLE ? 2 : 1;
-    for (size_t i = 0; i < count;) { /* a row of numbers that the lanes draw together */
-        size_t lane = (position + i) % LANES, row = LANES - lane < count - i ? LANES - lane : count - i;
-        seek(sequence, (position + i) / LANES * (unsigned)draws);
-        for (size_t j = 0; j < row; j++) {
-            struct state s = ((struct state *)sequence->lanes)[lane + j];
-            uint32_t bits = step(&s);
-            if (form == RAND_BITS) ((uint32_t *)target)[i + j] = bits;
-            else if (form == RAND_FLOAT) ((float *)target)[i + j] = rand_float(bits);
-            else ((double *)target)[i + j] = rand_double(bits, step(&s));
-        }
-        i += row;
+    if (!sequence->lanes && !(sequence->lanes = make_lanes(sequence))) return false;
+    for (size_t i = 0; i < count; i++) {
+        struct state *lane = (struct state *)sequence->lanes + sequence->position++ % LANES;
+        uint32_t bits = step(lane);
+        if (form == RAND_BITS) ((uint32_t *)target)[i] = bits;
+        else if (form == RAND_FLOAT) ((float *)target)[i] = rand_float(bits);
+        else ((double *)target)[i] = rand_double(bits, step(lane));
     }
     return true;
 }
