@@ -1,0 +1,58 @@
+"""Make docs/ecosystem.md of what record.py has recorded.
+
+usage: python tools/ecosystem/page.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "ecosystem.md"
+
+HEAD = """# Packages above CUDA
+
+Which packages run on the CPU device as they are, and how far. `tools/ecosystem/record.py` runs what this page lists
+and records what came of it; `tools/ecosystem/page.py` makes the page of the records. `make ecosystem` runs the programs
+as tests.
+
+| package | version | run | passed | failed | skipped |
+|---|---|---|---|---|---|
+"""
+
+
+TAIL = """[Tiles in Python](tiles.md) is about cuTile and Triton, [Coming from CUDA Python](migrate.md#numba) has the
+counts of numba-cuda's whole suite, and [CUDA C++ programs](cuda-programs.md) says what of nvcc's programs runs.
+Packages with NVIDIA's runtime inside, such as CuPy, need a GPU."""
+
+
+def render(runs: list[dict[str, Any]]) -> str:
+    """The page of these runs, with the reason for each class of failures."""
+    rows = [
+        f"| {r['package']} | {r['version']} | `{r['command']}` | {r['passed']} | {r['failed']} | {r['skipped']} |"
+        for r in runs
+    ]
+    parts = [HEAD + "\n".join(rows), "## What was run"]
+    parts.append(
+        "\n".join(f"- **{package}**: {what}." for package, what in {r["package"]: r["what"] for r in runs}.items())
+    )
+    why = []
+    for run in runs:
+        model = f", `{run['command'].split('--model ')[1].split()[0]}`" if "--model" in run["command"] else ""
+        for reason, names in run["reasons"].items():
+            what = ", ".join(f"`{name}`" for name in names)
+            why.append(f"| {run['package']}{model} | {what} | {reason} |")
+    if why:
+        parts += ["## What fails, and why", "\n".join(["| package | what | reason |", "|---|---|---|", *why])]
+    parts.append(TAIL)
+    return "\n\n".join(parts) + "\n"
+
+
+def records() -> list[dict[str, Any]]:
+    return [run for file in sorted((HERE / "records").glob("*.json")) for run in json.loads(file.read_text())]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(records()))

@@ -1,0 +1,139 @@
+"""Run programs and tests of packages above CUDA on the CPU device, and record what came of each.
+
+Writes tools/ecosystem/records/<package>.json; page.py makes docs/ecosystem.md of them. The packages are those of
+``make ecosystem``; numba's tests also need ``filecheck`` and ``cffi``.
+
+usage: python tools/ecosystem/record.py [PACKAGE ...]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDS = Path(__file__).parent / "records"
+sys.path.insert(0, str(ROOT))
+
+NUMBA_MODULES = (
+    "test_array", "test_atomics", "test_complex_kernel", "test_constmem", "test_cooperative_groups",
+    "test_cuda_array_interface", "test_device_func", "test_exception", "test_flow_control", "test_forall",
+    "test_intrinsics", "test_laplace", "test_localmem", "test_math", "test_matmul", "test_record_dtype",
+    "test_reduction", "test_sm", "test_sync", "test_transpose", "test_vector_type", "test_warp_ops",
+)  # fmt: skip
+"""A selection of its 2,042 tests that takes minutes: docs/migrate.md has all of them."""
+
+# Why something fails: what its output contains, and the reason as the page gives it.
+REASONS = (
+    (
+        "hidden parameters",
+        "the kernel's tensor maps are made by NVIDIA's driver at each launch, by host code inside the cubin: "
+        "use the model `a100`, or `allow_tma=False`",
+    ),
+)
+
+
+FAILURE = re.compile(r"^(?:FAIL|ERROR): (\w+) .*?\n-+\n(?:.*\n)*?(\w+(?:\.\w+)*: .*|\w+Error)$", re.M)
+"""In the output of unittest: a test's name, and the last line of its traceback."""
+
+
+def reason_for(output: str) -> str:
+    for text, reason in REASONS:
+        if text in output:
+            return reason
+    lines = output.strip().splitlines()
+    return lines[-1][:200] if lines else "no output"
+
+
+def cupola_run(model: str, *arguments: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "--model", model, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=dict(os.environ), check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def programs(package: str, distribution: str, models: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Each program in a process of its own, on each of the models."""
+    from tests.ecosystem.test_programs import names_of
+
+    runs = []
+    for model in models:
+        counts: Counter[str] = Counter()
+        reasons: dict[str, list[str]] = {}
+        for name in names_of(package):
+            status, output = cupola_run(model, f"tests/ecosystem/{package}_programs.py", name)
+            counts["passed" if status == 0 else "failed"] += 1
+            if status:
+                reasons.setdefault(reason_for(output), []).append(name)
+        command = f"cupola run --device cpu --model {model} tests/ecosystem/{package}_programs.py NAME"
+        runs.append(
+            row(
+                distribution,
+                command,
+                "programs of the kinds of its samples, written for cupola, each compared with NumPy",
+                counts,
+                reasons,
+            )
+        )
+    return runs
+
+
+def numba_tests(distribution: str) -> list[dict[str, Any]]:
+    """A process for each module of tests, as a kernel's error stays with its context."""
+    counts: Counter[str] = Counter()
+    reasons: dict[str, list[str]] = {}
+    for module in NUMBA_MODULES:
+        _, output = cupola_run("h200", "-m", "numba.runtests", "-v", f"numba.cuda.tests.cudapy.{module}")
+        ran = re.search(r"^Ran (\d+) tests?", output, re.M)
+        if not ran:
+            counts["failed"] += 1
+            reasons.setdefault(reason_for(output), []).append(module)
+            continue
+        summary = re.findall(r"(failures|errors|skipped|expected failures)=(\d+)", output.splitlines()[-1])
+        found = {name: int(number) for name, number in summary}
+        failed = found.get("failures", 0) + found.get("errors", 0)
+        counts["failed"] += failed
+        counts["skipped"] += found.get("skipped", 0)
+        counts["passed"] += int(ran[1]) - failed - found.get("skipped", 0)
+        for name, why in FAILURE.findall(output):
+            reasons.setdefault(why[:200], []).append(name)
+    names = ", ".join(module.removeprefix("test_") for module in NUMBA_MODULES)
+    what = f"{len(NUMBA_MODULES)} modules of its own tests: {names}"
+    command = "cupola run --device cpu -m numba.runtests numba.cuda.tests.cudapy.MODULE"
+    return [row(distribution, command, what, counts, reasons)]
+
+
+def row(
+    distribution: str, command: str, what: str, counts: Counter[str], reasons: dict[str, list[str]]
+) -> dict[str, Any]:
+    numbers = {name: counts[name] for name in ("passed", "failed", "skipped")}
+    return {"package": distribution, "version": version(distribution), "command": command, "what": what} | {
+        **numbers,
+        "reasons": {reason: sorted(names) for reason, names in sorted(reasons.items())},
+    }
+
+
+PACKAGES = {
+    "cutile": lambda: programs("cutile", "cuda-tile", ("a100", "h200")),
+    "triton": lambda: programs("triton", "triton", ("a100", "h200")),
+    "numba": lambda: numba_tests("numba-cuda"),
+}
+
+
+def main() -> None:
+    for name in sys.argv[1:] or PACKAGES:
+        runs = PACKAGES[name]()
+        RECORDS.mkdir(exist_ok=True)
+        (RECORDS / f"{name}.json").write_text(json.dumps(runs, indent=2) + "\n")
+        for run in runs:
+            print(run["package"], run["passed"], "passed", run["failed"], "failed", run["skipped"], "skipped")
+
+
+if __name__ == "__main__":
+    main()
