@@ -204,6 +204,41 @@ def test_calls_are_captured(device: Device, stream: Stream, handle: int) -> None
     assert set(y.read()) == {6.0}
 
 
+def capture(stream: Stream, handle: int, alpha: float, x: Array, y: Array) -> Any:
+    driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+    cublas.daxpy(handle, 64, scalar(alpha, np.float64), x.address, 1, y.address, 1)
+    return driver.cuStreamEndCapture(stream.handle)[1]
+
+
+def test_an_executable_graph_takes_another_call(stream: Stream, handle: int) -> None:
+    x, y = Array(stream, np.ones(64)), Array(stream, np.zeros(64))
+    graphs = [capture(stream, handle, alpha, x, y) for alpha in (3.0, 5.0)]
+    status, executable = driver.cuGraphInstantiate(graphs[0], 0)
+    assert status == 0
+    driver.cuGraphDestroy(graphs[0])
+    for update in (False, True):
+        if update:
+            assert driver.cuGraphExecUpdate(executable, graphs[1])[0] == 0
+            driver.cuGraphDestroy(graphs[1])
+        driver.cuGraphLaunch(executable, stream.handle)
+        stream.sync()
+    assert set(y.read()) == {8.0}
+    driver.cuGraphExecDestroy(executable)
+
+
+def test_a_captured_call_is_no_host_function_for_other_nodes(stream: Stream, handle: int) -> None:
+    """Its arguments belong to its node, and are gone when that is."""
+    if not on_cpu_device():
+        pytest.skip("a GPU captures kernels")
+    x, y = Array(stream, np.ones(64)), Array(stream, np.zeros(64))
+    graph = capture(stream, handle, 2.0, x, y)
+    nodes = driver.cuGraphGetNodes(graph, 1)[1]
+    status, parameters = driver.cuGraphHostNodeGetParams(nodes[0])
+    assert status == 0
+    assert driver.cuGraphAddHostNode(graph, None, 0, parameters)[0] == driver.CUresult.CUDA_ERROR_NOT_SUPPORTED
+    driver.cuGraphDestroy(graph)
+
+
 def test_calls_keep_the_order_of_the_stream(stream: Stream, handle: int) -> None:
     x = Array(stream, np.ones(1000))
     for _ in range(50):

@@ -55,6 +55,10 @@ static CUresult make_host(const CUDA_HOST_NODE_PARAMS *p, struct op **op) {
     CUcontext context;
     RETURN_IF(context_find(NULL, &context));
     if (p->fn == NULL) return fail_null("fn");
+    if (op_is_call(p->fn)) /* its data belongs to the node it was read from */
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "this is the captured call of a math library: it cannot be put into a node by its parameters. "
+                    "Capture the call again");
     *op = op_new(OP_HOST, context);
     if (*op == NULL) return no_memory("the graph node");
     (*op)->host.function = p->fn;

@@ -23,6 +23,8 @@ void call_release(struct call *call) {
 /* A graph shows it as a host function. */
 static void call_run(void *call) { ((struct call *)call)->run(call); }
 
+bool op_is_call(CUhostFn function) { return function == call_run; }
+
 struct op *op_new_call(CUcontext context, struct call *call) {
     struct op *op = op_new(OP_CALL, context);
     if (op) op->host.function = call_run, op->host.data = call;

@@ -108,6 +108,7 @@ struct call {
     void (*end)(struct call *call);     /* before it is freed; NULL: nothing is to be done */
 };
 void call_release(struct call *call);                         /* with the last reference it is freed */
+bool op_is_call(CUhostFn function);                           /* what a graph shows as the function of an OP_CALL */
 struct op *op_new_call(CUcontext context, struct call *call); /* takes over a reference, also when it returns NULL */
 
 struct op *op_new(enum op_kind kind, CUcontext context);
