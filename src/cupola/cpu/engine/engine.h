@@ -131,6 +131,10 @@ typedef struct cpu_stop_watch {
 cpu_stop_watch cpu_stop_watch_begin(void);
 _Bool cpu_stop_is_due(const cpu_stop_watch *watch);
 
+/* Something that was launched by a kernel has failed: the kernels of the context that launch are ended, too, since they may
+ * wait for what does not run any more. */
+void cpu_stop_launching(const void *context);
+
 /* A signal came while the host waited. The launches that were running already when the last one came are ended. */
 void cpu_stop_interrupted(void);
 

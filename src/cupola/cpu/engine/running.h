@@ -103,6 +103,6 @@ typedef struct cpu_job {
     } code[2]; /* where the bodies are, when it is to be stopped */
 } cpu_job;
 
-enum cpu_stop { CPU_STOP_NONE, CPU_STOP_TIMEOUT, CPU_STOP_INTERRUPT };
+enum cpu_stop { CPU_STOP_NONE, CPU_STOP_TIMEOUT, CPU_STOP_INTERRUPT, CPU_STOP_FAILED };
 
 #endif

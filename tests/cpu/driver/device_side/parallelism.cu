@@ -260,7 +260,12 @@ extern "C" __global__ void twice(int* log) {
     cudaLaunchDeviceV2(b, 0);
     cudaLaunchDeviceV2(b, 0);
 }
-extern "C" __global__ void launches_a_graph(int* log, u64 graph) { cudaGraphLaunch((cudaGraphExec_t)graph, cudaStreamGraphTailLaunch); }
-extern "C" __global__ void child_launches_a_graph(int* log) { launches_a_graph<<<1, 1>>>(log, 0); }
+extern "C" __global__ void launches_a_graph(int* log, u64 graph) { cudaGraphLaunch((cudaGraphExec_t)graph, cudaStreamGraphFireAndForget); }
+extern "C" __global__ void child_launches_a_graph(int* log) { launches_a_graph<<<1, 1>>>(log, 0x12345678); }
 extern "C" __global__ void tails_forever(int* log) { tails_forever<<<1, 1, 0, cudaStreamTailLaunch>>>(log); }
 extern "C" __global__ void more_and_more(int* log) { more_and_more<<<2, 1, 0, cudaStreamFireAndForget>>>(log); }
+extern "C" __global__ void waits_for_a_fault(int* log) {
+    wild<<<1, 1>>>((int*)16);
+    set<<<1, 1>>>(log + 3000);
+    while (!((volatile int*)log)[3000]) nap(1);
+}

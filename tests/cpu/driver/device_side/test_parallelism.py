@@ -275,6 +275,7 @@ except CUDAError as error:
 # kernel: what the CPU device says
 FAULTS = {
     "fault_of_child": "kernel 'wild': out-of-bounds write of 4 bytes in global memory at address 0x10",
+    "waits_for_a_fault": "kernel 'wild': out-of-bounds write",
     "no_buffer": "kernel 'no_buffer': a wrong launch by the kernel",
     "child_launches_a_graph": "cudaGraphLaunch in a kernel that another kernel has launched",
     "no_kernel": "0x0 is launched, which is no kernel of this module",

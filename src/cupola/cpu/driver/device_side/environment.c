@@ -77,12 +77,19 @@ static void stop_if_due(const struct origin *origin) {
     context_fault(origin->context, status, NULL, NULL);
 }
 
+/* As on a GPU, nothing of the context goes on. */
+static void stop_if_failed(const struct origin *origin) {
+    if (unlikely(atomic_load(&origin->context->error))) cpu_stop_launching(origin->context);
+}
+
 void jobs_run(struct jobs *jobs) {
     while (jobs->first) {
         struct jobs own = {NULL, NULL};
         struct job *job = take_first(jobs);
-        stop_if_due(job->origin);
+        const struct origin *origin = job->origin;
+        stop_if_due(origin);
         (void)job->run(job, &own);
+        stop_if_failed(origin);
         if (!own.first) continue;
         own.last->next = jobs->first;
         if (!jobs->first) jobs->last = own.last;
@@ -98,8 +105,10 @@ static void run(struct environment *environment, struct job *job) {
     thread_state.graph_run = NULL;
     thread_state.in_callback = true; /* see worker.c */
     struct jobs tails = {NULL, NULL};
-    stop_if_due(job->origin);
+    const struct origin *origin = job->origin;
+    stop_if_due(origin);
     bool over = job->run(job, &tails);
+    stop_if_failed(origin);
     jobs_run(&tails);
     thread_state.graph_run = around;
     thread_state.in_callback = before;

@@ -171,11 +171,11 @@ ANSWER(GraphLaunch) {
     struct graph_run *self = grid_of(question)->graph;
     CUgraphExec exec = (CUgraphExec)question->words[0];
     enum way way;
+    if (!exec || !way_of(question->words[1], &way)) return cudaErrorInvalidValue;
     if (!self)
         return cpu_question_fail(question,
                                  "cudaGraphLaunch in a kernel that another kernel has launched: only nodes of graphs "
                                  "launch graphs");
-    if (!exec || !way_of(question->words[1], &way)) return cudaErrorInvalidValue;
     if (!handle_acquire(exec, HANDLE_GRAPH_EXEC)) return refuse(question);
     if (!exec_is_for_device(exec)) {
         graph_exec_release(exec);

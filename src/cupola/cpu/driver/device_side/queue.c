@@ -10,7 +10,7 @@
 
 /* The limit of pending launches bounds the tails of a grid, and how deep grids are nested; not what waits in streams, of
  * which an H200 takes hundreds of thousands. Here all of that takes memory of the host. */
-enum { MOST_DEPTH = 2048, MOST_TAILS = 1 << 20, MOST_PENDING = 1 << 19 };
+enum { MOST_DEPTH = 2048, MOST_TAILS = 1 << 20, MOST_PENDING = 1 << 17 };
 enum { NULL_STREAM = 0, LEGACY_STREAM = 1, PER_THREAD_STREAM = 2, TAIL_STREAM = 3, FIRE_STREAM = 4 };
 
 /* Handles: a number of the grid, so that those of other grids are recognized, and one in the grid. */

@@ -261,6 +261,19 @@ void cpu_stop_end(cpu_job *job) {
 
 void cpu_stop_after(uint64_t nanoseconds) { atomic_store(&timeout, nanoseconds); }
 
+void cpu_stop_launching(const void *context) {
+    bool stop = false;
+    prepare_once();
+    pthread_mutex_lock(&lock);
+    for (cpu_job *job = jobs; job; job = job->next_running)
+        if (job->launch->launched && job->launch->context == context && !job->stop) {
+            atomic_store(&job->stop, CPU_STOP_FAILED);
+            stop = true;
+        }
+    if (stop) wake_watchdog();
+    pthread_mutex_unlock(&lock);
+}
+
 static _Atomic unsigned signals; /* that came while the host waited */
 
 cpu_stop_watch cpu_stop_watch_begin(void) {
@@ -298,6 +311,8 @@ void cpu_stop_raise(cpu_context *context) {
             "it ran for more than %g seconds, which is as long as CUPOLA_CPU_TIMEOUT or cupola.cpu.use(timeout=...) "
             "allows",
             (double)atomic_load(&timeout) * 1e-9);
+    else if (atomic_load(&context->job->stop) == CPU_STOP_FAILED)
+        cpu_fault_raise(context, NULL, 0, CPU_FAULT_STOPPED, UINT32_MAX, "something that it has launched failed");
     else
         cpu_fault_raise(context, NULL, 0, CPU_FAULT_STOPPED, UINT32_MAX,
                         "it still ran when a second signal (Ctrl-C) came while the program waited for the device");
