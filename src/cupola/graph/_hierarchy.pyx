@@ -38,7 +38,8 @@ cdef class Hierarchy:
 
     cdef Record note(self, CUgraph graph, CUgraphNode node, Record record):
         if self.context == NULL and record.context != NULL:
-            self.context, self.born = record.context, resets
+            self.born = resets          # first: who sees the context asks since when
+            self.context = record.context
         cdef dict records = self.records.setdefault(<uintptr_t>graph, {})
         cdef Record before = records.get(<uintptr_t>node)
         records[<uintptr_t>node] = record

@@ -77,7 +77,7 @@ cdef class Stream:
         return self.hold()
 
     cdef int refuse(self) except -1:
-        raise closed_error(self) if self.native is None else gone_error(self)
+        raise closed_error(self) if self.known_handle() is None else gone_error(self)
 
     cdef CUcontext find_context(self) except NULL:
         return _context_of(self.hold())
