@@ -18,7 +18,7 @@ K must be a multiple of 8, as the rows of a tensor map begin at multiples of 16 
 import numpy as np
 from arrays import to_device, to_host
 
-from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
+from cupola import Device, LaunchConfig, Program, ProgramOptions, TensorMapDescriptor, launch
 from cupola.core.exchange._tensor_map import TensorMapSwizzle
 from cupola.pathfinder import find_nvidia_header_directory
 from cupola.utils import StridedMemoryView
@@ -169,7 +169,7 @@ def main(m: int = 300, n: int = 520, k: int = 456, blocks: int | None = None) ->
     a, b = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((m, k), (n, k)))
     a_device, b_device = to_device(dev, a, stream), to_device(dev, b, stream)
     c_device = dev.allocate(m * n * 4, stream=stream)
-    maps = []
+    maps: list[TensorMapDescriptor] = []
     for buffer, matrix, rows in ((a_device, a, ROWS), (b_device, b, COLUMNS)):
         view = StridedMemoryView.from_buffer(buffer, matrix.shape, dtype=matrix.dtype)
         maps.append(view.as_tensor_map((rows, DEPTH), swizzle=TensorMapSwizzle.SWIZZLE_128B))
