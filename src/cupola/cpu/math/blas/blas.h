@@ -81,7 +81,7 @@ cublasStatus_t blas_null(const char *function, const char *what) __attribute__((
 struct scalar {
     const void *device; /* NULL: it is in `value` */
     enum element type;
-    char value[16];
+    _Alignas(16) char value[16];
 };
 
 enum { NO_BATCH = -1 }; /* one product, not an array of one */
