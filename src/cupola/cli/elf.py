@@ -6,9 +6,10 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from cupola.cpu.compiler.images.containers import section_headers
+
 MAGIC = b"\x7fELF"
 _DYNAMIC, _NEEDED, _RPATH = 6, 1, 15
-_SECTION = struct.Struct("<IIQQQQIIQQ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,7 @@ def read(path: Path) -> Program:
 
 
 def _read(image: bytes) -> Program:
-    (table,) = struct.unpack_from("<Q", image, 40)
-    entry_size, count, names_index = struct.unpack_from("<HHH", image, 58)
-    sections = [_SECTION.unpack_from(image, table + index * entry_size) for index in range(count)]
+    sections, names_index = section_headers(image)
     names = sections[names_index][4] if sections else 0
     needed: list[str] = []
     has_rpath = False

@@ -181,10 +181,24 @@ def debug_ptx(image: bytes) -> bytes | None:
 _DEBUG_PTX = b".nv_debug_ptx_txt"  # with a number behind it in relocatable code
 
 
-def _sections(image: bytes) -> dict[bytes, bytes]:
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+
+
+def section_headers(image: bytes) -> tuple[list[tuple[int, ...]], int]:
+    """The fields of the section headers of a 64-bit ELF file, and which section has their names.
+
+    Raises
+    ------
+    struct.error
+        When they are not inside the file.
+    """
     (table,) = struct.unpack_from("<Q", image, 40)
     size, count, names_index = struct.unpack_from("<HHH", image, 58)
-    rows = [struct.unpack_from("<IIQQQQIIQQ", image, table + index * size) for index in range(count)]
+    return [_SECTION.unpack_from(image, table + index * size) for index in range(count)], names_index
+
+
+def _sections(image: bytes) -> dict[bytes, bytes]:
+    rows, names_index = section_headers(image)
     names = rows[names_index][4]
     found = {}
     for name, _, _, _, start, length, *_ in rows:
@@ -232,10 +246,9 @@ def _read_elf(image: bytes) -> tuple[dict[str, int], int]:
     Up to CUDA 12 cubins keep the registers in the upper byte of sh_info of ``.text.<kernel>``, whose other bytes are
     the index of the kernel's symbol; CUDA 13 keeps them in ``.nv.info`` by that index.
     """
-    section_offset, flags = struct.unpack_from("<QI", image, 40)
-    entry_size, count, names_index = struct.unpack_from("<HHH", image, 58)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", image, section_offset + index * entry_size) for index in range(count)]
-    names = sections[names_index][4] if names_index < count else 0
+    (flags,) = struct.unpack_from("<I", image, 48)
+    sections, names_index = section_headers(image)
+    names = sections[names_index][4] if names_index < len(sections) else 0
     symbols: dict[str, int] = {}
     registers: dict[str, int] = {}
     by_symbol: dict[int, int] = {}
