@@ -124,7 +124,7 @@ def returned_type(plan: Plan, types: Types, status: str) -> str:
         first = status if plan.function.returns == status else f"{status}, {direct_result(plan, types)} | Any"
         return f"tuple[{', '.join([first, *loose])}]"
     direct = types.resolve(plan.function.returns).kind
-    if direct in ("pointer", "scalar"):
+    if direct in ("pointer", "scalar") or (direct == "enum" and plan.function.returns != status):
         return "str" if direct == "pointer" else "int"
     if len(outputs) == 1:
         return outputs[0]

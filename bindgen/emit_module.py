@@ -132,11 +132,13 @@ class Layout:
         raise SystemExit(f"no conversion for {ctype or resolved}")
 
     def fallback(self, ctype: str) -> str:
-        """What a function that is missing gives: NULL, -1, or a record with the status for that."""
+        """What a function that is missing gives: NULL, -1, 0 of an enumeration, or a record with the status."""
         resolved = self.types.resolve(ctype)
         if resolved.kind == "record":
             status = f"{self.overrides['module']['not_found']}, " if self.names.raising else ""
             return f"({ctype}){{{status}0}}"
+        if resolved.kind == "enum":
+            return f"({ctype})0"
         return "-1" if resolved.kind == "scalar" else "NULL"
 
     def is_wide(self, enum: str) -> bool:

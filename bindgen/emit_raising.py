@@ -235,7 +235,7 @@ class RaisingCall(Call):
 
     def _call(self) -> Iterator[str]:
         """Besides a status, functions may return a record with one and CUDA's, a number that is negative for a failure,
-        or nothing."""
+        a member of an enumeration, or nothing."""
         function = self.plan.function
         kind = self.layout.types.resolve(function.returns)
         if function.returns == self.layout.library.status or kind.kind == "pointer":
@@ -256,7 +256,7 @@ class RaisingCall(Call):
             result = self._result(values, len(self.plan.outputs)) if values else self._nothing()
             yield f"    if (UNLIKELY(returned.err != 0)) {{ {self._give()} {failure}; {leave} }}"
             yield f"    {self._give()} {result};"
-        elif kind.name == "U64":
+        elif kind.name == "U64" or kind.kind == "enum":
             yield f"    {self._give()} table_raise_pending() < 0 ? NULL : PyLong_FromUnsignedLongLong(returned);"
         else:
             yield f"    if (UNLIKELY(returned < 0)) {{ {self._give()} raise_negative(returned); {leave} }}"

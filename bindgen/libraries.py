@@ -47,6 +47,8 @@ class Library:
         Whether functions have variants for the per-thread default stream.
     shares
         The library whose types this one's headers declare too; the generated header includes that one's.
+    deprecated
+        Which deprecated functions belong to the module: a pattern of their names.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Library:
     also: tuple[str, ...] = ()
     streams: bool = False
     shares: str = ""
+    deprecated: str = ".*"
 
     @property
     def ir_path(self) -> Path:
@@ -220,6 +223,40 @@ LIBRARIES = {
             members=("CURAND_STATUS_", "CURAND_RNG_", "CURAND_ORDERING_", "CURAND_"),
             includes=_MATH_INCLUDES,
             cimports=_MATH_CIMPORTS,
+        ),
+        Library(
+            name="cusparse",
+            title="cuSPARSE",
+            headers=("cusparse.h",),
+            status="cusparseStatus_t",
+            prefix="cusparse",
+            constants=("CUSPARSE_VER",),
+            error="cuSPARSEError",
+            members=(
+                "CUSPARSE_STATUS_",
+                "CUSPARSE_OPERATION_",
+                "CUSPARSE_FORMAT_",
+                "CUSPARSE_INDEX_BASE_",
+                "CUSPARSE_INDEX_",
+                "CUSPARSE_SPMAT_",
+                "CUSPARSE_STORE_",
+                "CUSPARSE_SPARSETODENSE_ALG_",
+                "CUSPARSE_DENSETOSPARSE_ALG_",
+                "CUSPARSE_SPMM_OP_ALG_",
+                *(
+                    f"CUSPARSE_{name}_{part}"
+                    for name in ("SPMV", "SPMM", "SPSV", "SPSM", "SDDMM", "SPGEAM")
+                    for part in ("ALG_", "UPDATE_", "")
+                ),
+                "CUSPARSE_SPGEMM_",
+                "CUSPARSE_CSR2CSC_ALG_",
+                "CUSPARSE_CSR2CSC_",
+                "CUSPARSE_COLOR_",
+                "CUSPARSE_",
+            ),
+            includes=("<stdio.h>", *_MATH_INCLUDES),
+            cimports=("from libc.stdio cimport FILE", *_MATH_CIMPORTS),
+            deprecated="cusparse(Axpby|Rot|SpVV|SpGEMMreuse|SpMMOp).*",  # of the generic API
         ),
     )
 }

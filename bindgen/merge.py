@@ -29,6 +29,11 @@ def merge(newest: Module, older: Module) -> Module:
     return newest
 
 
+def leave_out_deprecated(module: Module, kept: str) -> None:
+    """Remove the deprecated functions whose names do not match `kept`."""
+    module.functions = [f for f in module.functions if not f.deprecated or re.fullmatch(kept, f.name)]
+
+
 def _compare(item: Constant, known: dict[str, Constant], newest: int) -> None:
     other = known.get(item.name)
     if other is None:

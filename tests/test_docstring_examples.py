@@ -18,7 +18,19 @@ import pytest
 import cupola
 from tests.test_docstrings import CALLABLES, CLASSES, MODULES
 
-BINDINGS = ("driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile", "cublas", "curand")
+BINDINGS = (
+    "driver",
+    "runtime",
+    "nvrtc",
+    "nvjitlink",
+    "nvvm",
+    "nvfatbin",
+    "nvml",
+    "cufile",
+    "cublas",
+    "curand",
+    "cusparse",
+)
 
 KERNELS = """
 __device__ float times(float x, float y);
