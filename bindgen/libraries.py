@@ -49,6 +49,8 @@ class Library:
         The library whose types this one's headers declare too; the generated header includes that one's.
     deprecated
         Which deprecated functions belong to the module: a pattern of their names.
+    exported
+        Whether the CPU device has a library of NVIDIA's name for it (``provider/libmath.c``).
     """
 
     name: str
@@ -68,6 +70,7 @@ class Library:
     streams: bool = False
     shares: str = ""
     deprecated: str = ".*"
+    exported: bool = False
 
     @property
     def ir_path(self) -> Path:
@@ -211,6 +214,7 @@ LIBRARIES = {
             ),
             includes=_MATH_INCLUDES,
             cimports=_MATH_CIMPORTS,
+            exported=True,
         ),
         Library(
             name="curand",
@@ -223,6 +227,7 @@ LIBRARIES = {
             members=("CURAND_STATUS_", "CURAND_RNG_", "CURAND_ORDERING_", "CURAND_"),
             includes=_MATH_INCLUDES,
             cimports=_MATH_CIMPORTS,
+            exported=True,
         ),
         Library(
             name="cusparse",

@@ -17,6 +17,7 @@ NAMES = sorted(path.stem for path in PROGRAMS.glob("*.cu") if not path.stem.ends
 # Programs -> what nvcc needs to know.
 FLAGS = {
     "dynamic_parallelism": ("-rdc=true", "-lcudadevrt"),
+    "libraries": ("-lcublas", "-lcurand"),
     "several_files": ("-rdc=true", "several_files_device.cu"),
     "shuffles": ("-arch=sm_80",),
 }

@@ -76,14 +76,15 @@ def _look_at(path: Path, variables: dict[str, str]) -> None:
     except ValueError as error:
         logger.warning("%s", error)
         return
+    if program.has_rpath:  # its own folders would come first
+        folder = programs.library_folder()
+        if own := [os.path.join(folder, name) for name in program.needed if name in programs.LIBRARIES]:
+            variables["LD_PRELOAD"] = " ".join(filter(None, [*own, variables.get("LD_PRELOAD")]))
     if program.runtime is None:
         if program.has_device_code:
             logger.warning(STATIC_RUNTIME, path)
     elif program.runtime not in programs.RUNTIMES:
         logger.warning(UNKNOWN_RUNTIME, path, program.runtime)
-    elif program.has_rpath:  # its own folders would come first
-        own = os.path.join(programs.library_folder(), program.runtime)
-        variables["LD_PRELOAD"] = " ".join(filter(None, [own, variables.get("LD_PRELOAD")]))
 
 
 def _add_runtime(variables: dict[str, str]) -> None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 
@@ -13,9 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+SONAMES = {
+    "cublas": (12, 13),
+    "curand": (10, 10),
+}
+"""The libraries, and the versions in the names of their files in CUDA 12 and in CUDA 13."""
+
 _WITH_OPENBLAS = ("cublas",)
 _lock = threading.Lock()
 _prepared = False
+_refused: set[str] = set()
 
 
 def prepare(library: str) -> Any:
@@ -39,6 +47,18 @@ def prepare(library: str) -> Any:
             _driver.load_math(_openblas(library), _threads())
             _prepared = True
     return _driver.math_lookup
+
+
+def prepare_program(library: str) -> bool:
+    """`prepare` for a program that loads the library by name: whether it can be used. If not, the logger is told."""
+    try:
+        prepare(library)
+    except ImportError as error:
+        if library not in _refused:
+            _refused.add(library)
+            logging.getLogger("cupola").warning("%s", error)
+        return False
+    return True
 
 
 def _threads() -> int:

@@ -21,12 +21,14 @@ from typing import Any
 from cupola._above import above
 from cupola._private_folder import make_private, user_cache_folder
 from cupola.cpu.libcuda import library_path
+from cupola.cpu.mathlibs import SONAMES
 
 LIBRARIES = {
     "libcuda.so.1": "_libcuda",
     "libcuda.so": "_libcuda_unversioned",
     "libcudart.so.12": "_libcudart12",
     "libcudart.so.13": "_libcudart13",
+    **{f"lib{name}.so.{n}": f"_lib{name}{n}" for name, versions in SONAMES.items() for n in versions},
 }
 """What programs load, and the module of this package that is its file."""
 
@@ -95,10 +97,13 @@ def environment() -> dict[str, str]:
 def library_folder() -> str:
     """A folder that has the libraries under the names by which programs load them.
 
-    The linker, given ``-lcudart``, takes the file without a version in the folder ``link13`` in it.
+    The linker, given ``-lcudart`` or ``-lcublas``, takes the file without a version in the folder ``link13`` in it.
     """
     files = {name: library_path(module) for name, module in LIBRARIES.items()}
     files.update({f"link{name.rpartition('.')[2]}/libcudart.so": files[name] for name in RUNTIMES})
+    for name, versions in SONAMES.items():
+        for major, version in zip((12, 13), versions, strict=True):
+            files[f"link{major}/lib{name}.so"] = files[f"lib{name}.so.{version}"]
     identity = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
     folder = _private_or_temporary(f"libraries-{identity}")
     for name, target in files.items():

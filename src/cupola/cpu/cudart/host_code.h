@@ -33,6 +33,9 @@ struct cpu_programs {
     bool (*adopt)(struct host_binary *binary); /* false: no memory */
     void (*disown)(struct host_binary *binary);
     void (*say)(const char *text); /* a warning on the logger, once for each text */
+    /* A function of a math library, such as "cublas", which this opens what it calculates with for. NULL: there is none,
+     * or what it needs is not installed, which the logger has been told. */
+    void *(*math)(const char *library, const char *symbol);
 };
 
 bool host_adopt(struct host_binary *binary);

@@ -9,6 +9,7 @@
 #include "cudart/host_code.h"
 #include "driver/base/base.h"
 #include "driver/lookup.h"
+#include "math/base/math.h"
 #include "math/blas/blas.h"
 #include "math/lookup.h"
 #include "nvml/nvml.h"
@@ -94,9 +95,22 @@ static void report(cudaError_t error, const char *name) {
     say(text);
 }
 
+static void *math(const char *library, const char *symbol) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("cupola.cpu.mathlibs");
+    PyObject *done = module ? PyObject_CallMethod(module, "prepare_program", "s", library) : NULL;
+    bool is_ready = done && PyObject_IsTrue(done) == 1;
+    if (!done) PyErr_WriteUnraisable(module);
+    Py_XDECREF(done);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+    return is_ready ? math_lookup(symbol) : NULL;
+}
+
 static PyObject *report_errors(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     runtime_report = report;
+    math_report = say;
     Py_RETURN_NONE;
 }
 
@@ -144,7 +158,8 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
 }
 
 static int execute(PyObject *module) {
-    static const struct cpu_programs programs = {host_lookup, host_lookup_12, exported, host_adopt, host_disown, say};
+    static const struct cpu_programs programs = {host_lookup, host_lookup_12, exported, host_adopt, host_disown, say,
+                                                 math};
     if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
     if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
     if (add_capsule(module, "exported", "cupola.cpu._driver.exported", (void *)exported)) return -1;

@@ -8,6 +8,7 @@
 #ifndef CUPOLA_CPU_MATH_H
 #define CUPOLA_CPU_MATH_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +36,13 @@ CUresult math_submit(CUstream stream, struct call *call, bool wait);
 
 /* While an operation runs: the bytes at the address are memory that it may use. `what` names them. */
 CUresult math_touch(const char *function, const char *what, const void *address, size_t bytes);
+
+/* ---- statuses (operation.c) -------------------------------------------------------------------------------------- */
+
+/* Keep a sentence that says what is wrong with a call which returns this status. */
+void math_explain(int status, const char *format, va_list arguments) __attribute__((cold));
+
+/* Who is told these sentences, in programs that get no exceptions; NULL: nobody. */
+extern void (*math_report)(const char *text);
 
 #endif

@@ -18,6 +18,15 @@ CUresult math_submit(CUstream stream, struct call *call, bool wait) {
     return wait ? stream_submit_and_wait(stream, op) : stream_submit(stream, op);
 }
 
+void (*math_report)(const char *text);
+
+void math_explain(int status, const char *format, va_list arguments) {
+    char text[512];
+    vsnprintf(text, sizeof text, format, arguments);
+    fail((CUresult)status, "%s", text);
+    if (math_report) math_report(text);
+}
+
 CUresult math_touch(const char *function, const char *what, const void *address, size_t bytes) {
     /* Memory that the host has registered counts; what only the host knows would be no address of a GPU. */
     if (likely(memory_check((uint64_t)address, bytes, RANGE_RUNNING, what, NULL) == CUDA_SUCCESS)) return CUDA_SUCCESS;

@@ -1,18 +1,15 @@
 /* Handles of cuBLAS: their streams, modes and workspaces. */
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "blas.h"
 
 /* ---- statuses ---------------------------------------------------------------------------------------------------- */
 
 cublasStatus_t blas_fail(cublasStatus_t status, const char *format, ...) {
-    char text[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    math_explain((int)status, format, arguments);
     va_end(arguments);
-    fail((CUresult)status, "%s", text);
     return status;
 }
 

@@ -16,12 +16,10 @@ struct curandGenerator_st {
 static curandStatus_t rand_fail(curandStatus_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 static curandStatus_t rand_fail(curandStatus_t status, const char *format, ...) {
-    char text[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    math_explain((int)status, format, arguments);
     va_end(arguments);
-    fail((CUresult)status, "%s", text);
     return status;
 }
 

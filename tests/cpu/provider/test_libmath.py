@@ -1,0 +1,120 @@
+"""The math libraries under NVIDIA's names: programs in C that are linked with them, and what is loaded with ctypes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cupola.cpu import programs
+from cupola.cpu.mathlibs import SONAMES
+
+PROVIDER = Path(__file__).resolve().parents[3] / "src" / "cupola" / "cpu" / "provider"
+NAMES = sorted({f"lib{name}.so.{version}" for name, versions in SONAMES.items() for version in versions})
+
+HEAD = """
+#include <stdio.h>
+int main(void) {
+    void *handle = 0;
+    float one = 1, zero = 0, x[4] = {1, 2, 3, 4}, y[4], *p;
+"""
+MATRIX = """
+    cublasCreate_v2(&handle); cudaMalloc(&p, 64); cudaMemcpy(p, x, 16, 1);
+    int status = cublasSgemm_v2(handle, 0, 0, 2, 2, 2, &one, p, 2, p, 2, &zero, p + 8, 2);
+    cudaMemcpy(y, p + 8, 16, 2);
+    printf("%d %g %g %g %g\\n", status, y[0], y[1], y[2], y[3]);
+"""
+# What a program does -> what it says, and what stderr says.
+PROGRAMS = {
+    "a product": (MATRIX, "0 7 10 15 22\n", ""),
+    "a bad argument": (
+        "cublasCreate_v2(&handle);"
+        'printf("%d\\n", cublasSgemm_v2(handle, 0, 0, 2, 2, 2, &one, x, 1, x, 2, &zero, y, 2));',
+        "7\n",
+        "cupola: cublasSgemm: lda is 1, but A has 2 rows\n",
+    ),
+    "not emulated": (
+        'cublasCreate_v2(&handle); for (int i = 0; i < 3; i++) printf("%d ", cublasSrotg_v2(handle, x, x, x, x));',
+        "15 15 15 ",
+        "cupola: the CPU device does not emulate cublasSrotg_v2: it returns CUBLAS_STATUS_NOT_SUPPORTED\n",
+    ),
+    "random numbers": (
+        "curandCreateGenerator(&handle, 161); cudaMalloc(&p, 16);"
+        'printf("%d ", curandGenerateUniform(handle, p, 4)); cudaMemcpy(y, p, 16, 2);'
+        "int good = y[0] != y[1]; for (int i = 0; i < 4; i++) good &= y[i] > 0 && y[i] <= 1;"
+        'puts(good ? "fine" : "bad");',
+        "0 fine\n",
+        "",
+    ),
+}  # fmt: skip
+
+
+def run(program, **variables):
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", str(program)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | variables)
+
+
+def build(folder, body, major, *flags):
+    (folder / "program.c").write_text(HEAD + body + "\n}\n")
+    link = os.path.join(programs.library_folder(), f"link{major}")
+    command = ["gcc", "-w", "program.c", "-o", "program", f"-L{link}", *flags, "-lcublas", "-lcurand", "-lcudart"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "program"
+
+
+@pytest.mark.parametrize("major", [12, 13])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_in_c(name, major, tmp_path):
+    pytest.importorskip("scipy_openblas64", reason="the emulated math libraries calculate with OpenBLAS")
+    body, output, errors = PROGRAMS[name]
+    done = run(build(tmp_path, body, major))
+    assert (done.stdout, done.stderr) == (output, errors)
+
+
+def test_the_linker_takes_a_library_of_nvidias_name(tmp_path):
+    """As it would be linked with NVIDIA's: a library with that name and versions, found by RPATH."""
+    pytest.importorskip("scipy_openblas64", reason="the emulated math libraries calculate with OpenBLAS")
+    names = ("cublasCreate_v2", "cublasSgemm_v2")
+    (tmp_path / "stub.c").write_text("".join(f"int {name}(void) {{ return -1; }}\n" for name in names))
+    (tmp_path / "stub.map").write_text("libcublas.so.13 { global: cublas*; local: *; };\n")
+    flags = ["-shared", "-fPIC", "-Wl,-soname,libcublas.so.13", "-Wl,--version-script,stub.map"]
+    subprocess.run(["gcc", "stub.c", "-o", "libcublas.so.13", *flags], cwd=tmp_path, check=True)
+    os.symlink("libcublas.so.13", tmp_path / "libcublas.so")
+    program = build(tmp_path, MATRIX, 13, f"-L{tmp_path}", f"-Wl,--disable-new-dtags,-rpath,{tmp_path}")
+    done = run(program)
+    assert (done.stdout, done.stderr) == ("0 7 10 15 22\n", "")
+
+
+def test_without_openblas_the_program_is_told(tmp_path):
+    (tmp_path / "scipy_openblas64.py").write_text("")  # a module, which has no folder with the library
+    body = 'printf("%d %d\\n", cublasCreate_v2(&handle), cublasDestroy_v2(handle));'
+    done = run(build(tmp_path, body, 13), PYTHONPATH=str(tmp_path))
+    assert done.stdout == "15 15\n"
+    assert done.stderr.count("calculates cublas with OpenBLAS, which is not installed") == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_library_exports_what_nvidias_does(name):
+    library = re.sub(r"^lib|\.so\.\d+$", "", name)
+    path = os.path.join(programs.library_folder(), name)
+    command = ["nm", "-D", "--defined-only", path]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    wanted = set(re.findall(r"SYMBOL\((\w+)\)", (PROVIDER / f"lib{library}_symbols.h").read_text()))
+    assert wanted and wanted == set(re.findall(rf" T (\w+)@@{re.escape(name)}$", listing, re.MULTILINE))
+
+
+def test_ctypes(run_python):
+    pytest.importorskip("scipy_openblas64", reason="the emulated math libraries calculate with OpenBLAS")
+    done = run_python("""
+import ctypes, os
+from cupola.cpu import programs
+library = ctypes.CDLL(os.path.join(programs.library_folder(), "libcublas.so.13"))
+handle, number = ctypes.c_void_p(), ctypes.c_int()
+print(library.cublasCreate_v2(ctypes.byref(handle)), library.cublasGetPointerMode_v2(handle, ctypes.byref(number)),
+      number.value, library.cublasSetPointerMode_v2(handle, 9), library.cublasDestroy_v2(handle))
+""")
+    assert done.stdout == "0 0 0 7 0\n", done.stderr
