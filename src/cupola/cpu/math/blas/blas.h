@@ -5,25 +5,10 @@
 #ifndef CUPOLA_CPU_MATH_BLAS_H
 #define CUPOLA_CPU_MATH_BLAS_H
 
-#include <complex.h>
-#undef I /* a name of types in the macros below */
-
 #include <cupola/cublas.h>
 
+#include "math/base/element.h"
 #include "math/base/math.h"
-
-/* ---- types ------------------------------------------------------------------------------------------------------- */
-
-/* The types of elements, in the order of the tables of routines. */
-enum element { S, D, C, Z, H, B, I8, I32, I64, ELEMENTS };
-typedef double _Complex number; /* holds a value of any of them */
-
-static inline bool is_complex(enum element type) { return type == C || type == Z; }
-static inline enum element real_of(enum element type) { return type == C ? S : type == Z ? D : type; }
-size_t element_size(enum element type);
-enum element element_of(cudaDataType type); /* ELEMENTS: none of these */
-number element_load(enum element type, const void *place, int64_t index);
-void element_store(enum element type, void *place, int64_t index, number value); /* rounds to nearest even, once */
 
 /* ---- OpenBLAS: the routines of Fortran, which have one signature for the four types (openblas.c) ----------- */
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "blas.h"
+#include "element.h"
 
 size_t element_size(enum element type) {
     static const uint8_t sizes[ELEMENTS] = {[S] = 4, [D] = 8,  [C] = 8,   [Z] = 16, [H] = 2,

@@ -1,0 +1,25 @@
+/* The types of numbers that the math libraries calculate with, and values of any type as one (element.c). */
+#ifndef CUPOLA_CPU_MATH_ELEMENT_H
+#define CUPOLA_CPU_MATH_ELEMENT_H
+
+#include <complex.h>
+#undef I /* a name of types in the libraries' macros */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cupola/runtime.h>
+
+/* In the order of the tables of routines. H is half, B is bfloat16. */
+enum element { S, D, C, Z, H, B, I8, I32, I64, ELEMENTS };
+typedef double _Complex number; /* holds a value of any of them */
+
+static inline bool is_complex(enum element type) { return type == C || type == Z; }
+static inline enum element real_of(enum element type) { return type == C ? S : type == Z ? D : type; }
+size_t element_size(enum element type);
+enum element element_of(cudaDataType type); /* ELEMENTS: none of these */
+number element_load(enum element type, const void *place, int64_t index);
+void element_store(enum element type, void *place, int64_t index, number value); /* rounds to nearest even, once */
+
+#endif
