@@ -22,12 +22,15 @@ from cupola._above import above
 from cupola._private_folder import make_private, user_cache_folder
 from cupola.cpu.libcuda import library_path
 from cupola.cpu.mathlibs import SONAMES
+from cupola.pathfinder._dynamic_libraries import copies_of
 
 LIBRARIES = {
     "libcuda.so.1": "_libcuda",
     "libcuda.so": "_libcuda_unversioned",
     "libcudart.so.12": "_libcudart12",
     "libcudart.so.13": "_libcudart13",
+    "libnvrtc.so.12": "_libnvrtc12",
+    "libnvrtc.so.13": "_libnvrtc13",
     **{f"lib{name}.so.{n}": f"_lib{name}{n}" for name, versions in SONAMES.items() for n in versions},
 }
 """What programs load, and the module of this package that is its file."""
@@ -35,10 +38,12 @@ LIBRARIES = {
 RUNTIMES = tuple(name for name in LIBRARIES if name.startswith("libcudart"))
 
 PRIVATE_RUNTIME = (
-    "NVIDIA's CUDA runtime is in this process and asks for private functions of NVIDIA's driver, which the CPU device "
-    "does not have: its calls fail. Programs and libraries that nvcc builds run with the shared runtime (cupola nvcc, "
+    "{} has NVIDIA's CUDA runtime inside, which asks for private functions of NVIDIA's driver that the CPU device does "
+    "not have: its calls fail. Programs and libraries that nvcc builds run with the shared runtime (cupola nvcc, "
     "nvcc -cudart shared), which the CPU device brings along; CuPy and others that have NVIDIA's runtime inside do not"
 )
+_DO_WITHOUT = ("libnvrtc.so",)
+"""Libraries that ask for these functions, too, and work without them."""
 
 _said: set[str] = set()
 
@@ -73,6 +78,18 @@ def say(text: str) -> None:
         logging.getLogger("cupola").warning("%s", text)
 
 
+def say_private(caller: str | None) -> None:
+    """Warn that a file has asked for private functions of NVIDIA's driver.
+
+    Parameters
+    ----------
+    caller
+        The file, if it is known.
+    """
+    if not os.path.basename(caller or "").startswith(_DO_WITHOUT):
+        say(PRIVATE_RUNTIME.format(caller or "This process"))
+
+
 # ---- before it starts -----------------------------------------------------------------------------------------------
 
 
@@ -90,6 +107,7 @@ def environment() -> dict[str, str]:
         "CUPOLA_DEVICE": "cpu",
         "CUPOLA_PYTHON": sys.executable,
         "CUPOLA_LIBPYTHON": find_libpython(),
+        "CUPOLA_LIBNVRTC": ":".join(path for path, _ in copies_of("nvrtc")),
         "LD_LIBRARY_PATH": f"{folder}:{others}" if others and folder not in others.split(":") else others or folder,
     }
 
@@ -100,7 +118,10 @@ def library_folder() -> str:
     The linker, given ``-lcudart`` or ``-lcublas``, takes the file without a version in the folder ``link13`` in it.
     """
     files = {name: library_path(module) for name, module in LIBRARIES.items()}
-    files.update({f"link{name.rpartition('.')[2]}/libcudart.so": files[name] for name in RUNTIMES})
+    for major in (12, 13):
+        files[f"link{major}/libcuda.so"] = files["libcuda.so.1"]
+        for name in ("cudart", "nvrtc"):
+            files[f"link{major}/lib{name}.so"] = files[f"lib{name}.so.{major}"]
     for name, versions in SONAMES.items():
         for major, version in zip((12, 13), versions, strict=True):
             files[f"link{major}/lib{name}.so"] = files[f"lib{name}.so.{version}"]

@@ -1,4 +1,4 @@
-/* Recorded from libcudart.so.12 by tools/record_cudart_symbols.py. Do not edit. */
+/* Recorded from libcudart.so.12 by tools/record_symbols.py. Do not edit. */
 SYMBOL(__cudaGetKernel)
 SYMBOL(__cudaInitModule)
 SYMBOL(__cudaLaunchKernel)

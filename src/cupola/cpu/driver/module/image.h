@@ -25,7 +25,8 @@ void write_ptx_frame(char *target, const char *ptx, size_t size);
  * be freed and has a zero behind it. False if there is no PTX. May take the GIL. */
 bool copy_ptx(const void *image, size_t size, char **ptx, size_t *length);
 
-/* The library that the process has loaded already under a name with this beginning, or NULL. */
+/* The library that the process has loaded already under a name with this beginning, or NULL. Those of the CPU device
+ * that pass calls on to it (provider/libnvrtc.c) do not count. */
 void *loaded_library(const char *prefix);
 
 #endif

@@ -1,6 +1,6 @@
-"""Record which symbols NVIDIA's runtime library exports: what the CPU device's has to have (cpu/provider/libcudart.c).
+"""Record which symbols NVIDIA's libraries export: what those of the CPU device have to have (cpu/provider/).
 
-    python tools/record_cudart_symbols.py path/to/libcudart.so.12 path/to/libcudart.so.13
+    python tools/record_symbols.py path/to/libcudart.so.12 path/to/libcudart.so.13 path/to/libnvrtc.so.12 ...
 
 Writes ``src/cupola/cpu/provider/libcudart12_symbols.h`` and its like. Needs ``readelf``.
 """
@@ -22,8 +22,10 @@ OWN = {
     "__cudaRegisterManagedVar",
     "__cudaRegisterVar",
     "__cudaUnregisterFatBinary",
+    "nvrtcGetCUBIN",
+    "nvrtcGetCUBINSize",
 }
-"""These are functions in libcudart.c; the others are jumps."""
+"""These are functions in libcudart.c and libnvrtc.c; the others are jumps."""
 
 
 def exported(library: Path) -> list[str]:
@@ -36,10 +38,11 @@ def exported(library: Path) -> list[str]:
 def main(arguments: list[str]) -> int:
     for argument in arguments:
         library = Path(argument)
-        major = library.name.removeprefix("libcudart.so.").partition(".")[0]
-        target = PROVIDER / f"libcudart{major}_symbols.h"
+        name, major = library.name.split(".so.")
+        major = major.partition(".")[0]
+        target = PROVIDER / f"{name}{major}_symbols.h"
         names = [name for name in exported(library) if name not in OWN]
-        head = f"/* Recorded from libcudart.so.{major} by tools/record_cudart_symbols.py. Do not edit. */\n"
+        head = f"/* Recorded from {name}.so.{major} by tools/record_symbols.py. Do not edit. */\n"
         target.write_text(head + "".join(f"SYMBOL({name})\n" for name in names))
         print(f"{target.name}: {len(names)} functions")
     return 0 if arguments else 2

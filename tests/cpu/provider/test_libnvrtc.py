@@ -1,0 +1,128 @@
+"""``libnvrtc.so.13`` for programs that compile CUDA C++ themselves: their cubins keep the PTX."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from cupola.cpu import programs
+from cupola.pathfinder._dynamic_libraries import copies_of
+
+pytestmark = [
+    pytest.mark.cpu_only,
+    pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc"),
+    pytest.mark.skipif(
+        not any(path.endswith(".so.13") for path, _ in copies_of("nvrtc")), reason="needs NVRTC of CUDA 13"
+    ),
+]
+
+# Declarations as in the toolkit's headers. A cubin for sm_90, loaded and launched by the driver API.
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+extern int nvrtcCreateProgram(void **, const char *, const char *, int, void *, void *), nvrtcVersion(int *, int *);
+extern int nvrtcCompileProgram(void *, int, const char *const *), nvrtcGetCUBINSize(void *, size_t *);
+extern int nvrtcGetCUBIN(void *, char *), nvrtcGetPTXSize(void *, size_t *), nvrtcGetPTX(void *, char *);
+extern const char *nvrtcGetErrorString(int);
+extern int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
+extern int cuModuleLoadData(void **, const void *), cuModuleGetFunction(void **, void *, const char *);
+extern int cuMemAlloc_v2(unsigned long long *, size_t), cuMemcpyDtoH_v2(void *, unsigned long long, size_t);
+extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                          void **);
+#define TRY(call) do { int e = (call); if (e) { printf("%s: %d\n", #call, e); exit(1); } } while (0)
+int main(int count, char **words) {
+    const char *source = "extern \"C\" __global__ void square(int *x) { x[threadIdx.x] = threadIdx.x * threadIdx.x; }";
+    const char *options[] = {count > 1 ? words[1] : "-arch=sm_90", "-lineinfo"};
+    void *program, *context, *module, *kernel;
+    size_t size, ptx, untouched = 0;
+    int major, minor;
+    TRY(nvrtcVersion(&major, &minor));
+    TRY(nvrtcCreateProgram(&program, source, "square.cu", 0, 0, 0));
+    TRY(nvrtcCompileProgram(program, 2, options));
+    TRY(nvrtcGetCUBINSize(program, &size));
+    TRY(nvrtcGetPTXSize(program, &ptx));
+    printf("%d %d %s\n", major, size > ptx, nvrtcGetErrorString(0));
+    if (!size) return 0;
+    char *cubin = malloc(size + 8), *text = malloc(ptx);
+    memset(cubin + size, 7, 8);
+    TRY(nvrtcGetCUBIN(program, cubin));
+    TRY(nvrtcGetPTX(program, text));
+    for (int i = 0; i < 8; i++) untouched += cubin[size + i] == 7;
+    /* the ELF image, and one copy of the PTX */
+    size_t copies = 0;
+    for (size_t i = 0; i + ptx < size; i++) copies += !memcmp(cubin + i, text, ptx - 1);
+    printf("%d %zu %zu %d\n", !memcmp(cubin, "\177ELF", 4), untouched, copies, nvrtcGetCUBIN(program, NULL) != 0);
+    unsigned long long memory;
+    int squares[32];
+    TRY(cuInit(0));
+    TRY(cuDevicePrimaryCtxRetain(&context, 0));
+    TRY(cuCtxSetCurrent(context));
+    TRY(cuModuleLoadData(&module, cubin));
+    TRY(cuModuleGetFunction(&kernel, module, "square"));
+    TRY(cuMemAlloc_v2(&memory, 128));
+    void *arguments[] = {&memory};
+    TRY(cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, 0, arguments, 0));
+    TRY(cuMemcpyDtoH_v2(squares, memory, 128));
+    printf("%d %d\n", squares[5], squares[31]);
+}
+"""
+
+
+def build(folder):
+    (folder / "program.c").write_text(PROGRAM)
+    link = os.path.join(programs.library_folder(), "link13")
+    subprocess.run(
+        ["gcc", "-w", "program.c", "-o", "program", f"-L{link}", "-lnvrtc", "-lcuda"], cwd=folder, check=True
+    )
+    return folder / "program"
+
+
+def cupola_run(*arguments):
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_a_program_compiles_and_runs_its_kernel(tmp_path):
+    done = cupola_run(build(tmp_path))
+    assert done.stdout == "13 1 NVRTC_SUCCESS\n1 8 1 1\n25 961\n", done.stderr
+    assert not done.stderr
+
+
+def test_a_virtual_architecture_has_no_cubin(tmp_path):
+    done = cupola_run(build(tmp_path), "-arch=compute_90")
+    assert done.stdout == "13 0 NVRTC_SUCCESS\n", done.stderr
+
+
+def test_a_module_of_python_and_the_bindings_use_both(tmp_path):
+    # The extension module's NVRTC is the CPU device's, that of the bindings NVIDIA's: each adds the PTX once.
+    (tmp_path / "script.py").write_text(
+        """
+import ctypes
+from cupola import Program, ProgramOptions
+source = 'extern "C" __global__ void nothing() {}'
+lib = ctypes.CDLL("libnvrtc.so.13")
+program, size = ctypes.c_void_p(), ctypes.c_size_t()
+assert lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), None, 0, None, None) == 0
+assert lib.nvrtcCompileProgram(program, 1, (ctypes.c_char_p * 1)(b"-arch=sm_90")) == 0
+assert lib.nvrtcGetCUBINSize(program, ctypes.byref(size)) == 0
+image = ctypes.create_string_buffer(size.value)
+assert lib.nvrtcGetCUBIN(program, image) == 0
+mine = Program(source, "c++", ProgramOptions(arch="sm_90")).compile("cubin").code
+print(hasattr(lib, "cupola_keeps_ptx"), image.raw.count(b".entry nothing"), mine.count(b".entry nothing"))
+"""
+    )
+    done = cupola_run(sys.executable, tmp_path / "script.py")
+    assert done.stdout == "True 1 1\n", done.stderr
+
+
+def test_without_the_real_library_the_error_says_what_to_install(tmp_path):
+    program = build(tmp_path)
+    variables = {**os.environ, "LD_LIBRARY_PATH": programs.library_folder(), "CUPOLA_LIBNVRTC": "/no/libnvrtc.so.13"}
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60, env=variables)
+    assert done.stdout == "nvrtcVersion(&major, &minor): 11\n"
+    assert "cupola: libnvrtc.so.13 is not installed: pip install nvidia-cuda-nvrtc" in done.stderr
