@@ -263,5 +263,30 @@ LIBRARIES = {
             cimports=("from libc.stdio cimport FILE", *_MATH_CIMPORTS),
             deprecated="cusparse(Axpby|Rot|SpVV|SpGEMMreuse|SpMMOp).*",  # of the generic API
         ),
+        Library(
+            name="cusolver_dn",
+            title="cuSOLVER",
+            headers=("cusolver_common.h", "cusolverDn.h"),
+            status="cusolverStatus_t",
+            prefix="cusolver",
+            constants=("CUSOLVER_VER",),
+            error="cuSOLVERError",
+            loader="cusolver",
+            members=(
+                "CUSOLVER_STATUS_",
+                "CUSOLVER_EIG_",
+                "CUSOLVER_IRS_",
+                "CUSOLVERDN_",
+                "CUSOLVER_",
+                "CUBLAS_",
+            ),
+            includes=("<stdio.h>", *_MATH_INCLUDES, '"cupola/cublas.h"'),
+            cimports=(
+                "from libc.stdio cimport FILE",
+                *_MATH_CIMPORTS,
+                "from cupola.bindings.ccublas cimport (\n"
+                "    cublasDiagType_t, cublasFillMode_t, cublasOperation_t, cublasSideMode_t)",
+            ),
+        ),
     )
 }

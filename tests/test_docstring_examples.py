@@ -29,6 +29,7 @@ BINDINGS = (
     "cufile",
     "cublas",
     "curand",
+    "cusolver_dn",
     "cusparse",
 )
 

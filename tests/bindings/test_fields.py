@@ -61,7 +61,7 @@ def cases(name: str) -> Iterator[tuple[type, str, int, int, Any]]:
                 yield record, types.names.field(field), offset, item.size, value
 
 
-WITHOUT_RECORDS = ("nvrtc", "nvjitlink", "nvvm", "nvfatbin", "cublas", "curand", "cusparse")
+WITHOUT_RECORDS = ("nvrtc", "nvjitlink", "nvvm", "nvfatbin", "cublas", "curand", "cusolver_dn", "cusparse")
 WITH_RECORDS = [name for name in LIBRARIES if name not in WITHOUT_RECORDS]
 
 

@@ -20,7 +20,7 @@ SONAMES = {
 }
 """The libraries, and the versions in the names of their files in CUDA 12 and in CUDA 13."""
 
-_WITH_OPENBLAS = ("cublas",)
+_WITH_OPENBLAS = ("cublas", "cusolver")
 _lock = threading.Lock()
 _prepared = False
 _refused: set[str] = set()
