@@ -26,7 +26,9 @@ TYPES = {
 }
 ROOM = 1024  # bytes of a matrix or vector: 64 elements at least
 COUNT = 32  # elements of it that have a value
-ROWS = ("A", "B", "C", "x", "y", "T", "N", "R")  # T: a triangle that is easy to solve, N: with NaN and infinity
+# T: a triangle that is easy to solve, N: with NaN and infinity, S: symmetric (Hermitian) and positive definite, two of
+# 4 by 4
+ROWS = ("A", "B", "C", "x", "y", "T", "N", "R", "S")
 SCALARS = {"zero": 0, "one": 1, "two": 2, "half": 0.5, "minus": -1, "nan": float("nan")}
 UNTOUCHED = 0x5A
 
@@ -67,6 +69,11 @@ def element(row: str, letter: str, index: int) -> complex:
         line, column = index % 4, index // 4 % 4
         value: complex = 2.0 if line == column else ((index % 16 * 5 + 1) % 3 - 1) * (1.0 if whole else 0.5)
         return value + (1j * ((index % 16 * 3) % 3 - 1) * 0.5 if letter in "cz" and line != column else 0)
+    if row == "S":
+        i, j = index % 4, index // 4 % 4
+        off = ((i * j + i + j) % 3 - 1) * (1.0 if whole else 0.5)
+        diagonal = 4.0 + i + index // 16
+        return diagonal if i == j else off + (1j * (i - j) * 0.25 if letter in "cz" else 0)
     if row == "N" and whole:
         return index % 5 - 2
     if row == "N":
@@ -132,11 +139,13 @@ class Bench:
         for name in ("P", "Q", "I"):  # the same for results that are integers
             self.places[name] = (False, len(device), "i", 256)
             device += bytes([UNTOUCHED]) * 256
+        self.places["J"] = (False, len(device), "i", 256)  # pivots of 64 bits: rows that stay where they are
+        device += struct.pack("8q", *range(1, 9)).ljust(256, bytes([UNTOUCHED]))
         self.places["info"] = (True, len(host), "i", 64)
         host += bytes([UNTOUCHED]) * 64
         pointers = {}
         for letter in TYPES:
-            for row in "ABCTxy":
+            for row in "ABCTxyS":
                 pointers[f"p{row}{letter}"] = row + letter
         start = len(device)
         self.device = driver.allocate(start + 64 * len(pointers))
@@ -158,7 +167,8 @@ class Bench:
         self.names["slot"], self.names["got"] = ctypes.addressof(slot), lambda: slot.value
         self.names["got_int"] = lambda: ctypes.c_int.from_buffer(slot).value
         self._slot = slot
-        self._kept: list[Any] = []
+        self._kept: list[Any] = []  # until the next line
+        self._owned: list[Any] = []
         self._restore()
 
     def _pointer(self, value: int) -> int:
@@ -170,6 +180,10 @@ class Bench:
         """The address of a host array of int."""
         self._kept.append((ctypes.c_int * len(values))(*values))
         return ctypes.addressof(self._kept[-1])
+
+    def keep(self, *objects: Any) -> None:
+        """Let memory live as long as the bench."""
+        self._owned += objects
 
     def _restore(self) -> None:
         self._driver.call("cuMemcpyHtoD_v2", self.device, self._device, len(self._device))

@@ -20,7 +20,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tools.mathlibs.bench import Bench, Driver
 
-HANDLES = {"cublas": "cublasCreate_v2"}
+HANDLES = {
+    "cublas": "cublasCreate_v2",
+    "cusolver": "cusolverDnCreate",
+}
 
 
 def library(name: str) -> ctypes.CDLL:
@@ -62,6 +65,10 @@ def bench_of(name: str, emulated: bool) -> Bench:
         if status:
             raise RuntimeError(f"{HANDLES[name]} returned {status}")
         bench.names["h"] = handle.value
+    if name == "cusolver":
+        from tools.mathlibs.solvers import prepare
+
+        prepare(bench, driver)
     return bench
 
 
