@@ -156,9 +156,10 @@ class Call:
                 return f"to_string({source}, {'true' if a.role == 'string?' else 'false'}, &scratch, {target})"
             case "list":
                 kind, index, size = self.layout.kind(a.element)
-                return (
-                    f"to_list({source}, (ValueType){{{kind}, {index}, {size}}}, {self._count(a)}, &scratch, {target})"
-                )
+                count = self._count(a)
+                if a.details and a.details[0].endswith("?"):
+                    count = f"{source} == Py_None ? 0 : {count}"
+                return f"to_list({source}, (ValueType){{{kind}, {index}, {size}}}, {count}, &scratch, {target})"
             case "strings":
                 return f"to_strings({source}, {self._count(a)}, &scratch, {target})"
             case "kernel":
@@ -176,7 +177,7 @@ class Call:
     def _count(self, a: Argument) -> str:
         if not a.details:
             return "-1"
-        match = re.fullmatch(r"(\w+)(-\d+)?", a.details[0])
+        match = re.fullmatch(r"(\w+)(-\d+)?\??", a.details[0])
         assert match, a
         if match[1].isdigit():
             return match[1]

@@ -9,8 +9,9 @@ one line per parameter, ``function.parameter = "role"``. Roles:
 ``string``          bytes; ``string?`` takes None too
 ``address``         None, an int, a handle or an object with the buffer protocol
 ``buffer``          bytes or bytearray that the call fills in place
-``list(n)``         sequence of at least `n` elements, `n` being another parameter or a number; None is NULL.
-                    ``list(n-1)`` and plain ``list`` (any length) are possible
+``list(n)``         sequence of at least `n` elements, `n` being another parameter or a number; None is an empty one,
+                    which is NULL. ``list(n-1)`` and plain ``list`` (any length) are possible
+``list(n?)``        the same, and None is NULL whatever `n` is
 ``strings(n)``      sequence of bytes
 ``handles``         a handle, a sequence of handles or an address, passed as a pointer to the handles
 ``out``             returned

@@ -28,6 +28,7 @@ BINDINGS = (
     "nvml",
     "cufile",
     "cublas",
+    "cufft",
     "curand",
     "cusolver_dn",
     "cusparse",

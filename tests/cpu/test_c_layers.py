@@ -34,6 +34,7 @@ UPWARD = [
     "nvml",
     "math/base",
     "math/blas",
+    "math/fft",
     "math/rand",
     "math",
     "provider",
@@ -61,7 +62,8 @@ def code(path: Path) -> str:
 
 
 def sources(root: Path) -> list[Path]:
-    return sorted(path for path in root.rglob("*.[ch]") if path.relative_to(root).parts[0] != "compiler")
+    others = ("compiler", "pocketfft")  # no C, and another project's
+    return sorted(path for path in root.rglob("*.[ch]") if not set(others) & set(path.relative_to(root).parts))
 
 
 def room_of(root: Path, path: Path) -> str:

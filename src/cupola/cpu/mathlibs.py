@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 SONAMES = {
     "cublas": (12, 13),
+    "cufft": (11, 12),
     "curand": (10, 10),
 }
 """The libraries, and the versions in the names of their files in CUDA 12 and in CUDA 13."""
 
 _WITH_OPENBLAS = ("cublas", "cusolver")
 _lock = threading.Lock()
-_prepared = False
+_prepared: set[str] = set()
 _refused: set[str] = set()
 
 
@@ -39,13 +40,15 @@ def prepare(library: str) -> Any:
     ImportError
         OpenBLAS is not installed, or cannot be loaded.
     """
-    global _prepared
     from cupola.cpu import _driver
 
     with _lock:
-        if library in _WITH_OPENBLAS and not _prepared:
+        if library in _WITH_OPENBLAS and "openblas" not in _prepared:
             _driver.load_math(_openblas(library), _threads())
-            _prepared = True
+            _prepared.add("openblas")
+        if library == "cufft" and "transforms" not in _prepared:
+            _driver.load_transforms(_transforms(), _threads())
+            _prepared.add("transforms")
     return _driver.math_lookup
 
 
@@ -65,6 +68,19 @@ def _threads() -> int:
     """As many threads as kernels have."""
     text = os.environ.get("CUPOLA_CPU_THREADS", "")
     return int(text) if text.isdecimal() and int(text) > 0 else len(os.sched_getaffinity(0))
+
+
+def _transforms() -> str:
+    """The path of the Fourier transforms, a library in C++ that is cupola's own."""
+    from cupola.cpu.libcuda import library_path
+
+    try:
+        return library_path("_transforms")
+    except ImportError:
+        raise ImportError(
+            "the CPU device calculates cufft with a library in C++, and this cupola was built without a C++ compiler: "
+            "install one, such as g++, and build it again"
+        ) from None
 
 
 def _openblas(library: str) -> str:

@@ -11,6 +11,7 @@
 #include "driver/lookup.h"
 #include "math/base/math.h"
 #include "math/blas/blas.h"
+#include "math/fft/fft.h"
 #include "math/lookup.h"
 #include "nvml/nvml.h"
 
@@ -129,6 +130,16 @@ static PyObject *load_math(PyObject *self, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+static PyObject *load_transforms(PyObject *self, PyObject *arguments) {
+    const char *path;
+    int threads;
+    char problem[512];
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "si:load_transforms", &path, &threads)) return NULL;
+    if (!fft_load(path, threads, problem, sizeof problem)) return PyErr_Format(PyExc_ImportError, "%s", problem);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"configure", configure, METH_VARARGS,
      PyDoc_STR("configure(model: str, devices: int) -> None\n\nChoose the modeled GPU and the number of devices.")},
@@ -147,6 +158,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("math_symbols() -> tuple[str, ...]\n\nThe functions of the math libraries that are provided.")},
     {"load_math", load_math, METH_VARARGS,
      PyDoc_STR("load_math(path: str, threads: int) -> None\n\nOpen the OpenBLAS that the math libraries use.")},
+    {"load_transforms", load_transforms, METH_VARARGS,
+     PyDoc_STR("load_transforms(path: str, threads: int) -> None\n\nOpen the Fourier transforms that cuFFT uses.")},
     {NULL, NULL, 0, NULL},
 };
 

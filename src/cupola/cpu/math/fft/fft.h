@@ -1,0 +1,63 @@
+/* cuFFT: what its files share (cuFFT Library, https://docs.nvidia.com/cuda/cufft).
+ *
+ * A plan is a layout, which says what is transformed and where its numbers lie. Making a plan only checks and notes the
+ * layout; pocketfft keeps its own tables. Each execution is one operation with a copy of the layout. */
+#ifndef CUPOLA_CPU_MATH_FFT_H
+#define CUPOLA_CPU_MATH_FFT_H
+
+#include <cupola/cufft.h>
+
+#include "math/base/math.h"
+#include "math/fft/transform.h"
+
+enum { RANK_MOST = 3 };
+enum precision { HALF, BFLOAT, SINGLE, DOUBLE };
+
+/* One side of a transform, in elements: complex numbers, or real ones. */
+struct side {
+    int64_t stride[RANK_MOST], distance; /* of the dimensions, outermost first; between the transforms of a batch */
+};
+
+struct layout {
+    enum transform_kind kind;
+    enum precision precision;
+    int rank;
+    int64_t n[RANK_MOST], batch;
+    struct side from, to;
+    bool is_basic; /* no strides were given: in place, rows of real numbers are padded as those of complex ones are */
+};
+
+/* ---- plans (plan.c) ---------------------------------------------------------------------------------------------- */
+
+struct fft_plan {
+    _Atomic unsigned references;
+    pthread_mutex_t lock; /* of what follows */
+    bool is_made;
+    struct layout layout;
+    cudaStream_t stream;
+    long long property[5];
+};
+
+cufftResult fft_fail(cufftResult status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+cufftResult fft_status(CUresult status);
+
+/* The plan of a handle, with a reference. NULL: there is none, and the thread has an explanation. */
+struct fft_plan *fft_plan_get(cufftHandle handle, const char *function);
+void fft_plan_release(struct fft_plan *plan);
+
+/* ---- pocketfft (library.c) --------------------------------------------------------------------------------------- */
+
+extern transform_run *fft_transform;
+extern unsigned fft_threads;
+
+/* Open the library of transform.cpp. False, with the problem: it cannot be loaded. */
+bool fft_load(const char *path, int threads, char *problem, size_t size);
+
+#define FFT_ENTRY(name) MATH_ENTRY(cupola_cufft_table, name)
+#define FFT_RETURN_IF(expression)                            \
+    do {                                                     \
+        cufftResult returned_if = (expression);              \
+        if (unlikely(returned_if)) return returned_if;       \
+    } while (0)
+
+#endif
