@@ -185,7 +185,7 @@ def provide_library() -> bool:
         else:
             return False
     try:
-        library = import_module("cupola.cpu.libcuda")
+        library = import_module("cupola.cpu.programs")
     except ImportError:
         return False
     library.provide()

@@ -9,6 +9,7 @@ call failed.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import logging
 import os
@@ -20,6 +21,7 @@ from typing import Any
 
 from cupola._above import above
 from cupola._private_folder import make_private, user_cache_folder
+from cupola.cpu import libcuda
 from cupola.cpu.libcuda import library_path
 from cupola.cpu.mathlibs import SONAMES
 from cupola.pathfinder._dynamic_libraries import copies_of
@@ -46,6 +48,7 @@ _DO_WITHOUT = ("libnvrtc.so",)
 """Libraries that ask for these functions, too, and work without them."""
 
 _said: set[str] = set()
+_loaded: list[ctypes.CDLL] = []
 
 
 # ---- in the process of a program ------------------------------------------------------------------------------------
@@ -66,8 +69,6 @@ def connect(started: bool) -> Any:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("cupola: %(message)s"))
         logging.getLogger("cupola").addHandler(handler)
-    if started or "CUPOLA_PYTHON" in os.environ:  # `cupola run python` for a module in C++
-        _driver.report_errors()
     return _driver.programs
 
 
@@ -88,6 +89,23 @@ def say_private(caller: str | None) -> None:
     """
     if not os.path.basename(caller or "").startswith(_DO_WITHOUT):
         say(PRIVATE_RUNTIME.format(caller or "This process"))
+
+
+def provide() -> None:
+    """Give the CPU device's libraries to the extension modules of this process that are linked with NVIDIA's.
+
+    The dynamic linker takes what is loaded under a library's name before it looks into the folders that the module
+    names, such as those of NVIDIA's wheels. A library that was loaded earlier stays what modules get.
+    """
+    libcuda.provide()
+    if _loaded:
+        return
+    compilers = [path for path, _ in copies_of("nvrtc")]
+    os.environ.setdefault("CUPOLA_LIBNVRTC", ":".join(compilers))
+    there = {os.path.basename(path) for path in compilers}
+    for name, module in LIBRARIES.items():
+        if not name.startswith("libnvrtc.so") or name in there:  # that one is of use before NVIDIA's only
+            _loaded.append(ctypes.CDLL(library_path(module)))
 
 
 # ---- before it starts -----------------------------------------------------------------------------------------------

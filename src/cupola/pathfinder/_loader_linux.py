@@ -32,9 +32,11 @@ def try_open(soname: str, *, deep_bind: bool = False, only_if_loaded: bool = Fal
     mode = os.RTLD_NOW | os.RTLD_GLOBAL
     mode |= (_DEEPBIND if deep_bind else 0) | (_NOLOAD if only_if_loaded else 0)
     try:
-        return int(ctypes.CDLL(soname, mode=mode)._handle)
+        library = ctypes.CDLL(soname, mode=mode)
     except OSError:
         return 0
+    # What the CPU device gives to extension modules (cpu/provider/libnvrtc.c) passes their calls on to the real one.
+    return 0 if hasattr(library, "cupola_keeps_ptx") else int(library._handle)
 
 
 def refusal(soname: str) -> str:

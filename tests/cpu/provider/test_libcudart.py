@@ -359,17 +359,22 @@ def cudart_major(folder):
     return max(int(path.name.split(".")[2]) for path in Path(folder).glob("libcudart.so.*"))
 
 
-def test_a_module_of_python_in_c(tmp_path):
+@pytest.mark.parametrize("interpreter", [(sys.executable,), ()], ids=["a program", "a script"])
+def test_a_module_of_python_in_c(tmp_path, interpreter):
+    """It is linked with NVIDIA's library by RPATH, as PyTorch is, and gets that of the CPU device."""
+    folder = str(Path(load_nvidia_dynamic_lib("cudart").abs_path).parent)
     body = HEAD.replace("int main(void) {", "int compute(int bad) {")
     (tmp_path / "module.c").write_text(
         body + "unsigned *p = memory(), got[32]; LAUNCH(1, 32, bad ? p + 32 : p);"
         "return cudaMemcpy(got, p, 128, 2) ? -1 : got[31]; }\n"
     )
-    link = os.path.join(programs.library_folder(), "link13")
-    command = ["gcc", "-w", "-shared", "-fPIC", "module.c", "-o", "module.so", f"-L{link}", "-lcudart"]
+    link = os.path.join(programs.library_folder(), f"link{cudart_major(folder)}")
+    flags = [f"-L{link}", "-lcudart", *([] if interpreter else [f"-Wl,--disable-new-dtags,-rpath,{folder}"])]
+    command = ["gcc", "-w", "-shared", "-fPIC", "module.c", "-o", "module.so", *flags]
     subprocess.run(command, cwd=tmp_path, check=True)
     script = "import ctypes; f = ctypes.CDLL('./module.so').compute; print(f(0), f(1))"
-    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", sys.executable, "-c", script]
+    (tmp_path / "script.py").write_text(script)
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", *interpreter, "script.py"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert done.stdout == "93 -1\n", done.stderr
     assert "out-of-bounds write" in done.stderr

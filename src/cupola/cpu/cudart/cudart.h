@@ -44,7 +44,7 @@ cudaError_t runtime_failed(CUresult status) __attribute__((cold));
 static inline cudaError_t leave(CUresult status) { return likely(!status) ? cudaSuccess : runtime_failed(status); }
 
 /* Told of each failure, when set (provider/python.c). */
-extern void (*runtime_report)(cudaError_t error, const char *name);
+extern void (*_Atomic runtime_report)(cudaError_t error, const char *name);
 
 /* Statuses that only the runtime has; leave() lets them pass. */
 #define fail_runtime(error, ...) fail((CUresult)(error), __VA_ARGS__)

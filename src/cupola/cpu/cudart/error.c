@@ -173,7 +173,7 @@ static int error_index(cudaError_t status) {
     return -1;
 }
 
-void (*runtime_report)(cudaError_t error, const char *name);
+void (*_Atomic runtime_report)(cudaError_t error, const char *name);
 
 /* The explanation that the driver left belongs to its status; it goes with the one that the user sees. */
 cudaError_t runtime_failed(CUresult status) {
@@ -181,7 +181,8 @@ cudaError_t runtime_failed(CUresult status) {
     if (thread_state.failed == status) thread_state.failed = (CUresult)error;
     if (error == cudaErrorNotReady) return error; /* that is an answer, as on a GPU */
     runtime_thread.last_error = error;
-    if (runtime_report) runtime_report(error, errors[error_index(error)].name);
+    void (*tell)(cudaError_t, const char *) = runtime_report;
+    if (tell) tell(error, errors[error_index(error)].name);
     return error;
 }
 

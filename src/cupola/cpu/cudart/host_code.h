@@ -36,6 +36,7 @@ struct cpu_programs {
     /* A function of a math library, such as "cublas", which this opens what it calculates with for. NULL: there is none,
      * or what it needs is not installed, which the logger has been told. */
     void *(*math)(const char *library, const char *symbol);
+    void (*explain_errors)(void); /* from now on, say why calls fail */
 };
 
 bool host_adopt(struct host_binary *binary);

@@ -137,7 +137,8 @@ static bool start(void) {
     pthread_mutex_lock(&lock);
     if (programs && !driver) {
         driver = programs;
-        atexit(note_end); /* what is registered later is called earlier */
+        driver->explain_errors(); /* the program gets no exception that tells */
+        atexit(note_end);         /* what is registered later is called earlier */
         for (struct host_binary *binary = binaries; binary; binary = binary->next) hand_over(binary);
     }
     pthread_mutex_unlock(&lock);

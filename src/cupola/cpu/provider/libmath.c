@@ -16,6 +16,7 @@ static int absent(void) { return ABSENT; }
 
 static void *find_function(const char *symbol) {
     const struct cpu_programs *programs = connect_driver();
+    if (programs) programs->explain_errors(); /* the program gets no exception that tells */
     void *function = programs ? programs->math(LIBRARY, symbol) : NULL;
     if (function) return function;
     char text[256];

@@ -108,11 +108,9 @@ static void *math(const char *library, const char *symbol) {
     return is_ready ? math_lookup(symbol) : NULL;
 }
 
-static PyObject *report_errors(PyObject *self, PyObject *unused) {
-    (void)self, (void)unused;
+static void explain_errors(void) {
     runtime_report = report;
     math_report = say;
-    Py_RETURN_NONE;
 }
 
 static PyObject *get_math_symbols(PyObject *self, PyObject *unused) {
@@ -152,8 +150,6 @@ static PyMethodDef methods[] = {
     {"nvml_symbols", get_nvml_symbols, METH_NOARGS,
      PyDoc_STR("nvml_symbols() -> tuple[str, ...]\n\nThe functions of NVML that do more than to say that they are not "
                "supported.")},
-    {"report_errors", report_errors, METH_NOARGS,
-     PyDoc_STR("report_errors() -> None\n\nSay on the logger why calls of the CUDA runtime fail.")},
     {"math_symbols", get_math_symbols, METH_NOARGS,
      PyDoc_STR("math_symbols() -> tuple[str, ...]\n\nThe functions of the math libraries that are provided.")},
     {"load_math", load_math, METH_VARARGS,
@@ -171,8 +167,8 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
 }
 
 static int execute(PyObject *module) {
-    static const struct cpu_programs programs = {host_lookup, host_lookup_12, exported, host_adopt, host_disown, say,
-                                                 math};
+    static const struct cpu_programs programs = {host_lookup, host_lookup_12, exported,      host_adopt, host_disown,
+                                                 say,         math,           explain_errors};
     if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
     if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
     if (add_capsule(module, "exported", "cupola.cpu._driver.exported", (void *)exported)) return -1;

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from cupola.cpu.compiler.errors import ImageError
 
@@ -79,21 +81,32 @@ def unpack(image: bytes, architecture: int) -> bytes:
     ------
     ImageError
         When no entry fits, saying which there are.
+
+    Notes
+    -----
+    Only what may run is decompressed: fat binaries of large libraries have machine code for many GPUs.
     """
     if not image.startswith(_FATBIN):
         return image
     best: tuple[tuple[bool, int, bool], bytes] | None = None
     described = []
-    for kind, number, data in _entries(image):
-        made_here = kind == _KIND_CUBIN and data.endswith(TRAILER)
+    for kind, number, expand in _entries(image):
+        made_here = False
         if kind == _KIND_CUBIN:
-            has_ptx = made_here or debug_ptx(data) is not None
-            runs = has_ptx and number // 10 == architecture // 10 and number <= architecture
-            described.append(f"a cubin for sm_{number}" + ("" if has_ptx else " without its PTX"))
+            described.append(f"a cubin for sm_{number}")
+            if number // 10 != architecture // 10 or number > architecture:
+                continue
+            data = expand()
+            made_here = data.endswith(TRAILER)
+            runs = made_here or debug_ptx(data) is not None
+            if not runs:
+                described[-1] += " without its PTX"
         elif kind == _KIND_PTX:
-            data = data.rstrip(b"\0")
-            runs = _runs_on(data, architecture)
             described.append(f"PTX for sm_{number}")
+            if number > architecture:
+                continue
+            data = expand().rstrip(b"\0")
+            runs = _runs_on(data, architecture)
         else:
             described.append(f"something else for sm_{number}")
             continue
@@ -131,9 +144,9 @@ def _runs_on(ptx: bytes, architecture: int) -> bool:
     return number <= architecture and (match[2] != b"f" or number // 10 == architecture // 10)
 
 
-def _entries(image: bytes) -> list[tuple[int, int, bytes]]:
-    """Kind, architecture and data of each entry, which are decompressed."""
-    found: list[tuple[int, int, bytes]] = []
+def _entries(image: bytes) -> list[tuple[int, int, Callable[[], bytes]]]:
+    """Kind and architecture of each entry, and a function that gives its data, decompressed."""
+    found: list[tuple[int, int, Callable[[], bytes]]] = []
     if len(image) < 16:
         raise ImageError("CUDA_ERROR_INVALID_IMAGE", "the fat binary is cut off")
     header_size, size = struct.unpack_from("<HQ", image, 6)
@@ -142,22 +155,25 @@ def _entries(image: bytes) -> list[tuple[int, int, bytes]]:
         kind, _, own_size, padded, used, _, _, _, number, _, _, flags, _, whole = _ENTRY.unpack_from(image, at)
         if own_size < _ENTRY.size or at + own_size + padded > end:
             raise ImageError("CUDA_ERROR_INVALID_IMAGE", f"an entry of this fat binary, at byte {at}, is cut off")
-        data = image[at + own_size : at + own_size + padded]
-        if kind in (_KIND_PTX, _KIND_CUBIN) and flags & (_LZ4 | _ZSTANDARD):
-            from cupola.cpu.compiler.images import decompress  # most images need none of it
-
-            expand = decompress.lz4_block if flags & _LZ4 else decompress.zstandard
-            try:
-                data = expand(data[:used], min(whole, _LARGEST))
-            except ValueError as error:
-                raise ImageError(
-                    "CUDA_ERROR_INVALID_IMAGE", f"an entry of this fat binary, at byte {at}, is damaged: {error}"
-                ) from error
-        elif kind == _KIND_CUBIN:
-            data = data[: data.rfind(TRAILER) + len(TRAILER)] if TRAILER in data else data
-        found.append((kind, number, data))
+        found.append((kind, number, partial(_expand, image, at, own_size, padded, used, flags, whole)))
         at += own_size + padded
     return found
+
+
+def _expand(image: bytes, at: int, own_size: int, padded: int, used: int, flags: int, whole: int) -> bytes:
+    """The data of the entry at byte `at` of a fat binary."""
+    data = image[at + own_size : at + own_size + padded]
+    if not flags & (_LZ4 | _ZSTANDARD):
+        return data[: data.rfind(TRAILER) + len(TRAILER)] if TRAILER in data else data
+    from cupola.cpu.compiler.images import decompress  # most images need none of it
+
+    expand = decompress.lz4_block if flags & _LZ4 else decompress.zstandard
+    try:
+        return expand(data[:used], min(whole, _LARGEST))
+    except ValueError as error:
+        raise ImageError(
+            "CUDA_ERROR_INVALID_IMAGE", f"an entry of this fat binary, at byte {at}, is damaged: {error}"
+        ) from error
 
 
 # ---- cubins ---------------------------------------------------------------------------------------------------------

@@ -43,6 +43,6 @@ CUresult math_touch(const char *function, const char *what, const void *address,
 void math_explain(int status, const char *format, va_list arguments) __attribute__((cold));
 
 /* Who is told these sentences, in programs that get no exceptions; NULL: nobody. */
-extern void (*math_report)(const char *text);
+extern void (*_Atomic math_report)(const char *text);
 
 #endif

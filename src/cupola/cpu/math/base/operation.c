@@ -18,13 +18,14 @@ CUresult math_submit(CUstream stream, struct call *call, bool wait) {
     return wait ? stream_submit_and_wait(stream, op) : stream_submit(stream, op);
 }
 
-void (*math_report)(const char *text);
+void (*_Atomic math_report)(const char *text);
 
 void math_explain(int status, const char *format, va_list arguments) {
     char text[512];
     vsnprintf(text, sizeof text, format, arguments);
     fail((CUresult)status, "%s", text);
-    if (math_report) math_report(text);
+    void (*tell)(const char *) = math_report;
+    if (tell) tell(text);
 }
 
 CUresult math_touch(const char *function, const char *what, const void *address, size_t bytes) {
