@@ -32,16 +32,17 @@ if TYPE_CHECKING:
     from cupola.cpu.compiler.emit.control.body import Body
 
 _LARGEST = 16  # bytes
+_LARGEST_GLOBAL = 32  # since compute capability 10.0
 
 
 def problem_with(instruction: ast.Instruction) -> str | None:
     """Why a load or store cannot be run, or None."""
-    if Access.of(instruction, write=False).size > _LARGEST:
-        return "accesses of 256 bits need compute capability 10.0"
+    access = Access.of(instruction, write=False)
+    if access.size > _LARGEST and (access.space, access.size) != ("global", _LARGEST_GLOBAL):
+        return "accesses have up to 128 bits, and 256 bits in the state space '.global'"
     value = instruction.operands[1 if instruction.opcode == "st" else 0]
     given = len(value.items) if isinstance(value, ast.Vector) else 1
-    count = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4")), 1)
-    return None if given == count else f"it is for {count} values, but names {given}"
+    return None if given == access.count else f"it is for {access.count} values, but names {given}"
 
 
 @lowers("ld", "ldu", objection=problem_with)
