@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from cupola.cpu.compiler import passes, ptx
 from cupola.cpu.compiler.emit import bodies
 from cupola.cpu.compiler.emit.control.body import Facts
-from cupola.cpu.compiler.emit.threads.layout import Layout, code_address, module_variables, specials, symbols
+from cupola.cpu.compiler.emit.threads.layout import (
+    Layout,
+    code_address,
+    module_places,
+    module_variables,
+    specials,
+    symbols,
+)
 from cupola.cpu.compiler.emit.threads.shape import Shape
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
@@ -64,6 +71,9 @@ class ParsedModule:
             self.module = ptx.parse(text)
             link_device_runtime(self.module)
             self.registers = registers
+            self._places = module_places(self.module)
+            self._numbers = {name: number for number, name in enumerate(self.module.functions)}
+            self._asks = not ASKED.keys().isdisjoint(self._numbers)
             self.kernels = [
                 self._prepare(function)
                 for function in self.module.functions.values()
@@ -89,7 +99,7 @@ class ParsedModule:
                     f"unsupported PTX instruction '{name}' in kernel '{function.name}' at "
                     f"{describe(instruction.location)}: {problem}",
                 )
-        layout = Layout.of(self.module, prepared)
+        layout = Layout.of(self.module, prepared, self._places)
         whole_warps = any(i.description.waits == "warp" or i.description.warp for i in instructions)
         compared = largest_compared(instructions)
         return Kernel(prepared, layout, self._describe(function, prepared, layout, compared, whole_warps=whole_warps))
@@ -125,17 +135,17 @@ class ParsedModule:
             has_stack=layout.has_stack,
             stack_bytes=prepared.stack_bytes,
             stack_grows=prepared.stack_grows,
-            code=code_address(list(self.module.functions).index(function.name)) - abi.CODE_WINDOW,
-            launches=_launches(prepared),
+            code=code_address(self._numbers[function.name]) - abi.CODE_WINDOW,
+            launches=self._launches(prepared),
         )
 
-
-def _launches(prepared: ast.Function) -> int:
-    """What a kernel asks of the device runtime (`KernelInfo.launches`)."""
-    functions = tuple(FUNCTIONS.values())
-    asked = [functions[ASKED[name]] for name in symbols(prepared) if name in ASKED]
-    reads = any(special.name.lstrip("%") == "current_graph_exec" for special in specials(prepared))
-    return sum({2 if function.parallelism else 1 for function in asked}) + 4 * reads
+    def _launches(self, prepared: ast.Function) -> int:
+        """What a kernel asks of the device runtime (`KernelInfo.launches`)."""
+        functions = tuple(FUNCTIONS.values())
+        names = symbols(prepared) if self._asks else ()
+        asked = [functions[ASKED[name]] for name in names if name in ASKED]
+        reads = any(special.name.lstrip("%") == "current_graph_exec" for special in specials(prepared))
+        return sum({2 if function.parallelism else 1 for function in asked}) + 4 * reads
 
 
 def _architecture(target: str) -> int:

@@ -11,6 +11,7 @@ import threading
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
+from cupola.cpu.compiler import collector
 from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
@@ -65,10 +66,11 @@ class Variant:
         from cupola.cpu.compiler.ptx import PtxError
 
         try:
-            facts = self._module.kernel(self._index).facts(self._shape)
-            if independent:
-                return bodies.emit_body(facts, independent=True, first_site=self._own_sites)
-            return bodies.emit_body(facts)
+            with collector.paused():
+                facts = self._module.kernel(self._index).facts(self._shape)
+                if independent:
+                    return bodies.emit_body(facts, independent=True, first_site=self._own_sites)
+                return bodies.emit_body(facts)
         except PtxError as error:
             raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
 
@@ -175,7 +177,8 @@ class LoadedModule:
             if self._parsed is None:
                 from cupola.cpu.compiler.frontend import ParsedModule
 
-                self._parsed = ParsedModule(self._text, self._registers, self._architecture)
+                with collector.paused():
+                    self._parsed = ParsedModule(self._text, self._registers, self._architecture)
             return self._parsed
 
     def kernel(self, index: int) -> Kernel:

@@ -6,6 +6,7 @@ The modules of `control` and `memory` register what lowers their instructions wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from cupola.cpu.compiler.objects import machine
@@ -13,7 +14,7 @@ from cupola.cpu.compiler.ptx import ast
 
 from . import instructions
 from .control import calls, functions, lowerings, meetings  # noqa: F401
-from .control.body import Body, Facts, Site
+from .control.body import Body, Facts, Site, TooLong
 from .memory import (  # noqa: F401
     addresses,
     atomics,
@@ -35,7 +36,7 @@ lowerings.require_all(instructions.opcodes())
 def problem_with(instruction: ast.Instruction) -> str | None:
     """Why the CPU device cannot run an instruction, or None when it can."""
     does = instruction.description
-    if not does.parts and any(isinstance(operand, ast.Selector) for operand in instruction.operands):
+    if not does.parts and ast.Selector in map(type, instruction.operands):
         return "only video instructions take parts of registers, or a minus in front of one"
     match does.lowered:
         case "refused":
@@ -71,16 +72,19 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
 
     The lowerings may write less regular values than the analysis expects of an instruction. The body is then
     written once more, with these registers as affine ones whose lanes may have wrapped, or as varying ones. So is a
-    body that turns out to be very large, with its registers in memory.
+    body that turns out to be very large, with its registers in memory, as soon as that is known.
     """
     kinds: dict[str, Kind] = dict(facts.analysis.shapes)
     inexact: dict[str, Inexact] = {}
     far = len(facts.analysis.function.body or ()) > LARGE_STATEMENTS
     while True:
         body = Body(facts, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site, far=far)
-        text = body.text()
+        try:
+            text = body.text(math.inf if far or independent else machine.LARGE)
+        except TooLong:
+            text = None
         irregular = body.registers.irregular
-        if not irregular and not far and not independent and text.count("\n") > machine.LARGE:
+        if text is None or (not irregular and not far and not independent and text.count("\n") > machine.LARGE):
             far = True
         elif not irregular:
             frame_bytes = -(-body.registers.frame_bytes // 64) * 64

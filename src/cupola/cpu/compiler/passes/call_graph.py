@@ -121,6 +121,7 @@ class CallGraph:
         indirect: list[tuple[str, ast.Instruction]] = []
         looked_at_variables = False
         settled = 0
+        noted: set[str] = set()
         while waiting or settled < len(self._addresses):
             settled = len(self._addresses)
             while waiting:
@@ -133,7 +134,10 @@ class CallGraph:
                     elif self.callee(call) is not None:
                         self.targets[name].append(call.operands[1].name)
                         self._reach(call.operands[1].name, waiting)
-                self._note_addresses(function)
+            if indirect:  # otherwise nobody asks for addresses
+                for name in [name for name in self.functions if name not in noted]:
+                    self._note_addresses(self.functions[name])
+                    noted.add(name)
             if indirect and not looked_at_variables:
                 looked_at_variables = True
                 for variable in self.module.variables.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,10 @@ class Facts:
 
 def _names_cluster(instruction: ast.Instruction) -> bool:
     return any(isinstance(o, ast.Special) and o.name == "clusterid" for o in instruction.operands)
+
+
+class TooLong(Exception):
+    """A body has more lines than it may have."""
 
 
 class Body:
@@ -359,13 +364,21 @@ class Body:
 
     # The whole function
 
-    def text(self) -> str:
-        """Write the body."""
+    def text(self, limit: float = math.inf) -> str:
+        """Write the body.
+
+        Raises
+        ------
+        TooLong
+            As soon as it has more lines than the limit.
+        """
         for block in self.blocks:
             self.control.begin(block)
             self._of_block = {}
             for instruction in block.instructions:
                 self.instruction(instruction)
+                if len(self.builder.lines) > limit:
+                    raise TooLong
             self.control.end(block)
         for gathering in self.gatherings.all if self.independent else ():
             write_gathering(self, gathering)

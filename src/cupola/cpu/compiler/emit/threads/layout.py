@@ -65,21 +65,16 @@ class Layout:
     has_stack: bool = False
 
     @classmethod
-    def of(cls, module: ast.Module, function: ast.Function) -> Layout:
-        """Lay out a kernel whose calls are inlined."""
-        layout = cls()
-        for index, variable in enumerate(module_variables(module)):
-            layout.places[variable.name] = Place(
-                variable.space, index, variable.size, variable.type in OPAQUE, variable.align
-            )
-        used = set(symbols(function))
-        for number, name in enumerate(module.functions):
-            layout.places[name] = Place("code", code_address(number), 0)
+    def of(cls, module: ast.Module, function: ast.Function, places: dict[str, Place]) -> Layout:
+        """Lay out a kernel whose calls are inlined, in a module whose own places (`module_places`) are known."""
+        layout = cls(dict(places))
         for parameter in function.parameters:  # which hide names of the module
             layout.places[parameter.name] = Place("param", parameter.offset, parameter.size)
             layout.param_bytes = max(layout.param_bytes, parameter.offset + parameter.size)
-        own = {variable.name for variable in function.variables}
-        outer = [v for v in module.variables.values() if v.space == "shared" and v.name in used and v.name not in own]
+        outer = [v for v in module.variables.values() if v.space == "shared"]
+        if outer:
+            used = set(symbols(function)) - {variable.name for variable in function.variables}
+            outer = [variable for variable in outer if variable.name in used]
         if any(special.name.startswith("reserved_smem") for special in specials(function)):
             layout.reserved_shared = SHARED_RESERVED
         layout._place_shared([*outer, *(v for v in function.variables if v.space == "shared")])
@@ -103,6 +98,17 @@ class Layout:
             self.static_shared = _align(self.static_shared, max(variable.align for variable in dynamic))
         for variable in dynamic:
             self.places[variable.name] = Place("shared", self.static_shared, 0)
+
+
+def module_places(module: ast.Module) -> dict[str, Place]:
+    """The places of variables and functions, which are the same for all kernels of a module."""
+    places = {
+        variable.name: Place(variable.space, index, variable.size, variable.type in OPAQUE, variable.align)
+        for index, variable in enumerate(module_variables(module))
+    }
+    for number, name in enumerate(module.functions):
+        places[name] = Place("code", code_address(number), 0)
+    return places
 
 
 def code_address(number: int) -> int:
