@@ -19,6 +19,7 @@ UPWARD = [
     "engine/texture",
     "engine/tensor",
     "driver/base",
+    "driver/inject",
     "driver/stream",
     "driver/memory",
     "driver/module",

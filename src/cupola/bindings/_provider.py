@@ -330,4 +330,6 @@ def _cpu(per_thread: bool) -> Provision:
     from importlib import import_module
 
     cpu = import_module("cupola.cpu._driver")
+    if os.environ.get("CUPOLA_INJECT"):
+        import_module("cupola.cpu._faults").begin_from_environment()
     return _CPU_DEVICE, None, cpu.lookup, cpu.explain, per_thread

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runner = commands.add_parser(
         "run",
         help="run a program in Python or any other language, unchanged, on cupola",
-        usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] "
+        usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] [--inject RULE] "
         "(SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
         description="Run a program written for CUDA Python unchanged: in its process, the names cuda.core, "
         "cuda.bindings and cuda.pathfinder are cupola's. Or run any other program: the CUDA libraries that it loads "
@@ -46,6 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     runner.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
     runner.add_argument("--devices", metavar="N", type=int, help="how many of them")
+    runner.add_argument(
+        "--inject",
+        metavar="RULE",
+        action="append",
+        default=[],
+        help="a fault to inject on the CPU device, such as call=cuMemAlloc*,nth=3; may be repeated",
+    )
     runner.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     runner.add_argument(
         "program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script or program, and its arguments"
@@ -70,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.module and not options.program:
             runner.error("name a script, or a module with -m")
         try:
+            if options.inject:
+                options.device = run.inject(options.inject, options.device)
             run.choose_device(options.device, options.model, options.devices)
         except ValueError as error:
             runner.error(str(error))

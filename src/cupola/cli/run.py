@@ -64,6 +64,24 @@ def _read(script: Path) -> bytes:
         raise SystemExit(f"cupola run: cannot read {script}: {error.strerror}") from None
 
 
+def inject(rules: Sequence[str], device: str | None) -> str:
+    """Inject faults into this process and those that it starts; returns the device, which must be the CPU.
+
+    Raises
+    ------
+    ValueError
+        For a rule that makes no sense, or when the device is a GPU.
+    """
+    if device not in (None, "cpu"):
+        raise ValueError("faults are injected on the CPU device only: --inject goes with --device cpu")
+    from cupola.cpu import _faults
+
+    for rule in rules:
+        _faults.parse(rule)
+    os.environ["CUPOLA_INJECT"] = ";".join(filter(None, [os.environ.get("CUPOLA_INJECT"), *rules]))
+    return "cpu"
+
+
 def choose_device(device: str | None, model: str | None, devices: int | None) -> None:
     """Choose the device for this process and those that it starts.
 

@@ -11,10 +11,13 @@ from cupola._above import above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cupola.cpu._faults import Faults as Faults
+    from cupola.cpu._faults import Happening as Happening
+    from cupola.cpu._faults import faults as faults
     from cupola.cpu._models import Model as Model
     from cupola.cpu._models import models as models
 
-__all__ = ["Model", "models", "use"]
+__all__ = ["Faults", "Happening", "Model", "faults", "models", "use"]
 
 
 def use(
@@ -91,4 +94,8 @@ def __getattr__(name: str) -> object:
         from cupola.cpu import _models
 
         return getattr(_models, name)
+    if name in {"Faults", "Happening", "faults"}:
+        from cupola.cpu import _faults
+
+        return getattr(_faults, name)
     raise AttributeError(f"module 'cupola.cpu' has no attribute {name!r}")

@@ -69,6 +69,10 @@ def connect(started: bool) -> Any:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("cupola: %(message)s"))
         logging.getLogger("cupola").addHandler(handler)
+    if os.environ.get("CUPOLA_INJECT"):
+        from cupola.cpu import _faults
+
+        _faults.begin_from_environment()
     return _driver.programs
 
 

@@ -14,7 +14,7 @@ from cupola.core.base._keep cimport drop_released, forget_kept, keep, release_ke
 cdef CUresult keep_until_over(CUgraphExec executable, CUcontext context, object value) except *:
     cdef CUstream stream = NULL
     cdef CUcontext popped
-    cdef CUresult status, destroyed
+    cdef CUresult status, ended
     cdef bint queued = False
     cdef void* kept
     drop_released()
@@ -28,10 +28,12 @@ cdef CUresult keep_until_over(CUgraphExec executable, CUcontext context, object 
                 if status == CUDA_SUCCESS:
                     status = cu.cuStreamAddCallback(stream, release_kept_behind, kept, 0)
                     queued = status == CUDA_SUCCESS
-                destroyed = cu.cuStreamDestroy(stream)  # what is queued there is done all the same
+                ended = cu.cuStreamDestroy(stream)  # what is queued there is done all the same
                 if status == CUDA_SUCCESS:
-                    status = destroyed
-            cu.cuCtxPopCurrent(&popped)
+                    status = ended
+            ended = cu.cuCtxPopCurrent(&popped)
+            if status == CUDA_SUCCESS:
+                status = ended
     if status == CUDA_ERROR_NOT_PERMITTED and not queued:
         forget_kept(kept)
         return status

@@ -368,9 +368,9 @@ def _append(made: _Range, base: int, size: int, kind: _mapping.Kind, access: lis
     handle = kind.create(size)
     try:
         _mapping.map_at(base, size, handle)
+        made.pieces.append((base, size))
     finally:
         _mapping.release(handle)
-    made.pieces.append((base, size))
     _mapping.set_access(base, size, access)
 
 

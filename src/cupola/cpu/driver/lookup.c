@@ -2,6 +2,7 @@
 #include "lookup.h"
 
 #include "driver/base/base.h"
+#include "driver/inject/inject.h"
 
 /* The tables at the ends of the files, room by room (tests/cpu/driver/test_entries.py compares). */
 #define TABLES(X)                                                                                                      \
@@ -78,8 +79,8 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
         }
     const struct entry *entry = entry_find(tables, symbol, strlen(symbol));
     if (!entry) return fail(CUDA_ERROR_NOT_FOUND, "the CPU device does not provide %s", symbol);
-    *function = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && entry->per_thread ? entry->per_thread
-                                                                                           : entry->function;
+    const bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && entry->per_thread;
+    *function = injectable(entry->name, per_thread ? entry->per_thread : entry->function, NULL);
     *result = CU_GET_PROC_ADDRESS_SUCCESS;
     return CUDA_SUCCESS;
 }

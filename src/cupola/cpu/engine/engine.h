@@ -82,6 +82,7 @@ typedef struct cpu_launch {
     size_t param_bytes;
     const uint64_t *variables; /* addresses of the module's .global and .const variables, in the module's order */
     uint64_t grid_id;
+    uint64_t order;      /* of its blocks: a number that chooses one; 0: ascending */
     int32_t device;      /* ordinal */
     uint8_t cooperative; /* the kernel may wait for all of its blocks */
     const void *context; /* the driver's own */

@@ -90,6 +90,7 @@ typedef struct cpu_job {
     _Atomic uint64_t next_cluster;
     _Atomic int fault; /* enum cpu_fault_kind of the first block that faulted: nobody begins another */
     uint32_t chunk, cluster_size;
+    uint64_t stride, start; /* of another order than the ascending one; stride 0: of that */
     uint64_t grid_workspace;
     int helpers; /* under the pool's lock */
     struct cpu_job *next;

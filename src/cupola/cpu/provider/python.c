@@ -8,6 +8,7 @@
 #include "cudart/cudart.h"
 #include "cudart/host_code.h"
 #include "driver/base/base.h"
+#include "driver/inject/inject.h"
 #include "driver/lookup.h"
 #include "math/base/math.h"
 #include "math/blas/blas.h"
@@ -138,6 +139,95 @@ static PyObject *load_transforms(PyObject *self, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+/* ---- injected faults ------------------------------------------------------------------------------------------- */
+
+/* What programs get goes through a jump that can be made to fail (inject/calls.c). */
+static CUresult failed_runtime(CUresult status) { return (CUresult)runtime_failed(status); }
+static void *give(const char *symbol, void *function) {
+    return injectable(symbol, function, strncmp(symbol, "cuda", 4) ? NULL : failed_runtime);
+}
+static void *give_driver(const char *symbol) { return give(symbol, lookup(symbol)); }
+static void *give_exported(const char *symbol) { return give(symbol, exported(symbol)); }
+static void *give_runtime(const char *symbol) { return give(symbol, runtime_lookup(symbol)); }
+static void *give_host(const char *symbol) { return give(symbol, host_lookup(symbol)); }
+static void *give_host_12(const char *symbol) { return give(symbol, host_lookup_12(symbol)); }
+
+static PyObject *inject(PyObject *self, PyObject *arguments) {
+    struct injection_rule rule;
+    const char *error;
+    int kind;
+    unsigned long long nth, times, seed;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "issiKKKdd:inject", &kind, &rule.pattern, &error, &rule.device, &nth, &times,
+                          &seed, &rule.probability, &rule.amount))
+        return NULL;
+    if (kind < 0 || kind >= INJECTION_KINDS) return PyErr_Format(PyExc_ValueError, "there is no kind %d", kind);
+    if (cuInit(0)) { /* there are devices from here on */
+        char why[EXPLANATION_SIZE];
+        if (!explain((int)thread_state.failed, why, sizeof why)) strcpy(why, "cuInit fails");
+        return PyErr_Format(PyExc_RuntimeError, "%s", why);
+    }
+    rule.status = error_status(error);
+    if (strcmp(error_name(rule.status), error)) return PyErr_Format(PyExc_ValueError, "there is no error '%s'", error);
+    if (rule.device >= device_count)
+        return PyErr_Format(PyExc_ValueError, "there is no device %d: the CPU device has %d", rule.device,
+                            device_count);
+    rule.kind = (enum injection_kind)kind;
+    rule.nth = nth;
+    rule.times = times;
+    rule.seed = seed;
+    unsigned id = injection_begin(&rule);
+    return id ? PyLong_FromUnsignedLong(id) : PyErr_NoMemory();
+}
+
+static PyObject *end_injection(PyObject *self, PyObject *arguments) {
+    unsigned id;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "I:end_injection", &id)) return NULL;
+    injection_end(id);
+    Py_RETURN_NONE;
+}
+
+static PyObject *injected(PyObject *self, PyObject *arguments) {
+    unsigned id;
+    uint64_t applied;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "I:injected", &id)) return NULL;
+    size_t count = injection_report(id, &applied, NULL, 0), room = count < MOST_HAPPENINGS ? count : MOST_HAPPENINGS;
+    struct happening *list = PyMem_Calloc(room ? room : 1, sizeof *list);
+    if (!list) return PyErr_NoMemory();
+    count = injection_report(id, &applied, list, room);
+    PyObject *happenings = PyTuple_New((Py_ssize_t)room);
+    for (size_t i = 0; happenings && i < room; i++) {
+        PyObject *row = Py_BuildValue("(Ks)", (unsigned long long)list[i].number, list[i].what);
+        if (row) PyTuple_SET_ITEM(happenings, (Py_ssize_t)i, row);
+        else Py_CLEAR(happenings);
+    }
+    PyMem_Free(list);
+    return happenings ? Py_BuildValue("(KKN)", (unsigned long long)applied, (unsigned long long)count, happenings)
+                      : NULL;
+}
+
+/* ---- what is live, for tests of leaks ------------------------------------------------------------------------- */
+
+static void count_handle(void *object, void *count) {
+    (void)object;
+    ++*(size_t *)count;
+}
+
+static PyObject *live_handles(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    PyObject *counts = PyTuple_New(HANDLE_KINDS);
+    for (int kind = 0; counts && kind < HANDLE_KINDS; kind++) {
+        size_t count = 0;
+        handle_each((enum handle_kind)kind, count_handle, &count);
+        PyObject *number = PyLong_FromSize_t(count);
+        if (number) PyTuple_SET_ITEM(counts, kind, number);
+        else Py_CLEAR(counts);
+    }
+    return counts;
+}
+
 static PyMethodDef methods[] = {
     {"configure", configure, METH_VARARGS,
      PyDoc_STR("configure(model: str, devices: int) -> None\n\nChoose the modeled GPU and the number of devices.")},
@@ -156,6 +246,14 @@ static PyMethodDef methods[] = {
      PyDoc_STR("load_math(path: str, threads: int) -> None\n\nOpen the OpenBLAS that the math libraries use.")},
     {"load_transforms", load_transforms, METH_VARARGS,
      PyDoc_STR("load_transforms(path: str, threads: int) -> None\n\nOpen the Fourier transforms that cuFFT uses.")},
+    {"inject", inject, METH_VARARGS,
+     PyDoc_STR("inject(kind: int, pattern: str, error: str, device: int, nth: int, times: int, seed: int, "
+               "probability: float, amount: float) -> int\n\nBegin to inject a fault (driver/inject/inject.h).")},
+    {"live_handles", live_handles, METH_NOARGS,
+     PyDoc_STR("live_handles() -> tuple[int, ...]\n\nHow many of each kind of handle exist (driver/base/handle.h).")},
+    {"injected", injected, METH_VARARGS,
+     PyDoc_STR("injected(id: int) -> tuple\n\nHow often it applied, how often it struck, and what it did.")},
+    {"end_injection", end_injection, METH_VARARGS, PyDoc_STR("end_injection(id: int) -> None\n\nStop injecting.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -167,13 +265,13 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
 }
 
 static int execute(PyObject *module) {
-    static const struct cpu_programs programs = {host_lookup, host_lookup_12, exported,      host_adopt, host_disown,
-                                                 say,         math,           explain_errors};
+    static const struct cpu_programs programs = {give_host,   give_host_12, give_exported, host_adopt,
+                                                 host_disown, say,          math,          explain_errors};
     if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;
-    if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)lookup)) return -1;
-    if (add_capsule(module, "exported", "cupola.cpu._driver.exported", (void *)exported)) return -1;
+    if (add_capsule(module, "lookup", "cupola.cpu._driver.lookup", (void *)give_driver)) return -1;
+    if (add_capsule(module, "exported", "cupola.cpu._driver.exported", (void *)give_exported)) return -1;
     if (add_capsule(module, "nvml_lookup", "cupola.cpu._driver.nvml_lookup", (void *)nvml_lookup)) return -1;
-    if (add_capsule(module, "runtime_lookup", "cupola.cpu._driver.runtime_lookup", (void *)runtime_lookup)) return -1;
+    if (add_capsule(module, "runtime_lookup", "cupola.cpu._driver.runtime_lookup", (void *)give_runtime)) return -1;
     if (add_capsule(module, "programs", "cupola.cpu._driver.programs", (void *)&programs)) return -1;
     if (add_capsule(module, "math_lookup", "cupola.cpu._driver.math_lookup", (void *)math_lookup)) return -1;
     return add_capsule(module, "explain", "cupola.cpu._driver.explain", (void *)explain);

@@ -36,6 +36,7 @@ static CUcontext context_new(struct device *device) {
 }
 
 static CUresult context_activate(CUcontext context, unsigned flags) {
+    RETURN_IF(device_check_presence(context->device->ordinal));
     context->id = atomic_fetch_add(&next_id, 1);
     context->flags = flags;
     context->cache_config = CU_FUNC_CACHE_PREFER_NONE;
@@ -77,6 +78,24 @@ CUresult context_new_primary(struct device *device) {
     if (!device->primary) return no_memory("a context");
     device->primary->is_primary = true;
     return CUDA_SUCCESS;
+}
+
+struct loss {
+    int device;
+    CUresult status;
+};
+
+static void lose(void *object, void *data) {
+    CUcontext context = object;
+    const struct loss *loss = data;
+    if (!context_is_alive(context) || context->green || context->device->ordinal != loss->device) return;
+    (fail)(loss->status, "device %d was lost: cupola.cpu.faults has taken it away", loss->device);
+    context_fault(context, loss->status, NULL, NULL);
+}
+
+void contexts_lose_device(int device, CUresult status) {
+    struct loss loss = {device, status};
+    handle_each(HANDLE_CONTEXT, lose, &loss);
 }
 
 CUresult context_check(CUcontext context) {

@@ -128,7 +128,8 @@ static inline CUcontext current_owner(void) {
 static inline bool context_is_alive(CUcontext context) {
     return atomic_load_explicit(&context->active, memory_order_acquire);
 }
-CUresult context_check(CUcontext context); /* live and unspoiled, or the status to return */
+void contexts_lose_device(int device, CUresult status); /* an asynchronous error in all contexts of a device */
+CUresult context_check(CUcontext context);              /* live and unspoiled, or the status to return */
 CUresult context_find(CUcontext handle,
                       CUcontext *context); /* its owner; NULL: of the current one. Spoiled ones pass */
 CUresult context_find_itself(CUcontext handle, CUcontext *context); /* the same, but green ones stay green */

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "driver/inject/inject.h"
 #include "engine/memory/usage.h"
 #include "module.h"
 
@@ -207,6 +208,7 @@ CUresult kernel_run(struct op *op) {
     launch->heap = &op->context->heap;
     launch->stack_limit = (uint32_t)op->context->limits[CU_LIMIT_STACK_SIZE];
     launch->fault.kind = CPU_FAULT_NONE;
+    launch->order = injects(INJECT_ORDER) ? inject_order(launch->device, kernel_op_name(op)) : 0;
     cpu_usage_track *track = &cpu_usage_of(launch->device)->kernels;
     cpu_usage_begin(track);
     int fault = cpu_engine_run(launch);
@@ -218,6 +220,8 @@ CUresult kernel_run(struct op *op) {
     context_fault(op->context, status, op->kernel.function->module, launch);
     return status;
 }
+
+const char *kernel_op_name(const struct op *op) { return cpu_kernel_name(op->kernel.function->kernel); }
 
 CUresult kernel_execute(struct op *op) {
     if (unlikely(op->kernel.function->image_kernel->info->launches)) return grid_execute(op);

@@ -11,6 +11,7 @@
 CUresult kernel_execute(struct op *op);
 struct op *kernel_op_copy(const struct op *op); /* NULL: out of memory */
 void kernel_op_release(struct op *op);          /* before op_free */
+const char *kernel_op_name(const struct op *op);
 
 /* Copies, fills and memory (memory/). */
 CUresult copy_execute(const struct copy *copy);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/inject/inject.h"
 #include "engine/above.h"
 #include "engine/memory/usage.h"
 #include "stream.h"
@@ -117,6 +118,16 @@ static CUresult transfer(struct op *op) {
     return status;
 }
 
+static CUresult inject(const struct op *op) {
+    const int device = op->context ? op->context->device->ordinal : 0;
+    switch (op->kind) {
+        case OP_KERNEL: return inject_work(INJECT_KERNEL, kernel_op_name(op), device);
+        case OP_COPY: return inject_work(INJECT_COPY, "copy", device);
+        case OP_FILL: return inject_work(INJECT_COPY, "fill", device);
+        default: return CUDA_SUCCESS;
+    }
+}
+
 CUresult op_execute(struct op *op) {
     CUresult error =
         op->context ? (CUresult)atomic_load_explicit(&op->context->error, memory_order_acquire) : CUDA_SUCCESS;
@@ -127,6 +138,7 @@ CUresult op_execute(struct op *op) {
         case OP_FREE: status = memory_execute(op); break;
         default:
             if (unlikely(error)) return error;
+            if (injects_into_work() && (status = inject(op))) break;
             switch (op->kind) {
                 case OP_KERNEL: return kernel_execute(op); /* has recorded its error */
                 case OP_GRAPH: return graph_execute(op);   /* its nodes have */

@@ -67,6 +67,7 @@ int cpu_engine_run(cpu_launch *launch) {
     uint64_t to_learn = cpu_engine_is_quick(launch) ? 0 : clock_now();
     launch->fault = (cpu_fault){.kind = CPU_FAULT_NONE};
     launch->local_size = cpu_stack_local_size(launch);
+    if (unlikely(launch->order)) cpu_order_begin(&job);
     if (launch->cooperative && !(job.grid_workspace = new_grid_workspace(launch->device))) {
         launch->fault = (cpu_fault){.kind = CPU_FAULT_INTERNAL, .message = "there is no memory for the grid's barrier"};
         return CPU_FAULT_INTERNAL;

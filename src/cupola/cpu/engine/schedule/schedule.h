@@ -13,6 +13,10 @@ cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusa
 /* Run blocks of the job on this thread until none is left. `between`, when not NULL, is called after each chunk. */
 void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argument);
 
+/* The order of the blocks of a launch that asks for one (order.c): from now on, and the block whose turn it is. */
+void cpu_order_begin(cpu_job *job);
+uint64_t cpu_order_place(const cpu_job *job, uint64_t turn);
+
 /* Let helper threads take part in the job; take the job back and wait until they have left it. */
 void cpu_pool_offer(cpu_job *job);
 void cpu_pool_withdraw(cpu_job *job);

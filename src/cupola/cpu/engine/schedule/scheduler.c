@@ -507,6 +507,7 @@ static void raise_no_memory(struct run *run) {
 static bool take_blocks(cpu_job *job, uint64_t *next, uint64_t *end) {
     *next = atomic_fetch_add_explicit(&job->next_cluster, job->chunk, memory_order_relaxed);
     *end = *next + job->chunk < job->cluster_count ? *next + job->chunk : job->cluster_count;
+    if (unlikely(job->stride)) *next = cpu_order_place(job, *next), *end = *next + 1;
     return *next < job->cluster_count;
 }
 
