@@ -73,14 +73,23 @@ def connect(started: bool) -> Any:
         from cupola.cpu import _faults
 
         _faults.begin_from_environment()
+    _driver.report_images()
     return _driver.programs
 
 
-def say(text: str) -> None:
-    """Warn on the logger, once of each thing."""
+def say(text: str, status: str = "") -> None:
+    """Warn on the logger, once of each thing.
+
+    Parameters
+    ----------
+    text
+        What to say.
+    status
+        The name of the status that this explains.
+    """
     if text not in _said:
         _said.add(text)
-        logging.getLogger("cupola").warning("%s", text)
+        logging.getLogger("cupola").warning("%s", f"{status}: {text}" if status else text)
 
 
 def say_private(caller: str | None) -> None:

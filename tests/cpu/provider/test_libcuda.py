@@ -130,3 +130,19 @@ def test_every_function_is_exported():
     private = {name for name in _driver.symbols() if name.endswith("_v1")}
     other = {name for name in _driver.symbols() if not name.startswith("cu")}
     assert set(_driver.symbols()) - exported - private - other == set()
+
+
+def test_why_an_image_is_refused_is_on_the_logger(tmp_path):
+    """These programs get a status only."""
+    source = """
+import ctypes
+lib = ctypes.CDLL("libcuda.so.1")
+device, context, module = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+assert lib.cuInit(0) == lib.cuDeviceGet(ctypes.byref(device), 0) == 0
+assert lib.cuCtxCreate_v2(ctypes.byref(context), 0, device) == 0
+text = b".version 8.0 .target sm_50 .address_size 64 .visible .entry k() { nonsense.u32 1; ret; }"
+print([lib.cuModuleLoadData(ctypes.byref(module), text) for _ in range(2)])
+"""
+    done = cupola_run(tmp_path, source)
+    assert done.stdout == "[218, 218]\n", done.stderr
+    assert done.stderr.count("unsupported PTX instruction") == 1, done.stderr

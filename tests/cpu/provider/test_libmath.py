@@ -118,3 +118,21 @@ print(library.cublasCreate_v2(ctypes.byref(handle)), library.cublasGetPointerMod
       number.value, library.cublasSetPointerMode_v2(handle, 9), library.cublasDestroy_v2(handle))
 """)
     assert done.stdout == "0 0 0 7 0\n", done.stderr
+
+
+def test_handles_may_be_freed_when_python_has_ended(tmp_path):
+    """As PyTorch's plans of Fourier transforms are, by destructors of C++; what was not called before is looked up."""
+    (tmp_path / "module.c").write_text("""
+#include <stdio.h>
+extern int curandCreateGenerator(void **, int), curandDestroyGenerator(void *);
+static void *handle;
+int make(void) { return curandCreateGenerator(&handle, 161); }
+__attribute__((destructor)) static void leave(void) { printf("freed %d\\n", curandDestroyGenerator(handle)); }
+""")
+    link = os.path.join(programs.library_folder(), "link13")
+    command = ["gcc", "-w", "-shared", "-fPIC", "module.c", "-o", "module.so", f"-L{link}", "-lcurand"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    (tmp_path / "script.py").write_text("import ctypes; print(ctypes.CDLL('./module.so').make(), flush=True)\n")
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "0\nfreed 0\n"), done.stderr

@@ -10,6 +10,7 @@
 #include "driver/base/base.h"
 #include "driver/inject/inject.h"
 #include "driver/lookup.h"
+#include "driver/module/module.h"
 #include "math/base/math.h"
 #include "math/blas/blas.h"
 #include "math/fft/fft.h"
@@ -79,25 +80,35 @@ static PyObject *get_nvml_symbols(PyObject *self, PyObject *unused) {
 
 /* ---- programs without Python (connect.c) ----------------------------------------------------------------------- */
 
-static void say(const char *text) {
+/* The name is that of the status which a text explains. */
+static void say_of(const char *text, const char *name) {
+    if (!Py_IsInitialized()) return; /* the process ends, and there is no logger any more */
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *module = PyImport_ImportModule("cupola.cpu.programs");
-    PyObject *done = module ? PyObject_CallMethod(module, "say", "s", text) : NULL;
+    PyObject *done = module ? PyObject_CallMethod(module, "say", "ss", text, name) : NULL;
     if (!done) PyErr_WriteUnraisable(module);
     Py_XDECREF(done);
     Py_XDECREF(module);
     PyGILState_Release(gil);
 }
 
+static void say(const char *text) { say_of(text, ""); }
+
 /* What a call of the runtime returned, and why: a program in C++ gets no exception that tells. */
 static void report(cudaError_t error, const char *name) {
-    char reason[EXPLANATION_SIZE], text[EXPLANATION_SIZE + 64];
-    if (!explain((int)error, reason, sizeof reason)) return;
-    snprintf(text, sizeof text, "%s: %s", name, reason);
-    say(text);
+    char reason[EXPLANATION_SIZE];
+    if (explain((int)error, reason, sizeof reason)) say_of(reason, name);
 }
 
+static PyObject *report_images(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    image_report = say;
+    Py_RETURN_NONE;
+}
+
+/* Destructors of C++ free their handles when Python has ended: what made the handles has prepared the library. */
 static void *math(const char *library, const char *symbol) {
+    if (!Py_IsInitialized()) return math_lookup(symbol);
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *module = PyImport_ImportModule("cupola.cpu.mathlibs");
     PyObject *done = module ? PyObject_CallMethod(module, "prepare_program", "s", library) : NULL;
@@ -240,6 +251,8 @@ static PyMethodDef methods[] = {
     {"nvml_symbols", get_nvml_symbols, METH_NOARGS,
      PyDoc_STR("nvml_symbols() -> tuple[str, ...]\n\nThe functions of NVML that do more than to say that they are not "
                "supported.")},
+    {"report_images", report_images, METH_NOARGS,
+     PyDoc_STR("report_images() -> None\n\nSay on the logger why images of device code are refused.")},
     {"math_symbols", get_math_symbols, METH_NOARGS,
      PyDoc_STR("math_symbols() -> tuple[str, ...]\n\nThe functions of the math libraries that are provided.")},
     {"load_math", load_math, METH_VARARGS,

@@ -29,9 +29,13 @@ static char *copy_bytes(const char *bytes, size_t size) {
     return copy;
 }
 
+void (*_Atomic image_report)(const char *reason);
+
 CUresult fail_python(void) {
     cpu_refusal refusal;
     cpu_take_exception(&refusal);
+    void (*tell)(const char *) = image_report;
+    if (tell) tell(refusal.message);
     return fail(error_status(refusal.status), "%s", refusal.message);
 }
 

@@ -54,6 +54,8 @@ CUresult image_load_file(const char *path, struct image **image);
 unsigned model_architecture(void); /* 90 for sm_90 */
 /* With the GIL: the status and text of the pending exception, which is cleared. */
 CUresult fail_python(void);
+/* Told why an image is refused, when set (provider/python.c). */
+extern void (*_Atomic image_report)(const char *reason);
 CUresult read_file(const char *path, char **data, size_t *size); /* to be freed; zeros follow the data */
 /* Options of the just-in-time compiler (jit_options.c). Logs tell of `status`, and, when they are to be verbose, what
  * was linked and what is in the image; either may be NULL. */
