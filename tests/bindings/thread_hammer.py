@@ -140,7 +140,7 @@ def calls(driver: Any, seconds: float) -> int:
         event = must(driver.cuEventCreate(2))
         host = ctypes.c_uint32()
         added = 0
-        while time.monotonic() < until:
+        while added == 0 or time.monotonic() < until:
             types = (ctypes.c_void_p, (ctypes.c_uint32, ctypes.c_int, ctypes.c_long)[added % 3])
             must(driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, ((total, number + 1), types), 0))
             added += number + 1
