@@ -122,11 +122,11 @@ _ABOVE = {
     "GraphNode": "graph._node",
     "StridedMemoryView": "core.exchange._view",
     "SynchronousMemoryResource": "core.memory._unpooled",
+    "TextureObject": "core.texture._objects",
     "copy_arrays": "core.exchange._copies",
     "create_mipmapped_array": "core.texture._array",
     "create_opaque_array": "core.texture._array",
     "create_surface_object": "core.texture._objects",
-    "create_texture_object": "core.texture._objects",
     "export_buffer": "core.memory._ipc_memory",
     "import_buffer": "core.memory._ipc_memory",
     "occupancy_of": "core.launch._occupancy",
@@ -137,7 +137,6 @@ _ABOVE = {
     "request": "bindings._provider",
     "resources_of_context": "core.device._resources",
     "system_device": "system._device",
-    "tensor_map_of": "core.exchange._tensor_map",
 }
 
 _SUBMODULES = frozenset(

@@ -1,3 +1,4 @@
+from cupola.core.base._cuda cimport CUcontext
 from cupola.core.device._context cimport Context
 
 
@@ -19,3 +20,6 @@ cdef class Device:
 
 cdef Device get_device(Py_ssize_t device_id)    # this thread's object; ValueError out of range
 cdef Device get_current_device()                # of the current context, else device 0
+
+# How Device.create_texture_object does it, which is in a module above (texture/_objects.pyx); NULL until that is imported.
+cdef object (*make_texture)(int device_id, CUcontext context, object resource, object options)

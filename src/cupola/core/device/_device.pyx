@@ -537,9 +537,9 @@ cdef class Device:
             The options do not suit the resource, memory is not aligned, or :meth:`set_current` was not called on this
             thread.
         """
-        return above("create_texture_object")(
-            self.device_id, <uintptr_t>self.require_context().pointer, resource, options
-        )
+        if make_texture == NULL:
+            above("TextureObject")      # sets it
+        return make_texture(self.device_id, self.require_context().pointer, resource, options)
 
     def create_surface_object(self, *, resource):
         """Make a surface on this device, through which kernels read and write an array (``cuSurfObjectCreate``).

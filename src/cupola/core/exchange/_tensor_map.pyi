@@ -63,15 +63,3 @@ class TensorMapDescriptor:
         l2_promotion: TensorMapL2Promotion = TensorMapL2Promotion.NONE,
         oob_fill: TensorMapOOBFill = TensorMapOOBFill.NONE,
     ) -> TensorMapDescriptor: ...
-
-def tensor_map_of(
-    view: StridedMemoryView,
-    box_dim: Sequence[int] | None,
-    options: TensorMapDescriptorOptions | dict[str, Any] | None,
-    element_strides: Sequence[int] | None,
-    data_type: Any,
-    interleave: TensorMapInterleave | None,
-    swizzle: TensorMapSwizzle | None,
-    l2_promotion: TensorMapL2Promotion | None,
-    oob_fill: TensorMapOOBFill | None,
-) -> TensorMapDescriptor: ...

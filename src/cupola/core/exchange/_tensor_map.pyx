@@ -17,6 +17,7 @@ from cupola.core.base._dlpack cimport kDLBfloat, kDLCUDA, kDLFloat, kDLInt, kDLU
 from cupola.core.device._context cimport current_context
 from cupola.core.device._device cimport get_device
 from cupola.core.exchange._strided_memory cimport OTHER_TYPE
+from cupola.core.exchange cimport _view
 from cupola.core.exchange._view cimport StridedMemoryView
 
 from cupola._above import above
@@ -127,7 +128,7 @@ cdef class TensorMapDescriptor:
         oob_fill=TensorMapOOBFill.NONE
     ):
         """The same as :meth:`.StridedMemoryView.as_tensor_map`."""
-        return tensor_map_of(
+        return _make_tiled(
             _a_view(view), box_dim, options, element_strides, data_type, interleave, swizzle, l2_promotion, oob_fill
         )
 
@@ -294,8 +295,9 @@ cdef class TensorMapDescriptor:
         raise TypeError("a tensor map cannot be pickled: it has an address of this process")
 
 
-def tensor_map_of(
-    StridedMemoryView view, box_dim, options, element_strides, data_type, interleave, swizzle, l2_promotion, oob_fill
+cdef object _make_tiled(
+    StridedMemoryView view, object box_dim, object options, object element_strides, object data_type, object interleave,
+    object swizzle, object l2_promotion, object oob_fill
 ):
     """What :meth:`.StridedMemoryView.as_tensor_map` gives."""
     cdef TensorMapDescriptor made
@@ -408,3 +410,4 @@ def _read(TensorMapDescriptor descriptor):
 
 
 above("register_argument_type")(TensorMapDescriptor, _read)
+_view.make_tensor_map = _make_tiled

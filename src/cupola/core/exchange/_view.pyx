@@ -15,8 +15,6 @@ from cupola._above import above
 from cupola.core.exchange._exchange_api import capsule as _exchange_api_capsule
 from cupola.core.exchange._layout import _StridedLayout
 
-cdef object _tensor_map_of = None
-
 
 cdef class StridedMemoryView(StridedMemory):
     """StridedMemoryView(obj=None, stream_ptr=None)\n--\n\nAddress, shape, strides and type of a tensor that belongs to somebody else. Nothing is ever copied.
@@ -321,10 +319,9 @@ cdef class StridedMemoryView(StridedMemory):
         CUDAError
             When the device has no tensor maps: before compute capability 9.0.
         """
-        global _tensor_map_of
-        if _tensor_map_of is None:
-            _tensor_map_of = above("tensor_map_of")
-        return _tensor_map_of(
+        if make_tensor_map == NULL:
+            above("TensorMapDescriptor")        # sets it
+        return make_tensor_map(
             self, box_dim, options, element_strides, data_type, interleave, swizzle, l2_promotion, oob_fill
         )
 

@@ -1,9 +1,12 @@
 """Native arrays, textures and surfaces, each with what it must not outlive."""
 
+from cpython.pystate cimport PyThreadState
+
 from cupola.core.base._cuda cimport (
     CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CUarray, CUcontext, CUmipmappedArray, CUresult, CUsurfObject, CUtexObject,
     cu, driver_usable, report,
 )
+from cupola.core.base._gil cimport let_others_run, take_back
 from cupola.core.device._context cimport is_gone, resets
 from cupola.core.device._later cimport in_host_function, let_go_later
 
@@ -51,25 +54,32 @@ cdef CUresult _call(NativeObject self, const char** name) noexcept:
     """Destroy it in its context: the thread may have none, or another device's."""
     cdef CUcontext current = NULL
     cdef CUresult status = cu.cuCtxGetCurrent(&current)
+    cdef PyThreadState* others
     cdef bint pushed = status == CUDA_SUCCESS and current != self.context
     if pushed:
         name[0] = b"cuCtxPushCurrent"
         status = cu.cuCtxPushCurrent(self.context)
         if status != CUDA_SUCCESS:
             return status
-    with nogil:
-        if self.kind == ARRAY:
-            name[0] = b"cuArrayDestroy"
-            status = cu.cuArrayDestroy(<CUarray>self.handle)
-        elif self.kind == MIPMAPPED:
-            name[0] = b"cuMipmappedArrayDestroy"
-            status = cu.cuMipmappedArrayDestroy(<CUmipmappedArray>self.handle)
-        elif self.kind == TEXTURE:
-            name[0] = b"cuTexObjectDestroy"
-            status = cu.cuTexObjectDestroy(<CUtexObject>self.handle)
-        else:
-            name[0] = b"cuSurfObjectDestroy"
-            status = cu.cuSurfObjectDestroy(<CUsurfObject>self.handle)
+    if self.kind == TEXTURE:        # waits for no work of the device
+        name[0] = b"cuTexObjectDestroy"
+        others = let_others_run()
+        status = cu.cuTexObjectDestroy(<CUtexObject>self.handle)
+        take_back(others)
+    else:
+        with nogil:
+            status = _destroy_other(self, name)
     if pushed:
         cu.cuCtxPopCurrent(&current)
     return status
+
+
+cdef CUresult _destroy_other(NativeObject self, const char** name) noexcept nogil:
+    if self.kind == ARRAY:
+        name[0] = b"cuArrayDestroy"
+        return cu.cuArrayDestroy(<CUarray>self.handle)
+    if self.kind == MIPMAPPED:
+        name[0] = b"cuMipmappedArrayDestroy"
+        return cu.cuMipmappedArrayDestroy(<CUmipmappedArray>self.handle)
+    name[0] = b"cuSurfObjectDestroy"
+    return cu.cuSurfObjectDestroy(<CUsurfObject>self.handle)

@@ -1,5 +1,5 @@
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from cupola.core.device._device import Device
 from cupola.core.texture._options import TextureObjectOptions
@@ -39,7 +39,4 @@ class SurfaceObject:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-def create_texture_object(
-    device: int, context: int, resource: ResourceDescriptor, options: TextureObjectOptions | dict[str, Any] | None
-) -> TextureObject: ...
 def create_surface_object(device: int, context: int, resource: ResourceDescriptor) -> SurfaceObject: ...

@@ -1,5 +1,6 @@
 """Texture and surface objects: what kernels read and write arrays through."""
 
+from cpython.pystate cimport PyThreadState
 from libc.stdint cimport uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
@@ -7,6 +8,8 @@ from cupola.core.base._cuda cimport (
     CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUcontext, CUfilter_mode, CUresult, CUsurfObject, CUtexObject,
     check, closed_error, cu, factory_error, gone_error,
 )
+from cupola.core.base._gil cimport let_others_run, take_back
+from cupola.core.device cimport _device
 from cupola.core.device._context cimport enter, leave
 from cupola.core.launch._arguments cimport register_handle_type
 from cupola.core.texture._array cimport OpaqueArray
@@ -20,6 +23,7 @@ from cupola.core.texture._options import TextureObjectOptions, as_sampling
 cimport cython
 
 
+@cython.freelist(8)
 cdef class TextureObject:
     """What kernels read an array or memory through, with filters and modes for what is outside (``CUtexObject``).
 
@@ -163,30 +167,32 @@ cdef ResourceDescriptor _checked(object resource):
     return <ResourceDescriptor>resource
 
 
-def create_texture_object(int device, context, resource, options):
-    """Device.create_texture_object, in the context with that address."""
+cdef object _make_texture(int device, CUcontext context, object resource, object options):
+    """Device.create_texture_object, in that context."""
     cdef ResourceDescriptor described = _checked(resource)
     cdef CUDA_RESOURCE_DESC form
     cdef CUDA_TEXTURE_DESC sampler
     cdef CUtexObject handle = 0
-    cdef CUcontext native = <CUcontext><uintptr_t>context
     cdef CUresult status
     cdef TextureObject texture
+    cdef PyThreadState* others
     cdef int pushed
-    if options is None:
-        chosen, fields = None, _default
-    else:
+    cdef object chosen = None
+    cdef object needs
+    cdef bytes fields = _default
+    if options is not None:
         chosen = as_options(TextureObjectOptions, options)
         fields = _fields_of(chosen)
-    memcpy(&sampler, <const char*><bytes>fields, sizeof(sampler))
+    memcpy(&sampler, <const char*>fields, sizeof(sampler))
     needs = described.describe(&form)       # behind all code written in Python
-    pushed = enter(native)
-    with nogil:
-        status = cu.cuTexObjectCreate(&handle, &form, &sampler, NULL)
+    pushed = enter(context)
+    others = let_others_run()
+    status = cu.cuTexObjectCreate(&handle, &form, &sampler, NULL)
+    take_back(others)
     leave(pushed)
     check(status, b"cuTexObjectCreate")
     texture = TextureObject.__new__(TextureObject)
-    texture.native = new_native(TEXTURE, handle, native, device, needs)
+    texture.native = new_native(TEXTURE, handle, context, device, needs)
     texture.described, texture.chosen, texture.device_id = described, chosen, device
     return texture
 
@@ -284,3 +290,4 @@ register_handle_type(TextureObject, _handle_of, _kept_of)
 register_handle_type(SurfaceObject, _handle_of, _kept_of)
 
 cdef bytes _default = _fields_of(TextureObjectOptions())
+_device.make_texture = _make_texture

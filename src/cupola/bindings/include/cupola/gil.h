@@ -4,7 +4,7 @@
  * host function written in Python, so launches and copies release the GIL.
  *
  * Other calls take no place in that queue: recording an event without timing, letting a stream wait for one,
- * stream-ordered allocation and release, making and destroying events and streams. They wait only for the lock of a
+ * stream-ordered allocation and release, making and destroying events, streams and textures. They wait only for the lock of a
  * stream or context that another thread holds while it waits in a launch (tools/blocking_calls.c measures both on a GPU).
  * If the process has one Python thread, they keep the GIL, which saves as much time as the rest of such a call takes in
  * Python. If it has more, they release it, because one of those may be in a launch that ends only after another has run.
