@@ -26,7 +26,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
         yield BINDINGS / f"{library.name}.c", module(library, types)
         yield BINDINGS / f"{library.name}.pyi", stub(library, types)
         if library.exported:
-            yield PROVIDER / f"lib{library.name}_symbols.h", math_symbols(library, types)
+            yield PROVIDER / f"lib{library.loader or library.name}_symbols.h", math_symbols(library, types)
     yield PROVIDER / "libcuda_symbols.h", symbols(Module.load(LIBRARIES["driver"].ir_path))
 
 

@@ -139,6 +139,8 @@ class Layout:
             return f"({ctype}){{{status}0}}"
         if resolved.kind == "enum":
             return f"({ctype})0"
+        if resolved.name == "U32":
+            return "UINT32_MAX"
         return "-1" if resolved.kind == "scalar" else "NULL"
 
     def is_wide(self, enum: str) -> bool:

@@ -256,7 +256,7 @@ class RaisingCall(Call):
             result = self._result(values, len(self.plan.outputs)) if values else self._nothing()
             yield f"    if (UNLIKELY(returned.err != 0)) {{ {self._give()} {failure}; {leave} }}"
             yield f"    {self._give()} {result};"
-        elif kind.name == "U64" or kind.kind == "enum":
+        elif kind.name in ("U32", "U64") or kind.kind == "enum":
             yield f"    {self._give()} table_raise_pending() < 0 ? NULL : PyLong_FromUnsignedLongLong(returned);"
         else:
             yield f"    if (UNLIKELY(returned < 0)) {{ {self._give()} raise_negative(returned); {leave} }}"

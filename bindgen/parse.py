@@ -46,7 +46,8 @@ def parse(library: Library, include: Path) -> Module:
     seen = {name for symbol, name in public.items() if symbol != name}  # symbols whose name means a newer one
     for cursor in _own(plain, library):
         if cursor.kind == CursorKind.FUNCTION_DECL:
-            if cursor.spelling.startswith(library.prefix) and cursor.spelling not in seen:
+            exported = cursor.storage_class != ci.StorageClass.STATIC  # static ones are inline, in terms of others
+            if exported and cursor.spelling.startswith(library.prefix) and cursor.spelling not in seen:
                 seen.add(cursor.spelling)
                 module.functions.append(_function(cursor, public.get(cursor.spelling, cursor.spelling)))
         else:

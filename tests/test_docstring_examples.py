@@ -28,6 +28,7 @@ BINDINGS = (
     "nvml",
     "cufile",
     "cublas",
+    "cublaslt",
     "cufft",
     "curand",
     "cusolver_dn",

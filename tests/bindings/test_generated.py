@@ -189,6 +189,7 @@ WHEELS = {
     "cusolver_common.h": ("nvidia-cusolver", "nvidia-cusolver-cu12"),
     "cusolverDn.h": ("nvidia-cusolver", "nvidia-cusolver-cu12"),
     "cusparse.h": ("nvidia-cusparse", "nvidia-cusparse-cu12"),
+    "cublasLt.h": ("nvidia-cublas", "nvidia-cublas-cu12"),
     "cufft.h": ("nvidia-cufft", "nvidia-cufft-cu12"),
     "cufftXt.h": ("nvidia-cufft", "nvidia-cufft-cu12"),
     "cudalibxt.h": ("nvidia-cufft", "nvidia-cufft-cu12"),

@@ -35,6 +35,7 @@ UPWARD = [
     "nvml",
     "math/base",
     "math/blas",
+    "math/lt",
     "math/fft",
     "math/rand",
     "math",

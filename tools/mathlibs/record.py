@@ -22,6 +22,7 @@ from tools.mathlibs.bench import Bench, Driver
 
 HANDLES = {
     "cublas": "cublasCreate_v2",
+    "cublasLt": "cublasLtCreate",
     "cusolver": "cusolverDnCreate",
 }
 
@@ -65,6 +66,10 @@ def bench_of(name: str, emulated: bool) -> Bench:
         if status:
             raise RuntimeError(f"{HANDLES[name]} returned {status}")
         bench.names["h"] = handle.value
+    if name == "cublasLt":
+        from tools.mathlibs import cublaslt
+
+        bench.names.update(cublaslt.names(bench.function, bench.names))
     if name == "cusolver":
         from tools.mathlibs.solvers import prepare
 

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 SONAMES = {
     "cublas": (12, 13),
+    "cublasLt": (12, 13),
     "cufft": (11, 12),
     "curand": (10, 10),
 }
 """The libraries, and the versions in the names of their files in CUDA 12 and in CUDA 13."""
 
-_WITH_OPENBLAS = ("cublas", "cusolver")
+_WITH_OPENBLAS = ("cublas", "cublasLt", "cusolver")
 _lock = threading.Lock()
 _prepared: set[str] = set()
 _refused: set[str] = set()

@@ -49,6 +49,10 @@ struct cublasContext {
 
 cublasStatus_t blas_check(cublasHandle_t handle, const char *function); /* NOT_INITIALIZED */
 cublasStatus_t blas_status(CUresult status);
+cublasStatus_t blas_create(const char *function, cublasHandle_t *handle);
+cublasStatus_t blas_destroy(const char *function, cublasHandle_t handle);
+const char *blas_status_name(cublasStatus_t status);
+const char *blas_status_string(cublasStatus_t status);
 
 /* Return a status, and keep a sentence that says what is wrong. */
 cublasStatus_t blas_fail(cublasStatus_t status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));

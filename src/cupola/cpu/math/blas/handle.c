@@ -30,28 +30,34 @@ cublasStatus_t blas_status(CUresult status) {
 
 cublasStatus_t blas_check(cublasHandle_t handle, const char *function) {
     if (likely(handle_is_live(handle, HANDLE_MATH))) return CUBLAS_STATUS_SUCCESS;
-    return blas_fail(CUBLAS_STATUS_NOT_INITIALIZED, "%s: the handle %p is none of cublasCreate's, or was destroyed",
+    return blas_fail(CUBLAS_STATUS_NOT_INITIALIZED, "%s: the handle %p is no handle of this library, or was destroyed",
                      function, (void *)handle);
 }
 
-static cublasStatus_t cublasCreate(cublasHandle_t *handle) {
-    if (!handle) return blas_null("cublasCreate", "handle");
+cublasStatus_t blas_create(const char *function, cublasHandle_t *handle) {
     CUresult status = enter_runtime();
-    if (status) return blas_fail(CUBLAS_STATUS_NOT_INITIALIZED, "cublasCreate: there is no usable context");
+    if (status) return blas_fail(CUBLAS_STATUS_NOT_INITIALIZED, "%s: there is no usable context", function);
     struct cublasContext *made = handle_new(HANDLE_MATH, sizeof *made);
-    if (!made) return blas_fail(CUBLAS_STATUS_ALLOC_FAILED, "cublasCreate: the host has no memory for a handle");
+    if (!made) return blas_fail(CUBLAS_STATUS_ALLOC_FAILED, "%s: the host has no memory for a handle", function);
     made->context = current_context();
     *handle = made;
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t cublasDestroy(cublasHandle_t handle) {
-    BLAS_RETURN_IF(blas_check(handle, "cublasDestroy"));
-    if (!handle_kill(handle)) return blas_check(handle, "cublasDestroy");
+cublasStatus_t blas_destroy(const char *function, cublasHandle_t handle) {
+    BLAS_RETURN_IF(blas_check(handle, function));
+    if (!handle_kill(handle)) return blas_check(handle, function);
     cuCtxSynchronize(); /* as documented: the device is idle afterwards */
     if (handle_release(handle)) handle_free(HANDLE_MATH, handle);
     return CUBLAS_STATUS_SUCCESS;
 }
+
+static cublasStatus_t cublasCreate(cublasHandle_t *handle) {
+    if (!handle) return blas_null("cublasCreate", "handle");
+    return blas_create("cublasCreate", handle);
+}
+
+static cublasStatus_t cublasDestroy(cublasHandle_t handle) { return blas_destroy("cublasDestroy", handle); }
 
 static cublasStatus_t cublasGetVersion(cublasHandle_t handle, int *version) {
     (void)handle;
@@ -70,7 +76,7 @@ static cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value) {
 
 static size_t cublasGetCudartVersion(void) { return CUDART_VERSION; }
 
-static const char *cublasGetStatusName(cublasStatus_t status) {
+const char *blas_status_name(cublasStatus_t status) {
     switch (status) {
         case CUBLAS_STATUS_SUCCESS: return "CUBLAS_STATUS_SUCCESS";
         case CUBLAS_STATUS_NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
@@ -86,7 +92,7 @@ static const char *cublasGetStatusName(cublasStatus_t status) {
     }
 }
 
-static const char *cublasGetStatusString(cublasStatus_t status) {
+const char *blas_status_string(cublasStatus_t status) {
     switch (status) {
         case CUBLAS_STATUS_SUCCESS: return "success";
         case CUBLAS_STATUS_NOT_INITIALIZED: return "the library was not initialized";
@@ -102,6 +108,9 @@ static const char *cublasGetStatusString(cublasStatus_t status) {
         default: return "the status is unknown";
     }
 }
+
+static const char *cublasGetStatusName(cublasStatus_t status) { return blas_status_name(status); }
+static const char *cublasGetStatusString(cublasStatus_t status) { return blas_status_string(status); }
 
 /* A setting of a handle, its getter and setter; `good` says which values there are. */
 #define SETTING(Name, type, field, good)                                                                   \

@@ -1,0 +1,342 @@
+/* Products of matrices with epilogues: cublasLtMatmul (cuBLAS Library, 3.4.17).
+ *
+ * D lies in columns, or in rows, which is to say that its transpose lies in columns. Then the operands change places and
+ * are transposed, so that what is added up always lies as D does. A few lines of D are done at a time: the sums by
+ * OpenBLAS, in a type that is wide enough, then the epilogue, while they are in the cache. Where nothing but sums is
+ * wanted, in a type of OpenBLAS's, it writes into D itself. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lt.h"
+
+/* ---- what is in memory ------------------------------------------------------------------------------------------- */
+
+static int64_t line_count(const struct matrix *matrix) { return matrix->by_rows ? matrix->rows : matrix->columns; }
+static int64_t line_length(const struct matrix *matrix) { return matrix->by_rows ? matrix->columns : matrix->rows; }
+
+CUresult lt_touch(const char *function, const char *what, const struct matrix *matrix, int64_t index) {
+    int64_t lines = line_count(matrix), length = line_length(matrix);
+    if (lines <= 0 || length <= 0) return CUDA_SUCCESS;
+    size_t bytes;
+    if (__builtin_mul_overflow((size_t)lines - 1, (size_t)matrix->ld, &bytes) ||
+        __builtin_add_overflow(bytes, (size_t)length, &bytes) ||
+        __builtin_mul_overflow(bytes, element_size(matrix->type), &bytes))
+        bytes = SIZE_MAX;
+    return math_touch(function, what, element_at(matrix->data, matrix->type, matrix_at(matrix, index)), bytes);
+}
+
+/* ---- while it runs: sums ----------------------------------------------------------------------------------------- */
+
+/* An operand of the product of two matrices in columns: op(X), where X has lines of `length`. */
+struct operand {
+    const void *data;
+    enum element type;
+    int64_t lines, length, ld;
+    bool transposed, conjugated;
+};
+
+static struct operand operand_of(const struct matrix *matrix, int64_t index, int op, bool flipped) {
+    return (struct operand){
+        .data = element_at(matrix->data, matrix->type, matrix_at(matrix, index)),
+        .type = matrix->type,
+        .lines = line_count(matrix),
+        .length = line_length(matrix),
+        .ld = matrix->ld,
+        .transposed = ((op != CUBLAS_OP_N) != matrix->by_rows) != flipped,
+        .conjugated = op == CUBLAS_OP_C && is_complex(matrix->type),
+    };
+}
+
+/* The part of an operand that makes lines `first` ... of the product. */
+static struct operand part_of(struct operand whole, int64_t first, int64_t count) {
+    int64_t offset = whole.transposed ? first : first * whole.ld;
+    whole.data = element_at(whole.data, whole.type, offset);
+    *(whole.transposed ? &whole.length : &whole.lines) = count;
+    return whole;
+}
+
+/* As OpenBLAS can take it. `room` is for the copy that this may need, of that many bytes; NULL: no memory. */
+static bool make_ready(struct operand *operand, enum element type, void **room, size_t *size) {
+    bool copies = operand->type != type || (operand->conjugated && !operand->transposed);
+    if (!copies) return true;
+    size_t bytes = (size_t)larger(operand->lines * operand->length, 1) * element_size(type);
+    if (bytes > *size) {
+        free(*room);
+        *room = malloc(bytes);
+        *size = *room ? bytes : 0;
+        if (!*room) return false;
+    }
+    convert_matrix(operand->type, operand->data, operand->length, operand->lines, operand->ld, operand->conjugated,
+                   type, *room);
+    operand->data = *room;
+    operand->type = type;
+    operand->ld = larger(operand->length, 1);
+    operand->conjugated = false;
+    return true;
+}
+
+static void add_products(const struct operand *left, const struct operand *right, int64_t rows, int64_t columns,
+                         int64_t k, number alpha, number beta, void *sums, int64_t ld) {
+    char factor[16], keep[16];
+    enum element type = left->type;
+    element_store(type, factor, 0, alpha);
+    element_store(type, keep, 0, beta);
+    blas_int lda = left->ld, ldb = right->ld;
+    openblas.gemm[type](left->transposed ? left->conjugated ? "C" : "T" : "N",
+                        right->transposed ? right->conjugated ? "C" : "T" : "N", &rows, &columns, &k, factor,
+                        left->data, &lda, right->data, &ldb, keep, sums, &ld, (size_t)1, (size_t)1);
+}
+
+/* ---- while it runs: sums and scalars only ------------------------------------------------------------------------ */
+
+static bool is_plain(const struct lt_call *call) {
+    return call->operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT && call->vectors == LT_BOTH_SCALARS &&
+           call->a.type == call->sums && call->d.type == call->sums && call->c.by_rows == call->d.by_rows;
+}
+
+static void run_plain(const struct lt_call *call, int64_t index, struct operand left, struct operand right,
+                      number alpha, number beta) {
+    const struct matrix *c = &call->c, *d = &call->d;
+    int64_t rows = line_length(d), columns = line_count(d);
+    size_t size = element_size(d->type);
+    char *to = element_at(d->data, d->type, matrix_at(d, index));
+    const char *from = element_at(c->data, c->type, matrix_at(c, index));
+    if (beta != 0 && from != to)
+        for (int64_t j = 0; j < columns; j++)
+            memmove(to + (size_t)(j * d->ld) * size, from + (size_t)(j * c->ld) * size, (size_t)rows * size);
+    add_products(&left, &right, rows, columns, call->k, alpha, beta, to, d->ld);
+}
+
+/* ---- while it runs ----------------------------------------------------------------------------------------------- */
+
+/* A vector with a number for each row of D. */
+static CUresult touch_rows(const struct lt_call *call, const char *what, const void *vector, enum element type) {
+    return math_touch(LT_NAME, what, vector, (size_t)call->m * element_size(type));
+}
+
+/* Sums over k of a matrix's rows (of A), or columns (of B). */
+static CUresult gradient_of(const struct lt_call *call, const struct matrix *matrix, int64_t index, int op,
+                            bool of_rows) {
+    int64_t count = of_rows ? call->m : call->n;
+    const struct lt_operation *operation = &call->operation;
+    void *to = element_at(operation->bias, call->bias_type, index * operation->bias_stride);
+    RETURN_IF(math_touch(LT_NAME, "the bias gradient", to, (size_t)count * element_size(call->bias_type)));
+    /* Neighbors along k are one apart, or a line. */
+    bool lines_are_k = of_rows == ((op != CUBLAS_OP_N) == matrix->by_rows);
+    int64_t step = lines_are_k ? matrix->ld : 1, next = lines_are_k ? 1 : matrix->ld;
+    const void *from = element_at(matrix->data, matrix->type, matrix_at(matrix, index));
+    for (int64_t i = 0; i < count; i++) {
+        number sum = 0;
+        for (int64_t j = 0; j < call->k; j++) sum += element_load(matrix->type, from, i * next + j * step);
+        element_store(call->bias_type, to, i, sum);
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult run_one(const struct lt_call *call, int64_t index, number alpha, number beta) {
+    const struct lt_operation *operation = &call->operation;
+    const struct matrix *d = &call->d;
+    bool adds = call->vectors == LT_BOTH_VECTORS || beta != 0;
+    RETURN_IF(lt_touch(LT_NAME, "the matrix A", &call->a, index));
+    RETURN_IF(lt_touch(LT_NAME, "the matrix B", &call->b, index));
+    if (adds) RETURN_IF(lt_touch(LT_NAME, "the matrix C", &call->c, index));
+    RETURN_IF(lt_touch(LT_NAME, "the matrix D", d, index));
+    bool flipped = d->by_rows;
+    struct operand a = operand_of(&call->a, index, operation->op_a, flipped);
+    struct operand b = operand_of(&call->b, index, operation->op_b, flipped);
+    struct operand left = flipped ? b : a, right = flipped ? a : b;
+    int64_t length = line_length(d), count = line_count(d);
+
+    void *rooms[2] = {NULL, NULL}, *sums = NULL, *gradients = NULL;
+    size_t sizes[2] = {0, 0};
+    CUresult status = CUDA_SUCCESS;
+    if (is_plain(call)) {
+        bool fits =
+            make_ready(&left, call->sums, &rooms[0], &sizes[0]) && make_ready(&right, call->sums, &rooms[1], &sizes[1]);
+        if (fits) run_plain(call, index, left, right, alpha, beta);
+        else status = no_memory("a product of matrices");
+    } else {
+        int64_t block = larger(256, (1 << 20) / larger(length, 1));
+        if (block > count) block = count;
+        struct lt_lines lines = {.length = length, .index = index, .alpha = alpha, .beta = beta};
+        sums = malloc((size_t)larger(block * length, 1) * element_size(call->sums));
+        gradients = has_epilogue(call, LT_BGRAD) ? calloc((size_t)call->m, element_size(D)) : NULL;
+        bool fits =
+            sums && (gradients || !has_epilogue(call, LT_BGRAD)) && make_ready(&left, call->sums, &rooms[0], &sizes[0]);
+        lines.sums = sums, lines.gradients = gradients;
+        for (int64_t first = 0; fits && !status && first < count; first += block) {
+            lines.first = first, lines.count = count - first < block ? count - first : block;
+            struct operand part = part_of(right, first, lines.count);
+            fits = make_ready(&part, call->sums, &rooms[1], &sizes[1]);
+            if (!fits) break;
+            add_products(&left, &part, length, lines.count, call->k, 1, 0, sums, length);
+            status = lt_finish(call, &lines);
+        }
+        if (!fits) status = no_memory("a product of matrices");
+        if (!status && gradients) {
+            void *to = element_at(operation->bias, call->bias_type, index * operation->bias_stride);
+            status = touch_rows(call, "the bias gradient", to, call->bias_type);
+            if (!status) store_doubles(call->bias_type, to, 0, 1, call->m, gradients);
+        }
+    }
+    free(rooms[0]), free(rooms[1]), free(sums), free(gradients);
+    if (!status && has_epilogue(call, LT_BGRADA)) status = gradient_of(call, &call->a, index, operation->op_a, true);
+    if (!status && has_epilogue(call, LT_BGRADB)) status = gradient_of(call, &call->b, index, operation->op_b, false);
+    return status;
+}
+
+static CUresult scalar_of(const struct scalar *scalar, number *value) {
+    if (scalar->device) RETURN_IF(math_touch(LT_NAME, "a scalar", scalar->device, element_size(scalar->type)));
+    *value = element_load(scalar->type, scalar->device ? scalar->device : scalar->value, 0);
+    return CUDA_SUCCESS;
+}
+
+static CUresult run_matmul(struct call *head) {
+    const struct lt_call *call = (const struct lt_call *)head;
+    number alpha = 1, beta = 0;
+    if (call->vectors == LT_BOTH_SCALARS) RETURN_IF(scalar_of(&call->alpha, &alpha));
+    if (call->vectors != LT_BOTH_VECTORS && !call->beta_is_zero) RETURN_IF(scalar_of(&call->beta, &beta));
+    for (int64_t i = 0; i < call->batch; i++) RETURN_IF(run_one(call, i, alpha, beta));
+    return CUDA_SUCCESS;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static cublasStatus_t matrix_of(const char *function, const char *name, const struct lt_layout *layout, int op,
+                                int64_t rows, int64_t columns, struct matrix *matrix) {
+    bool by_rows = layout->order == CUBLASLT_ORDER_ROW;
+    if (layout->order != CUBLASLT_ORDER_COL && !by_rows)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: %s has order %d; only columns and rows are emulated",
+                         function, name, (int)layout->order);
+    if (layout->plane || layout->batch_mode)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
+                         "%s: %s has planes, or comes as an array of pointers, which is not emulated", function, name);
+    int64_t own_rows = op == CUBLAS_OP_N ? rows : columns, own_columns = op == CUBLAS_OP_N ? columns : rows;
+    BLAS_CHECK((int64_t)layout->rows == own_rows && (int64_t)layout->columns == own_columns,
+               "%s: %s is %lld by %lld, but has to be %lld by %lld", function, name, (long long)layout->rows,
+               (long long)layout->columns, (long long)own_rows, (long long)own_columns);
+    BLAS_CHECK(layout->ld >= (by_rows ? own_columns : own_rows),
+               "%s: %s has a leading dimension of %lld, but lines of %lld", function, name, (long long)layout->ld,
+               (long long)(by_rows ? own_columns : own_rows));
+    *matrix = (struct matrix){
+        .type = element_of((cudaDataType)layout->type),
+        .rows = own_rows,
+        .columns = own_columns,
+        .ld = layout->ld,
+        .stride = layout->stride,
+        .by_rows = by_rows,
+    };
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static bool is_operation(int op) { return (unsigned)op <= CUBLAS_OP_C; }
+
+static cublasStatus_t check_epilogue(const char *function, const struct lt_operation *operation, struct lt_call *call) {
+    if (!lt_is_epilogue(operation->epilogue))
+        return blas_fail(CUBLAS_STATUS_INVALID_VALUE, "%s: there is no epilogue %u", function, operation->epilogue);
+    bool real = !is_complex(call->d.type);
+    if (operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !real)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: complex numbers have no epilogues", function);
+    enum element usual = call->d.type == I8 ? S : call->d.type;
+    call->bias_type = operation->bias_type < 0 ? usual : element_of((cudaDataType)operation->bias_type);
+    call->aux_type = operation->aux_type < 0 ? call->d.type : element_of((cudaDataType)operation->aux_type);
+    if (call->bias_type != usual || call->aux_type != call->d.type)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: the bias or the auxiliary matrix has another type than D",
+                         function);
+    if (operation->epilogue & LT_AUX) {
+        bool bits = operation->epilogue & (LT_RELU | LT_DRELU);
+        int64_t unit = bits ? 128 : 8;
+        BLAS_CHECK(
+            operation->aux_ld >= call->m && operation->aux_ld % unit == 0,
+            "%s: the auxiliary matrix has a leading dimension of %lld; it must be a multiple of %lld and at least %lld",
+            function, (long long)operation->aux_ld, (long long)unit, (long long)call->m);
+    }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t lt_describe(const char *function, const struct lt_operation *operation, const struct lt_layout *a,
+                           const struct lt_layout *b, const struct lt_layout *c, const struct lt_layout *d,
+                           struct lt_call *call) {
+    BLAS_CHECK(lt_is(operation, LT_OPERATION), "%s: %p is no operation's descriptor", function,
+               (const void *)operation);
+    BLAS_CHECK(lt_is(a, LT_LAYOUT) && lt_is(b, LT_LAYOUT) && lt_is(c, LT_LAYOUT) && lt_is(d, LT_LAYOUT),
+               "%s: a layout is missing, or is no layout's descriptor", function);
+    BLAS_CHECK(is_operation(operation->op_a) && is_operation(operation->op_b), "%s: there is no operation %d or %d",
+               function, operation->op_a, operation->op_b);
+    BLAS_RETURN_IF(lt_types(function, operation->compute, operation->scale, (int)a->type, (int)b->type, (int)c->type,
+                            (int)d->type, call));
+    if (operation->op_c != CUBLAS_OP_N || operation->fill != CUBLAS_FILL_MODE_FULL)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: C cannot be transposed, and D cannot be a triangle",
+                         function);
+    call->operation = *operation;
+    call->m = (int64_t)d->rows, call->n = (int64_t)d->columns;
+    call->k = (int64_t)(operation->op_a == CUBLAS_OP_N ? a->columns : a->rows);
+    BLAS_RETURN_IF(matrix_of(function, "A", a, operation->op_a, call->m, call->k, &call->a));
+    BLAS_RETURN_IF(matrix_of(function, "B", b, operation->op_b, call->k, call->n, &call->b));
+    BLAS_RETURN_IF(matrix_of(function, "C", c, CUBLAS_OP_N, call->m, call->n, &call->c));
+    BLAS_RETURN_IF(matrix_of(function, "D", d, CUBLAS_OP_N, call->m, call->n, &call->d));
+    BLAS_CHECK(a->batch == d->batch && b->batch == d->batch && c->batch == d->batch && d->batch > 0,
+               "%s: the batches have %d, %d, %d and %d matrices", function, a->batch, b->batch, c->batch, d->batch);
+    call->batch = d->batch;
+    switch (operation->pointer_mode) {
+        case CUBLASLT_POINTER_MODE_HOST:
+        case CUBLASLT_POINTER_MODE_DEVICE: call->vectors = LT_BOTH_SCALARS; break;
+        case CUBLASLT_POINTER_MODE_DEVICE_VECTOR: call->vectors = LT_BOTH_VECTORS; break;
+        case CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_ZERO: call->beta_is_zero = true; /* fall through */
+        case CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_HOST: call->vectors = LT_ALPHA_VECTOR; break;
+        default:
+            return blas_fail(CUBLAS_STATUS_INVALID_VALUE, "%s: there is no pointer mode %d", function,
+                             operation->pointer_mode);
+    }
+    if (operation->a_scale || operation->b_scale || operation->c_scale || operation->d_scale || operation->amax ||
+        operation->aux_scale || operation->aux_amax || operation->d_out_scale)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: these types have no scales", function);
+    return check_epilogue(function, operation, call);
+}
+
+static void take_scalar(struct scalar *scalar, enum element type, const void *pointer, bool on_device) {
+    scalar->type = type;
+    if (on_device) scalar->device = pointer;
+    else memcpy(scalar->value, pointer, element_size(type));
+}
+
+static cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void *alpha,
+                                     const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                                     cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                                     cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
+                                     const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspace_size,
+                                     cudaStream_t stream) {
+    (void)algorithm, (void)workspace, (void)workspace_size; /* there is one algorithm, which needs no workspace */
+    BLAS_RETURN_IF(blas_check((cublasHandle_t)handle, LT_NAME));
+    struct lt_call described = {0};
+    BLAS_RETURN_IF(lt_describe(LT_NAME, (struct lt_operation *)operation, (struct lt_layout *)a_layout,
+                               (struct lt_layout *)b_layout, (struct lt_layout *)c_layout, (struct lt_layout *)d_layout,
+                               &described));
+    if (!alpha || (!beta && !described.beta_is_zero)) return blas_null(LT_NAME, alpha ? "beta" : "alpha");
+    if (!a || !b || !d) return blas_null(LT_NAME, !a ? "A" : !b ? "B" : "D");
+    if ((described.operation.epilogue & (LT_BIAS | LT_BGRAD | LT_BGRADA | LT_BGRADB)) && !described.operation.bias)
+        return blas_null(LT_NAME, "the bias pointer");
+    if ((described.operation.epilogue & LT_AUX) && !described.operation.aux)
+        return blas_null(LT_NAME, "the pointer to the auxiliary matrix");
+    struct lt_call *call = calloc(1, sizeof *call);
+    if (!call) return blas_status(no_memory("a call of cuBLASLt"));
+    *call = described;
+    call->call.references = 1;
+    call->call.run = run_matmul;
+    call->a.data = (void *)a, call->b.data = (void *)b, call->c.data = (void *)c, call->d.data = d;
+    int mode = described.operation.pointer_mode;
+    take_scalar(&call->alpha, call->scale, alpha, mode != CUBLASLT_POINTER_MODE_HOST);
+    if (!call->beta_is_zero)
+        take_scalar(&call->beta, call->scale, beta,
+                    mode == CUBLASLT_POINTER_MODE_DEVICE || mode == CUBLASLT_POINTER_MODE_DEVICE_VECTOR);
+    if (!c && (call->beta.device || element_load(call->scale, call->beta.value, 0) != 0)) {
+        call_release(&call->call);
+        return blas_null(LT_NAME, "C");
+    }
+    CUstream queue;
+    CUresult status = math_stream(stream, &queue);
+    if (status) call_release(&call->call);
+    return blas_status(status ? status : math_submit(queue, &call->call, false));
+}
+
+const struct entry lt_matmul_entries[] = {LT_ENTRY(cublasLtMatmul), {NULL, NULL, NULL}};
