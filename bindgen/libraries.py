@@ -347,11 +347,15 @@ LIBRARIES = {
             loader="cusolver",
             members=(
                 "CUSOLVER_STATUS_",
+                "CUSOLVER_EIG_MODE_",
+                "CUSOLVER_EIG_RANGE_",
+                "CUSOLVER_EIG_COMP_",
                 "CUSOLVER_EIG_",
-                "CUSOLVER_IRS_",
+                "CUSOLVER_IRS_REFINE_",
                 "CUSOLVERDN_",
                 "CUSOLVER_",
-                "CUBLAS_",
+                "CUBLAS_STOREV_",
+                "CUBLAS_DIRECT_",
             ),
             includes=("<stdio.h>", *_MATH_INCLUDES, '"cupola/cublas.h"'),
             cimports=(
@@ -360,6 +364,7 @@ LIBRARIES = {
                 "from cupola.bindings.ccublas cimport (\n"
                 "    cublasDiagType_t, cublasFillMode_t, cublasOperation_t, cublasSideMode_t)",
             ),
+            exported=True,
         ),
     )
 }

@@ -38,6 +38,7 @@ UPWARD = [
     "math/lt",
     "math/fft",
     "math/rand",
+    "math/solver",
     "math",
     "provider",
 ]

@@ -84,18 +84,18 @@ class EigType(_Enum):
     TYPE_3: ClassVar[EigType]
 
 class EigMode(_Enum):
-    MODE_NOVECTOR: ClassVar[EigMode]
-    MODE_VECTOR: ClassVar[EigMode]
+    NOVECTOR: ClassVar[EigMode]
+    VECTOR: ClassVar[EigMode]
 
 class EigRange(_Enum):
-    RANGE_ALL: ClassVar[EigRange]
-    RANGE_I: ClassVar[EigRange]
-    RANGE_V: ClassVar[EigRange]
+    ALL: ClassVar[EigRange]
+    I: ClassVar[EigRange]
+    V: ClassVar[EigRange]
 
 class EigComp(_Enum):
-    COMP_N: ClassVar[EigComp]
-    COMP_I: ClassVar[EigComp]
-    COMP_V: ClassVar[EigComp]
+    N: ClassVar[EigComp]
+    I: ClassVar[EigComp]
+    V: ClassVar[EigComp]
 
 class Norm(_Enum):
     INF_NORM: ClassVar[Norm]
@@ -104,13 +104,13 @@ class Norm(_Enum):
     FRO_NORM: ClassVar[Norm]
 
 class IRSRefinement(_Enum):
-    REFINE_NOT_SET: ClassVar[IRSRefinement]
-    REFINE_NONE: ClassVar[IRSRefinement]
-    REFINE_CLASSICAL: ClassVar[IRSRefinement]
-    REFINE_CLASSICAL_GMRES: ClassVar[IRSRefinement]
-    REFINE_GMRES: ClassVar[IRSRefinement]
-    REFINE_GMRES_GMRES: ClassVar[IRSRefinement]
-    REFINE_GMRES_NOPCOND: ClassVar[IRSRefinement]
+    NOT_SET: ClassVar[IRSRefinement]
+    NONE: ClassVar[IRSRefinement]
+    CLASSICAL: ClassVar[IRSRefinement]
+    CLASSICAL_GMRES: ClassVar[IRSRefinement]
+    GMRES: ClassVar[IRSRefinement]
+    GMRES_GMRES: ClassVar[IRSRefinement]
+    GMRES_NOPCOND: ClassVar[IRSRefinement]
     PREC_DD: ClassVar[IRSRefinement]
     PREC_SS: ClassVar[IRSRefinement]
     PREC_SHT: ClassVar[IRSRefinement]
@@ -139,12 +139,12 @@ class AlgMode(_Enum):
     ALG_2: ClassVar[AlgMode]
 
 class StorevMode(_Enum):
-    STOREV_COLUMNWISE: ClassVar[StorevMode]
-    STOREV_ROWWISE: ClassVar[StorevMode]
+    COLUMNWISE: ClassVar[StorevMode]
+    ROWWISE: ClassVar[StorevMode]
 
 class DirectMode(_Enum):
-    DIRECT_FORWARD: ClassVar[DirectMode]
-    DIRECT_BACKWARD: ClassVar[DirectMode]
+    FORWARD: ClassVar[DirectMode]
+    BACKWARD: ClassVar[DirectMode]
 
 class DeterministicMode(_Enum):
     DETERMINISTIC_RESULTS: ClassVar[DeterministicMode]

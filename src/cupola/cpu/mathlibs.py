@@ -19,6 +19,7 @@ SONAMES = {
     "cublasLt": (12, 13),
     "cufft": (11, 12),
     "curand": (10, 10),
+    "cusolver": (11, 12),
 }
 """The libraries, and the versions in the names of their files in CUDA 12 and in CUDA 13."""
 

@@ -42,6 +42,16 @@ PROGRAMS = {
         "15 15 15 ",
         "cupola: the CPU device does not emulate cublasSrotg_v2: it returns CUBLAS_STATUS_NOT_SUPPORTED\n",
     ),
+    "linear equations": (
+        "float a[4] = {4, 2, 2, 5}, *work; int *info, got = -1, size = 0;"
+        "cusolverDnCreate(&handle); cudaMalloc(&p, 64);"
+        "cudaMalloc(&info, 4); cusolverDnSpotrf_bufferSize(handle, 0, 2, p, 2, &size); cudaMalloc(&work, 4 * size);"
+        "cudaMemcpy(p, a, 16, 1); int status = cusolverDnSpotrf(handle, 0, 2, p, 2, work, size, info);"
+        "cudaMemcpy(a, p, 16, 2); cudaMemcpy(&got, info, 4, 2);"
+        'printf("%d %d %g %g %g\\n", status, got, a[0], a[1], a[3]);',
+        "0 0 2 1 2\n",
+        "",
+    ),
     "random numbers": (
         "curandCreateGenerator(&handle, 161); cudaMalloc(&p, 16);"
         'printf("%d ", curandGenerateUniform(handle, p, 4)); cudaMemcpy(y, p, 16, 2);'
@@ -61,7 +71,8 @@ def run(program, **variables):
 def build(folder, body, major, *flags):
     (folder / "program.c").write_text(HEAD + body + "\n}\n")
     link = os.path.join(programs.library_folder(), f"link{major}")
-    command = ["gcc", "-w", "program.c", "-o", "program", f"-L{link}", *flags, "-lcublas", "-lcurand", "-lcudart"]
+    libraries = ["-lcublas", "-lcurand", "-lcusolver", "-lcudart"]
+    command = ["gcc", "-w", "program.c", "-o", "program", f"-L{link}", *flags, *libraries]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "program"
 

@@ -37,6 +37,8 @@ enum handle_kind {
     HANDLE_RESOURCE_DESC,
     HANDLE_MATH, /* of cuBLAS (cpu/math) */
     HANDLE_RAND, /* generators of cuRAND */
+    HANDLE_SOLVER, /* of cuSOLVER */
+    HANDLE_SOLVER_OBJECT, /* its settings */
     HANDLE_KINDS,
 };
 

@@ -32,6 +32,8 @@ extern struct blas_routines openblas;
 /* Open OpenBLAS (a library of the package scipy-openblas64), with at most that many threads. False: it cannot be used,
  * and `problem` says why. Once; later calls do nothing. */
 bool math_load(const char *path, int threads, char *problem, size_t size);
+void *math_symbol(const char *symbol); /* of the library that math_load() has opened; NULL: there is none */
+int math_threads(void);                /* how many the libraries may use */
 
 /* ---- handles (handle.c) ------------------------------------------------------------------------------------------ */
 

@@ -6,6 +6,8 @@
 #include "blas.h"
 
 struct blas_routines openblas;
+static void *opened;
+static int most_threads = 1;
 
 /* The routine for one type; blas.h tells how the names are written. Reductions to complex numbers are those of CBLAS,
  * whose results are no matter of Fortran's calling conventions. */
@@ -42,6 +44,8 @@ bool math_load(const char *path, int threads, char *problem, size_t size) {
         else {
             if (set_threads) set_threads(threads);
             openblas = found;
+            opened = library;
+            most_threads = threads;
             loaded = true;
         }
     }
@@ -49,3 +53,7 @@ bool math_load(const char *path, int threads, char *problem, size_t size) {
     pthread_mutex_unlock(&lock);
     return result;
 }
+
+void *math_symbol(const char *symbol) { return opened ? dlsym(opened, symbol) : NULL; }
+
+int math_threads(void) { return most_threads; }

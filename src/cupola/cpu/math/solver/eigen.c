@@ -1,0 +1,425 @@
+/* Eigenvalues (cuSolverDN, syevd, syevj, sygvd, geev and their kin). Jacobi's method is LAPACK's divide and conquer here:
+ * it is more exact than any tolerance that is set. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "solver.h"
+
+/* ---- the work ------------------------------------------------------------------------------------------------------ */
+
+static inline char job_letter(const struct solver *s) { return s->job == CUSOLVER_EIG_MODE_VECTOR ? 'V' : 'N'; }
+
+/* What is not a number makes LAPACK's iterations go astray. */
+static bool is_sound(const struct solver *s, void **at) {
+    bool upper = s->uplo == CUBLAS_FILL_MODE_UPPER;
+    return triangle_finite(s->type, at[AT_A], s->n, s->lda, upper) &&
+           (!at[AT_B] || triangle_finite(s->type, at[AT_B], s->n, s->ldb, upper));
+}
+
+static int64_t unsound(const struct solver *s, void **at) {
+    fill_nan(real_of(s->type), at[AT_W], s->n, 1, s->n);
+    if (s->job == CUSOLVER_EIG_MODE_VECTOR) fill_nan(s->type, at[AT_A], s->n, s->n, s->lda);
+    return s->n; /* nothing has converged */
+}
+
+static int64_t syevd_one(struct solver *s, void **at, int64_t i) {
+    (void)i;
+    if (s->object) s->object->residual = 0, s->object->done = 1, s->object->batched = s->batch > 0;
+    if (!is_sound(s, at)) return unsound(s, at);
+    return lapack.syevd[s->type](COLUMNS, job_letter(s), fill_letter(s), s->n, at[AT_A], s->lda, at[AT_W]);
+}
+
+static int64_t sygvd_one(struct solver *s, void **at, int64_t i) {
+    (void)i;
+    if (s->object) s->object->residual = 0, s->object->done = 1;
+    if (!is_sound(s, at)) return unsound(s, at);
+    return lapack.sygvd[s->type](COLUMNS, (int64_t)s->kind, job_letter(s), fill_letter(s), s->n, at[AT_A], s->lda,
+                                 at[AT_B], s->ldb, at[AT_W]);
+}
+
+static void tell_count(const struct solver *s, int64_t count) {
+    if (s->count) *s->count = (int)count;
+    if (s->wide_count) *s->wide_count = count;
+}
+
+/* Bounds are arguments of the matrix's real type. */
+typedef int64_t (*some_floats)(int, char, char, char, int64_t, void *, int64_t, float, float, int64_t, int64_t, float,
+                               int64_t *, void *, void *, int64_t, int64_t *);
+typedef int64_t (*some_doubles)(int, char, char, char, int64_t, void *, int64_t, double, double, int64_t, int64_t,
+                                double, int64_t *, void *, void *, int64_t, int64_t *);
+typedef int64_t (*general_floats)(int, int64_t, char, char, char, int64_t, void *, int64_t, void *, int64_t, float,
+                                  float, int64_t, int64_t, float, int64_t *, void *, void *, int64_t, int64_t *);
+typedef int64_t (*general_doubles)(int, int64_t, char, char, char, int64_t, void *, int64_t, void *, int64_t, double,
+                                   double, int64_t, int64_t, double, int64_t *, void *, void *, int64_t, int64_t *);
+
+/* Some of the eigenvalues, with or without a matrix B. */
+static int64_t some_one(struct solver *s, void **at, int64_t i) {
+    (void)i;
+    int64_t n = s->n, count = 0, info;
+    if (!is_sound(s, at)) {
+        tell_count(s, 0);
+        return unsound(s, at);
+    }
+    char job = job_letter(s), fill = fill_letter(s);
+    char range = s->range == CUSOLVER_EIG_RANGE_I ? 'I' : s->range == CUSOLVER_EIG_RANGE_V ? 'V' : 'A';
+    size_t vectors = s->job == CUSOLVER_EIG_MODE_VECTOR ? (size_t)(n * n) * element_size(s->type) : 1;
+    void *z = malloc(vectors), *w = malloc((size_t)n * element_size(real_of(s->type)));
+    int64_t *support = malloc(2 * (size_t)n * sizeof *support);
+    bool is_single = real_of(s->type) == S;
+    if (!z || !w || !support) info = LAPACK_NO_MEMORY;
+    else if (at[AT_B] && is_single)
+        info = ((general_floats)lapack.sygvx[s->type])(COLUMNS, s->kind, job, range, fill, n, at[AT_A], s->lda,
+                                                       at[AT_B], s->ldb, (float)s->low, (float)s->high, s->first,
+                                                       s->last, 0, &count, w, z, n, support);
+    else if (at[AT_B])
+        info = ((general_doubles)lapack.sygvx[s->type])(COLUMNS, s->kind, job, range, fill, n, at[AT_A], s->lda,
+                                                        at[AT_B], s->ldb, s->low, s->high, s->first, s->last, 0, &count,
+                                                        w, z, n, support);
+    else if (is_single)
+        info = ((some_floats)lapack.syevr[s->type])(COLUMNS, job, range, fill, n, at[AT_A], s->lda, (float)s->low,
+                                                    (float)s->high, s->first, s->last, 0, &count, w, z, n, support);
+    else
+        info = ((some_doubles)lapack.syevr[s->type])(COLUMNS, job, range, fill, n, at[AT_A], s->lda, s->low, s->high,
+                                                     s->first, s->last, 0, &count, w, z, n, support);
+    if (info >= 0) {
+        copy_block(real_of(s->type), w, n, at[AT_W], n, count, 1);
+        if (s->job == CUSOLVER_EIG_MODE_VECTOR) copy_block(s->type, z, n, at[AT_A], s->lda, n, count);
+        tell_count(s, count);
+    }
+    free(z), free(w), free(support);
+    return info;
+}
+
+static int64_t all_or_some_one(struct solver *s, void **at, int64_t i) {
+    if (s->range != CUSOLVER_EIG_RANGE_ALL) return some_one(s, at, i);
+    tell_count(s, s->n);
+    return at[AT_B] ? sygvd_one(s, at, i) : syevd_one(s, at, i);
+}
+
+/* ---- of a matrix without structure --------------------------------------------------------------------------------- */
+
+/* Vectors of a real matrix, of which LAPACK gives pairs as real and imaginary parts, as complex ones. */
+static void spread_pairs(const struct solver *s, const void *imaginary, const void *from, void *to, int64_t ld) {
+    enum element type = s->type, complex_type = s->v_type;
+    for (int64_t j = 0; j < s->n; j++) {
+        bool pair = creal(element_load(type, imaginary, j)) != 0 && j + 1 < s->n;
+        for (int64_t i = 0; i < s->n; i++) {
+            double real = creal(element_load(type, from, j * s->n + i));
+            double part = pair ? creal(element_load(type, from, (j + 1) * s->n + i)) : 0;
+            element_store(complex_type, to, j * ld + i, CMPLX(real, part));
+            if (pair) element_store(complex_type, to, (j + 1) * ld + i, CMPLX(real, -part));
+        }
+        if (pair) j++;
+    }
+}
+
+static int64_t geev_real(struct solver *s, void **at, char left, char right) {
+    enum element type = s->type;
+    int64_t n = s->n, info;
+    size_t vector = (size_t)n * element_size(type);
+    bool wide = is_complex(s->v_type);
+    char *parts = malloc(2 * vector), *vl = at[AT_U], *vr = at[AT_V];
+    int64_t ldl = s->ldu, ldr = s->ldv;
+    if (wide && left == 'V') vl = malloc(vector * (size_t)n), ldl = n;
+    if (wide && right == 'V') vr = malloc(vector * (size_t)n), ldr = n;
+    if (!parts || (left == 'V' && !vl) || (right == 'V' && !vr)) info = LAPACK_NO_MEMORY;
+    else {
+        info = lapack.geev[type](COLUMNS, left, right, n, at[AT_A], s->lda, parts, parts + vector, vl, larger(ldl, 1),
+                                 vr, larger(ldr, 1));
+        for (int64_t j = 0; j < n; j++) {
+            double real = creal(element_load(type, parts, j)), part = creal(element_load(type, parts, n + j));
+            if (is_complex(s->w_type)) element_store(s->w_type, at[AT_W], j, CMPLX(real, part));
+            else element_store(type, at[AT_W], j, real), element_store(type, at[AT_W], n + j, part);
+        }
+        if (wide && left == 'V') spread_pairs(s, parts + vector, vl, at[AT_U], s->ldu);
+        if (wide && right == 'V') spread_pairs(s, parts + vector, vr, at[AT_V], s->ldv);
+    }
+    free(parts);
+    if (wide && left == 'V') free(vl);
+    if (wide && right == 'V') free(vr);
+    return info;
+}
+
+static int64_t geev_one(struct solver *s, void **at, int64_t i) {
+    (void)i;
+    char left = s->job == CUSOLVER_EIG_MODE_VECTOR ? 'V' : 'N',
+         right = s->job_v == CUSOLVER_EIG_MODE_VECTOR ? 'V' : 'N';
+    if (!all_finite(s->type, at[AT_A], s->n, s->n, s->lda)) {
+        fill_nan(s->w_type, at[AT_W], s->operand[AT_W].rows, 1, 1);
+        if (left == 'V') fill_nan(s->v_type, at[AT_U], s->n, s->n, s->ldu);
+        if (right == 'V') fill_nan(s->v_type, at[AT_V], s->n, s->n, s->ldv);
+        return s->n;
+    }
+    if (!is_complex(s->type)) return geev_real(s, at, left, right);
+    return lapack.geev[s->type](COLUMNS, left, right, s->n, at[AT_A], s->lda, at[AT_W], at[AT_U], larger(s->ldu, 1),
+                                at[AT_V], larger(s->ldv, 1));
+}
+
+/* ---- the families -------------------------------------------------------------------------------------------------- */
+
+/* One of the functions for a symmetric matrix, with or without B. */
+static cusolverStatus_t symmetric(struct solver *s, int64_t (*one)(struct solver *, void **, int64_t), bool general,
+                                  bool batched) {
+    bool done;
+    SOLVER_RETURN_IF(solver_begin(s));
+    SOLVER_CHECK(!s->by_number || s->w_type == real_of(s->type), "%s: the type of W is not the real type of A's",
+                 s->function);
+    SOLVER_CHECK(!general || (s->kind >= CUSOLVER_EIG_TYPE_1 && s->kind <= CUSOLVER_EIG_TYPE_3),
+                 "%s: itype is %d; it may be 1, 2 or 3", s->function, s->kind);
+    SOLVER_CHECK((unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR,
+                 "%s: jobz is %d, neither CUSOLVER_EIG_MODE_NOVECTOR nor CUSOLVER_EIG_MODE_VECTOR", s->function,
+                 s->job);
+    SOLVER_CHECK(one != all_or_some_one || (s->range >= CUSOLVER_EIG_RANGE_ALL && s->range <= CUSOLVER_EIG_RANGE_V),
+                 "%s: range is %d", s->function, s->range);
+    SOLVER_RETURN_IF(check_fill(s));
+    SOLVER_RETURN_IF(check_size(s, "n", s->n));
+    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
+    if (general) SOLVER_RETURN_IF(check_ld(s, "ldb", s->ldb, s->n));
+    if (one == all_or_some_one && s->range == CUSOLVER_EIG_RANGE_I)
+        SOLVER_CHECK(s->first >= 1 && s->last <= s->n && s->first <= s->last, "%s: il is %lld, iu %lld, n %lld",
+                     s->function, (long long)s->first, (long long)s->last, (long long)s->n);
+    if (one == all_or_some_one && s->range == CUSOLVER_EIG_RANGE_V)
+        SOLVER_CHECK(s->low < s->high, "%s: vl is %g, vu %g", s->function, s->low, s->high);
+    if (batched) SOLVER_CHECK(s->batch > 0, "%s: batchSize is %lld", s->function, (long long)s->batch);
+    SOLVER_RETURN_IF(check_room(s, s->n, &done));
+    if (done) return CUSOLVER_STATUS_SUCCESS;
+    use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
+    s->operand[AT_A].stride = s->lda * s->n;
+    if (general) use_matrix(s, AT_B, "the matrix B", s->b, s->n, s->n, s->ldb);
+    use_vector(s, AT_W, "the eigenvalues W", s->w, real_of(s->type), s->n);
+    s->one = one;
+    return solver_submit(s);
+}
+
+static cusolverStatus_t check_jacobi(struct solver *s, syevjInfo_t info) {
+    SOLVER_RETURN_IF(solver_check(s->handle, s->function));
+    s->object = solver_object(info, OBJECT_JACOBI);
+    SOLVER_CHECK(s->object, "%s: 'params' is none of cusolverDnCreateSyevjInfo's", s->function);
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+static cusolverStatus_t syevd(struct solver *s) { return symmetric(s, syevd_one, false, false); }
+static cusolverStatus_t sygvd(struct solver *s) { return symmetric(s, sygvd_one, true, false); }
+static cusolverStatus_t syevdx(struct solver *s) { return symmetric(s, all_or_some_one, false, false); }
+static cusolverStatus_t sygvdx(struct solver *s) { return symmetric(s, all_or_some_one, true, false); }
+static cusolverStatus_t syev_batched(struct solver *s) { return symmetric(s, syevd_one, false, true); }
+
+static cusolverStatus_t syevj(struct solver *s, syevjInfo_t info) {
+    SOLVER_RETURN_IF(check_jacobi(s, info));
+    return symmetric(s, syevd_one, false, false);
+}
+
+static cusolverStatus_t sygvj(struct solver *s, syevjInfo_t info) {
+    SOLVER_RETURN_IF(check_jacobi(s, info));
+    return symmetric(s, sygvd_one, true, false);
+}
+
+static cusolverStatus_t syevj_batched(struct solver *s, syevjInfo_t info) {
+    SOLVER_RETURN_IF(check_jacobi(s, info));
+    return symmetric(s, syevd_one, false, true);
+}
+
+static cusolverStatus_t geev(struct solver *s) {
+    bool done;
+    SOLVER_RETURN_IF(solver_begin(s));
+    enum element wide = s->type == S ? C : s->type == D ? Z : s->type;
+    SOLVER_CHECK((s->w_type == s->type || s->w_type == wide) && (s->v_type == s->type || s->v_type == wide),
+                 "%s: W and the vectors have the type of A, or its complex type", s->function);
+    SOLVER_CHECK((unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR, "%s: jobvl is %d", s->function, s->job);
+    SOLVER_CHECK((unsigned)s->job_v <= CUSOLVER_EIG_MODE_VECTOR, "%s: jobvr is %d", s->function, s->job_v);
+    SOLVER_RETURN_IF(check_size(s, "n", s->n));
+    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
+    SOLVER_RETURN_IF(check_ld(s, "ldvl", s->ldu, s->job == CUSOLVER_EIG_MODE_VECTOR ? s->n : 1));
+    SOLVER_RETURN_IF(check_ld(s, "ldvr", s->ldv, s->job_v == CUSOLVER_EIG_MODE_VECTOR ? s->n : 1));
+    SOLVER_RETURN_IF(check_room(s, s->n, &done));
+    if (done) return CUSOLVER_STATUS_SUCCESS;
+    use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
+    use_vector(s, AT_W, "the eigenvalues W", s->w, s->w_type, s->w_type == wide ? s->n : 2 * s->n);
+    if (s->job == CUSOLVER_EIG_MODE_VECTOR) {
+        use_matrix(s, AT_U, "the vectors VL", s->u, s->n, s->n, s->ldu);
+        s->operand[AT_U].type = s->v_type;
+    }
+    if (s->job_v == CUSOLVER_EIG_MODE_VECTOR) {
+        use_matrix(s, AT_V, "the vectors VR", s->v, s->n, s->n, s->ldv);
+        s->operand[AT_V].type = s->v_type;
+    }
+    s->one = geev_one;
+    return solver_submit(s);
+}
+
+/* ---- the functions ------------------------------------------------------------------------------------------------- */
+
+#define ASKS .asks = true, .size = lwork
+#define WORKS .work = work, .room = lwork, .info = info
+#define CALL2(family, object, ...) return family(&(struct solver){__VA_ARGS__}, object)
+#define MATRIX .job = (int)jobz, .uplo = (int)uplo, .n = n, .a = (void *)A, .lda = lda, .w = (void *)W
+#define PAIR .kind = (int)itype, MATRIX, .b = (void *)B_, .ldb = ldb
+#define SOME .range = (int)range, .low = (double)vl, .high = (double)vu, .first = il, .last = iu
+
+#define EIGEN(L, T, R, E, or, sy)                                                                                        \
+    static cusolverStatus_t cusolverDn##L##sy##evd_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,        \
+                                                              cublasFillMode_t uplo, int n, const T *A, int lda,        \
+                                                              const R *W, int *lwork) {                                 \
+        CALL(syevd, TYPED(#L #sy "evd_bufferSize", E), MATRIX, ASKS);                                                   \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##evd(cusolverDnHandle_t handle, cusolverEigMode_t jobz,                   \
+                                                   cublasFillMode_t uplo, int n, T *A, int lda, R *W, T *work,          \
+                                                   int lwork, int *info) {                                              \
+        CALL(syevd, TYPED(#L #sy "evd", E), MATRIX, WORKS);                                                             \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##evdx_bufferSize(                                                         \
+        cusolverDnHandle_t handle, cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,      \
+        const T *A, int lda, R vl, R vu, int il, int iu, int *meig, const R *W, int *lwork) {                           \
+        (void)meig;                                                                                                     \
+        CALL(syevdx, TYPED(#L #sy "evdx_bufferSize", E), MATRIX, SOME, ASKS);                                           \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##evdx(                                                                    \
+        cusolverDnHandle_t handle, cusolverEigMode_t jobz, cusolverEigRange_t range, cublasFillMode_t uplo, int n,      \
+        T *A, int lda, R vl, R vu, int il, int iu, int *meig, R *W, T *work, int lwork, int *info) {                    \
+        CALL(syevdx, TYPED(#L #sy "evdx", E), MATRIX, SOME, .count = meig, WORKS);                                      \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##gvd_bufferSize(                                                          \
+        cusolverDnHandle_t handle, cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,       \
+        const T *A, int lda, const T *B_, int ldb, const R *W, int *lwork) {                                            \
+        CALL(sygvd, TYPED(#L #sy "gvd_bufferSize", E), PAIR, ASKS);                                                     \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##gvd(cusolverDnHandle_t handle, cusolverEigType_t itype,                  \
+                                                   cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, T *A, int lda, \
+                                                   T *B_, int ldb, R *W, T *work, int lwork, int *info) {               \
+        CALL(sygvd, TYPED(#L #sy "gvd", E), PAIR, WORKS);                                                               \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##gvdx_bufferSize(                                                         \
+        cusolverDnHandle_t handle, cusolverEigType_t itype, cusolverEigMode_t jobz, cusolverEigRange_t range,           \
+        cublasFillMode_t uplo, int n, const T *A, int lda, const T *B_, int ldb, R vl, R vu, int il, int iu, int *meig, \
+        const R *W, int *lwork) {                                                                                       \
+        (void)meig;                                                                                                     \
+        CALL(sygvdx, TYPED(#L #sy "gvdx_bufferSize", E), PAIR, SOME, ASKS);                                             \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##gvdx(cusolverDnHandle_t handle, cusolverEigType_t itype,                 \
+                                                    cusolverEigMode_t jobz, cusolverEigRange_t range,                   \
+                                                    cublasFillMode_t uplo, int n, T *A, int lda, T *B_, int ldb, R vl,  \
+                                                    R vu, int il, int iu, int *meig, R *W, T *work, int lwork,          \
+                                                    int *info) {                                                        \
+        CALL(sygvdx, TYPED(#L #sy "gvdx", E), PAIR, SOME, .count = meig, WORKS);                                        \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##evj_bufferSize(cusolverDnHandle_t handle, cusolverEigMode_t jobz,        \
+                                                              cublasFillMode_t uplo, int n, const T *A, int lda,        \
+                                                              const R *W, int *lwork, syevjInfo_t params) {             \
+        CALL2(syevj, params, TYPED(#L #sy "evj_bufferSize", E), MATRIX, ASKS);                                          \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##evj(cusolverDnHandle_t handle, cusolverEigMode_t jobz,                   \
+                                                   cublasFillMode_t uplo, int n, T *A, int lda, R *W, T *work,          \
+                                                   int lwork, int *info, syevjInfo_t params) {                          \
+        CALL2(syevj, params, TYPED(#L #sy "evj", E), MATRIX, WORKS);                                                    \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##evjBatched_bufferSize(                                                   \
+        cusolverDnHandle_t handle, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, const T *A, int lda,           \
+        const R *W, int *lwork, syevjInfo_t params, int batch) {                                                        \
+        CALL2(syevj_batched, params, TYPED(#L #sy "evjBatched_bufferSize", E), MATRIX, ASKS, .batch = batch);           \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##evjBatched(cusolverDnHandle_t handle, cusolverEigMode_t jobz,            \
+                                                          cublasFillMode_t uplo, int n, T *A, int lda, R *W, T *work,   \
+                                                          int lwork, int *info, syevjInfo_t params, int batch) {        \
+        CALL2(syevj_batched, params, TYPED(#L #sy "evjBatched", E), MATRIX, WORKS, .batch = batch);                     \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##gvj_bufferSize(                                                          \
+        cusolverDnHandle_t handle, cusolverEigType_t itype, cusolverEigMode_t jobz, cublasFillMode_t uplo, int n,       \
+        const T *A, int lda, const T *B_, int ldb, const R *W, int *lwork, syevjInfo_t params) {                        \
+        CALL2(sygvj, params, TYPED(#L #sy "gvj_bufferSize", E), PAIR, ASKS);                                            \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##sy##gvj(cusolverDnHandle_t handle, cusolverEigType_t itype,                  \
+                                                   cusolverEigMode_t jobz, cublasFillMode_t uplo, int n, T *A, int lda, \
+                                                   T *B_, int ldb, R *W, T *work, int lwork, int *info,                 \
+                                                   syevjInfo_t params) {                                                \
+        CALL2(sygvj, params, TYPED(#L #sy "gvj", E), PAIR, WORKS);                                                      \
+    }
+SOLVER_TYPES(EIGEN)
+
+#define NUMBERS(name) BY_NUMBER(name, type, compute), .params = params, .w_type = element_of(w_type)
+#define SIZES .asks = true, .bytes = device, .host_bytes = host
+
+static cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                                    cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n,
+                                                    cudaDataType type, const void *A, int64_t lda, cudaDataType w_type,
+                                                    const void *W, cudaDataType compute, size_t *device, size_t *host) {
+    CALL(syevd, NUMBERS("Xsyevd_bufferSize"), MATRIX, SIZES);
+}
+
+static cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnParams_t params, cusolverEigMode_t jobz,
+                                         cublasFillMode_t uplo, int64_t n, cudaDataType type, void *A, int64_t lda,
+                                         cudaDataType w_type, void *W, cudaDataType compute, void *work, size_t device,
+                                         void *host_work, size_t host, int *info) {
+    CALL(syevd, NUMBERS("Xsyevd"), MATRIX, BUFFERS, .info = info);
+}
+
+static cusolverStatus_t cusolverDnXsyevBatched_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                                          cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n,
+                                                          cudaDataType type, const void *A, int64_t lda,
+                                                          cudaDataType w_type, const void *W, cudaDataType compute,
+                                                          size_t *device, size_t *host, int64_t batch) {
+    CALL(syev_batched, NUMBERS("XsyevBatched_bufferSize"), MATRIX, SIZES, .batch = batch);
+}
+
+static cusolverStatus_t cusolverDnXsyevBatched(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                               cusolverEigMode_t jobz, cublasFillMode_t uplo, int64_t n,
+                                               cudaDataType type, void *A, int64_t lda, cudaDataType w_type, void *W,
+                                               cudaDataType compute, void *work, size_t device, void *host_work,
+                                               size_t host, int *info, int64_t batch) {
+    CALL(syev_batched, NUMBERS("XsyevBatched"), MATRIX, BUFFERS, .info = info, .batch = batch);
+}
+
+/* A bound in memory of the host. */
+static double bound(const void *at, cudaDataType type) {
+    if (!at) return 0;
+    enum element element = element_of(type);
+    return element > Z ? 0 : creal(element_load(real_of(element), at, 0));
+}
+#define POINTED .range = (int)range, .low = bound(vl, type), .high = bound(vu, type), .first = il, .last = iu
+
+static cusolverStatus_t cusolverDnXsyevdx_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                                     cusolverEigMode_t jobz, cusolverEigRange_t range,
+                                                     cublasFillMode_t uplo, int64_t n, cudaDataType type, const void *A,
+                                                     int64_t lda, void *vl, void *vu, int64_t il, int64_t iu,
+                                                     int64_t *meig, cudaDataType w_type, const void *W,
+                                                     cudaDataType compute, size_t *device, size_t *host) {
+    (void)meig;
+    CALL(syevdx, NUMBERS("Xsyevdx_bufferSize"), MATRIX, POINTED, SIZES);
+}
+
+static cusolverStatus_t cusolverDnXsyevdx(cusolverDnHandle_t handle, cusolverDnParams_t params, cusolverEigMode_t jobz,
+                                          cusolverEigRange_t range, cublasFillMode_t uplo, int64_t n, cudaDataType type,
+                                          void *A, int64_t lda, void *vl, void *vu, int64_t il, int64_t iu,
+                                          int64_t *meig, cudaDataType w_type, void *W, cudaDataType compute, void *work,
+                                          size_t device, void *host_work, size_t host, int *info) {
+    CALL(syevdx, NUMBERS("Xsyevdx"), MATRIX, POINTED, .wide_count = meig, BUFFERS, .info = info);
+}
+
+#define VECTORS                                                                                                        \
+    .job = (int)jobvl, .job_v = (int)jobvr, .n = n, .a = (void *)A, .lda = lda, .w = (void *)W, .u = (void *)VL,       \
+    .ldu = ldvl, .v = (void *)VR, .ldv = ldvr,                                                                         \
+    .v_type = jobvr == CUSOLVER_EIG_MODE_VECTOR ? element_of(vr_type) : element_of(vl_type)
+
+static cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                                   cusolverEigMode_t jobvl, cusolverEigMode_t jobvr, int64_t n,
+                                                   cudaDataType type, const void *A, int64_t lda, cudaDataType w_type,
+                                                   const void *W, cudaDataType vl_type, const void *VL, int64_t ldvl,
+                                                   cudaDataType vr_type, const void *VR, int64_t ldvr,
+                                                   cudaDataType compute, size_t *device, size_t *host) {
+    CALL(geev, NUMBERS("Xgeev_bufferSize"), VECTORS, SIZES);
+}
+
+static cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t handle, cusolverDnParams_t params, cusolverEigMode_t jobvl,
+                                        cusolverEigMode_t jobvr, int64_t n, cudaDataType type, void *A, int64_t lda,
+                                        cudaDataType w_type, void *W, cudaDataType vl_type, void *VL, int64_t ldvl,
+                                        cudaDataType vr_type, void *VR, int64_t ldvr, cudaDataType compute, void *work,
+                                        size_t device, void *host_work, size_t host, int *info) {
+    CALL(geev, NUMBERS("Xgeev"), VECTORS, BUFFERS, .info = info);
+}
+
+#define ENTRIES(L, T, R, E, or, sy)                                                                           \
+    BOTH(L##sy##evd), BOTH(L##sy##evdx), BOTH(L##sy##gvd), BOTH(L##sy##gvdx), BOTH(L##sy##evj),                \
+        BOTH(L##sy##evjBatched), BOTH(L##sy##gvj),
+
+const struct entry solver_eigen_entries[] = {
+    SOLVER_TYPES(ENTRIES) BOTH(Xsyevd), BOTH(XsyevBatched), BOTH(Xsyevdx), BOTH(Xgeev), {NULL, NULL, NULL},
+};

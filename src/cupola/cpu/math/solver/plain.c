@@ -1,0 +1,87 @@
+/* Factorizations without pivots, which LAPACK does not have: of halves, with products of BLAS (Golub, Van Loan, Matrix
+ * Computations, 3.2 and 4.1). */
+#include "solver.h"
+
+enum { NARROW = 8 }; /* columns; not worth a product of BLAS */
+
+static const number ONE = 1, MINUS = -1;
+
+/* A constant as BLAS wants it, in `place`. */
+static const void *constant(enum element type, number value, number *place) {
+    element_store(type, place, 0, value);
+    return place;
+}
+
+static int64_t lu_narrow(enum element type, int64_t m, int64_t n, void *a, int64_t lda) {
+    int64_t info = 0;
+    for (int64_t k = 0; k < smaller(m, n); k++) {
+        number pivot = element_load(type, a, k * lda + k);
+        if (pivot == 0) {
+            if (!info) info = k + 1;
+            continue;
+        }
+        for (int64_t i = k + 1; i < m; i++)
+            element_store(type, a, k * lda + i, element_load(type, a, k * lda + i) / pivot);
+        for (int64_t j = k + 1; j < n; j++) {
+            number factor = element_load(type, a, j * lda + k);
+            for (int64_t i = k + 1; i < m; i++)
+                element_store(type, a, j * lda + i,
+                              element_load(type, a, j * lda + i) - element_load(type, a, k * lda + i) * factor);
+        }
+    }
+    return info;
+}
+
+int64_t plain_lu(enum element type, int64_t m, int64_t n, void *a, int64_t lda) {
+    if (smaller(m, n) <= NARROW) return lu_narrow(type, m, n, a, lda);
+    int64_t left = smaller(m, n) / 2, right = n - left, below = m - left;
+    void *a12 = element_at(a, type, left * lda), *a21 = element_at(a, type, left), *a22 = element_at(a12, type, left);
+    number one, minus;
+    int64_t info = plain_lu(type, m, left, a, lda);
+    openblas.trsm[type]("L", "L", "N", "U", &left, &right, constant(type, ONE, &one), a, &lda, a12, &lda, (size_t)1,
+                        (size_t)1, (size_t)1, (size_t)1);
+    openblas.gemm[type]("N", "N", &below, &right, &left, constant(type, MINUS, &minus), a21, &lda, a12, &lda,
+                        constant(type, ONE, &one), a22, &lda, (size_t)1, (size_t)1);
+    int64_t rest = plain_lu(type, below, right, a22, lda);
+    return info ? info : rest ? rest + left : 0;
+}
+
+/* ---- A = L D Lᵀ, or U D Uᵀ, of a symmetric matrix ------------------------------------------------------------------ */
+
+/* Columns from the first on (L), or from the last back (U). What is left becomes smaller by l d lᵀ. */
+int64_t plain_ldl(enum element type, char fill, int64_t n, void *a, int64_t lda) {
+    bool upper = fill == 'U';
+    int64_t info = 0;
+    for (int64_t step = 0; step < n; step++) {
+        int64_t k = upper ? n - 1 - step : step, from = upper ? 0 : k + 1, to = upper ? k : n;
+        number pivot = element_load(type, a, k * lda + k);
+        if (pivot == 0) {
+            if (!info) info = k + 1;
+            continue;
+        }
+        for (int64_t j = from; j < to; j++) {
+            number factor = element_load(type, a, k * lda + j) / pivot;
+            for (int64_t i = upper ? 0 : j; i < (upper ? j + 1 : n); i++)
+                element_store(type, a, j * lda + i,
+                              element_load(type, a, j * lda + i) - element_load(type, a, k * lda + i) * factor);
+        }
+        for (int64_t i = from; i < to; i++)
+            element_store(type, a, k * lda + i, element_load(type, a, k * lda + i) / pivot);
+    }
+    return info;
+}
+
+void plain_ldl_solve(enum element type, char fill, int64_t n, int64_t columns, const void *a, int64_t lda, void *b,
+                     int64_t ldb) {
+    number one;
+    const char letter[] = {fill, 0};
+    constant(type, ONE, &one);
+    openblas.trsm[type]("L", letter, "N", "U", &n, &columns, &one, a, &lda, b, &ldb, (size_t)1, (size_t)1, (size_t)1,
+                        (size_t)1);
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = 0; i < n; i++)
+            element_store(type, b, j * ldb + i,
+                          element_load(type, b, j * ldb + i) / element_load(type, a, i * lda + i));
+    openblas.trsm[type]("L", letter, "T", "U", &n, &columns, &one, a, &lda, b, &ldb, (size_t)1, (size_t)1, (size_t)1,
+                        (size_t)1);
+}

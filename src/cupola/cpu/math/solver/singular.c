@@ -1,0 +1,327 @@
+/* Singular values (cuSolverDN, gesvd, gesvdj, gesvda, gesvdp and their kin). gesvd is LAPACK's of that name; the others, which
+ * are other algorithms on a GPU, are its divide and conquer, gesdd. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver.h"
+
+/* ---- the work ------------------------------------------------------------------------------------------------------ */
+
+static int64_t gesvd_one(struct solver *s, void **at, int64_t i) {
+    (void)i;
+    int64_t count = smaller(s->m, s->n);
+    enum element real = real_of(s->type);
+    if (!all_finite(s->type, at[AT_A], s->m, s->n, s->lda)) {
+        fill_nan(real, at[AT_W], count, 1, count);
+        if (at[AT_U]) fill_nan(s->type, at[AT_U], s->operand[AT_U].rows, s->operand[AT_U].columns, s->ldu);
+        if (at[AT_V]) fill_nan(s->type, at[AT_V], s->operand[AT_V].rows, s->operand[AT_V].columns, s->ldv);
+        return count;
+    }
+    void *rest = malloc((size_t)larger(count, 1) * element_size(real)); /* what has not converged */
+    if (!rest) return LAPACK_NO_MEMORY;
+    int64_t info = lapack.gesvd[s->type](COLUMNS, s->job, s->job_v, s->m, s->n, at[AT_A], s->lda, at[AT_W], at[AT_U],
+                                         larger(s->ldu, 1), at[AT_V], larger(s->ldv, 1), rest);
+    free(rest);
+    return info;
+}
+
+/* V from the conjugate transpose of its columns. */
+static void turn(enum element type, const void *vt, int64_t ldvt, void *v, int64_t ldv, int64_t rows, int64_t columns) {
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = 0; i < rows; i++)
+            element_store(type, v, j * ldv + i, conj(element_load(type, vt, i * ldvt + j)));
+}
+
+/* U, singular values and V of a matrix, `k` columns of U and V at most; A is lost. */
+static int64_t decompose(const struct solver *s, void *a, void *values, void *u, void *v, int64_t columns_u,
+                         int64_t columns_v) {
+    enum element type = s->type;
+    int64_t m = s->m, n = s->n, count = smaller(m, n);
+    bool whole = columns_u > count || columns_v > count;
+    int64_t all_u = whole ? m : count, all_v = whole ? n : count;
+    if (s->job == CUSOLVER_EIG_MODE_NOVECTOR)
+        return lapack.gesdd[type](COLUMNS, 'N', m, n, a, s->lda, values, NULL, (int64_t)1, NULL, (int64_t)1);
+    size_t size = element_size(type);
+    void *own_u = malloc((size_t)(m * all_u) * size), *vt = malloc((size_t)(all_v * n) * size);
+    int64_t info = LAPACK_NO_MEMORY;
+    if (own_u && vt) {
+        info = lapack.gesdd[type](COLUMNS, whole ? 'A' : 'S', m, n, a, s->lda, values, own_u, m, vt, all_v);
+        if (info >= 0) {
+            copy_block(type, own_u, m, u, s->ldu, m, columns_u);
+            turn(type, vt, all_v, v, s->ldv, n, columns_v);
+        }
+    }
+    free(own_u), free(vt);
+    return info;
+}
+
+static int64_t gesvdj_one(struct solver *s, void **at, int64_t i) {
+    (void)i;
+    int64_t m = s->m, n = s->n, count = smaller(m, n);
+    int64_t columns_u = s->economic ? count : m, columns_v = s->economic ? count : n;
+    if (s->object) s->object->residual = 0, s->object->done = 1, s->object->batched = s->batch > 0;
+    if (s->values) *s->values = 0; /* of a method that perturbs the matrix, which this is not */
+    if (!all_finite(s->type, at[AT_A], m, n, s->lda)) {
+        fill_nan(real_of(s->type), at[AT_W], count, 1, count);
+        if (at[AT_U]) fill_nan(s->type, at[AT_U], m, columns_u, s->ldu);
+        if (at[AT_V]) fill_nan(s->type, at[AT_V], n, columns_v, s->ldv);
+        return count;
+    }
+    return decompose(s, at[AT_A], at[AT_W], at[AT_U], at[AT_V], columns_u, columns_v);
+}
+
+/* The norm of A - U S Vᴴ, whose rank may be less than that of A. */
+static double residual(const struct solver *s, const void *a, const void *values, const void *u, const void *v) {
+    double sum = 0;
+    for (int64_t j = 0; j < s->n; j++)
+        for (int64_t i = 0; i < s->m; i++) {
+            number rest = element_load(s->type, a, j * s->m + i);
+            for (int64_t k = 0; k < s->k; k++)
+                rest -= element_load(s->type, u, k * s->ldu + i) * creal(element_load(real_of(s->type), values, k)) *
+                        conj(element_load(s->type, v, k * s->ldv + j));
+            sum += creal(rest) * creal(rest) + cimag(rest) * cimag(rest);
+        }
+    return sqrt(sum);
+}
+
+/* The first `k` singular values and vectors. A is left as it is. */
+static int64_t gesvda_one(struct solver *s, void **at, int64_t i) {
+    int64_t m = s->m, n = s->n, count = smaller(m, n), info = LAPACK_NO_MEMORY;
+    enum element real = real_of(s->type);
+    struct solver own = *s;
+    own.lda = m;
+    if (!all_finite(s->type, at[AT_A], m, n, s->lda)) {
+        fill_nan(real, at[AT_W], s->k, 1, s->k);
+        if (at[AT_U]) fill_nan(s->type, at[AT_U], m, s->k, s->ldu);
+        if (at[AT_V]) fill_nan(s->type, at[AT_V], n, s->k, s->ldv);
+        return count;
+    }
+    void *a = malloc((size_t)(m * n) * element_size(s->type)), *values = malloc((size_t)count * element_size(real));
+    if (a && values) {
+        copy_block(s->type, at[AT_A], s->lda, a, m, m, n);
+        info = decompose(&own, a, values, at[AT_U], at[AT_V], s->k, s->k);
+        if (info >= 0) copy_block(real, values, count, at[AT_W], count, s->k, 1);
+        if (info >= 0 && s->values && s->job == CUSOLVER_EIG_MODE_VECTOR) {
+            copy_block(s->type, at[AT_A], s->lda, a, m, m, n);
+            s->values[i] = residual(s, a, at[AT_W], at[AT_U], at[AT_V]);
+        }
+    }
+    free(a), free(values);
+    return info;
+}
+
+/* ---- the families -------------------------------------------------------------------------------------------------- */
+
+static cusolverStatus_t check_values_type(const struct solver *s) {
+    SOLVER_CHECK(!s->by_number || (s->w_type == real_of(s->type) && s->v_type == s->type),
+                 "%s: the types of S, U and V are not those of A", s->function);
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+static cusolverStatus_t gesvd(struct solver *s) {
+    bool done;
+    int64_t count = smaller(s->m, s->n);
+    SOLVER_RETURN_IF(solver_begin(s));
+    SOLVER_RETURN_IF(check_values_type(s));
+    bool whole = !s->asks || s->by_number; /* the typed functions that ask know the sizes only */
+    if (whole) {
+        SOLVER_CHECK(strchr("ASON", s->job) && s->job, "%s: jobu is %d, none of 'A', 'S', 'O', 'N'", s->function,
+                     s->job);
+        SOLVER_CHECK(strchr("ASON", s->job_v) && s->job_v, "%s: jobvt is %d, none of 'A', 'S', 'O', 'N'", s->function,
+                     s->job_v);
+        SOLVER_CHECK(s->job != 'O' || s->job_v != 'O', "%s: only one of jobu and jobvt may be 'O'", s->function);
+    }
+    SOLVER_RETURN_IF(check_size(s, "m", s->m));
+    SOLVER_RETURN_IF(check_size(s, "n", s->n));
+    SOLVER_CHECK(s->m >= s->n, "%s: m is %lld and n %lld; m may not be the smaller one: transpose the matrix",
+                 s->function, (long long)s->m, (long long)s->n);
+    if (whole) {
+        SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
+        SOLVER_RETURN_IF(check_ld(s, "ldu", s->ldu, s->job == 'A' || s->job == 'S' ? s->m : 1));
+        SOLVER_RETURN_IF(check_ld(s, "ldvt", s->ldv, s->job_v == 'A' ? s->n : s->job_v == 'S' ? count : 1));
+    }
+    SOLVER_RETURN_IF(check_room(s, larger(s->m, s->n), &done));
+    if (done) return CUSOLVER_STATUS_SUCCESS;
+    use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
+    use_vector(s, AT_W, "the singular values S", s->w, real_of(s->type), count);
+    if (s->job == 'A' || s->job == 'S')
+        use_matrix(s, AT_U, "the matrix U", s->u, s->m, s->job == 'A' ? s->m : count, s->ldu);
+    if (s->job_v == 'A' || s->job_v == 'S')
+        use_matrix(s, AT_V, "the matrix VT", s->v, s->job_v == 'A' ? s->n : count, s->n, s->ldv);
+    s->one = gesvd_one;
+    return solver_submit(s);
+}
+
+/* gesvdj, its batches, and gesvdp. */
+static cusolverStatus_t polar(struct solver *s, bool batched) {
+    bool done;
+    int64_t count = smaller(s->m, s->n);
+    SOLVER_RETURN_IF(solver_begin(s));
+    SOLVER_RETURN_IF(check_values_type(s));
+    SOLVER_CHECK((unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR, "%s: jobz is %d", s->function, s->job);
+    SOLVER_RETURN_IF(check_size(s, "m", s->m));
+    SOLVER_RETURN_IF(check_size(s, "n", s->n));
+    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
+    if (s->job == CUSOLVER_EIG_MODE_VECTOR) {
+        SOLVER_RETURN_IF(check_ld(s, "ldu", s->ldu, s->m));
+        SOLVER_RETURN_IF(check_ld(s, "ldv", s->ldv, s->n));
+    }
+    if (batched) SOLVER_CHECK(s->batch > 0, "%s: batchSize is %lld", s->function, (long long)s->batch);
+    SOLVER_RETURN_IF(check_room(s, larger(s->m, s->n), &done));
+    if (done) return CUSOLVER_STATUS_SUCCESS;
+    use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
+    s->operand[AT_A].stride = s->lda * s->n;
+    use_vector(s, AT_W, "the singular values S", s->w, real_of(s->type), count);
+    if (s->job == CUSOLVER_EIG_MODE_VECTOR) {
+        use_matrix(s, AT_U, "the matrix U", s->u, s->m, s->economic ? count : s->m, s->ldu);
+        use_matrix(s, AT_V, "the matrix V", s->v, s->n, s->economic ? count : s->n, s->ldv);
+        s->operand[AT_U].stride = s->ldu * s->m, s->operand[AT_V].stride = s->ldv * s->n;
+    }
+    s->one = gesvdj_one;
+    return solver_submit(s);
+}
+
+static cusolverStatus_t gesvdp(struct solver *s) { return polar(s, false); }
+
+static cusolverStatus_t gesvdj(struct solver *s, gesvdjInfo_t info, bool batched) {
+    SOLVER_RETURN_IF(solver_check(s->handle, s->function));
+    s->object = solver_object(info, OBJECT_SVD_JACOBI);
+    SOLVER_CHECK(s->object, "%s: 'params' is none of cusolverDnCreateGesvdjInfo's", s->function);
+    return polar(s, batched);
+}
+
+static cusolverStatus_t gesvda(struct solver *s) {
+    bool done;
+    SOLVER_RETURN_IF(solver_begin(s));
+    SOLVER_CHECK((unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR, "%s: jobz is %d", s->function, s->job);
+    SOLVER_RETURN_IF(check_size(s, "m", s->m));
+    SOLVER_RETURN_IF(check_size(s, "n", s->n));
+    SOLVER_CHECK(s->k >= 0 && s->k <= smaller(s->m, s->n), "%s: rank is %lld", s->function, (long long)s->k);
+    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
+    bool vectors = s->job == CUSOLVER_EIG_MODE_VECTOR;
+    if (vectors) {
+        SOLVER_RETURN_IF(check_ld(s, "ldu", s->ldu, s->m));
+        SOLVER_RETURN_IF(check_ld(s, "ldv", s->ldv, s->n));
+    }
+    SOLVER_CHECK(s->batch > 0, "%s: batchSize is %lld", s->function, (long long)s->batch);
+    SOLVER_CHECK(s->batch == 1 || (s->stride_a >= s->lda * s->n && s->stride_w >= s->k &&
+                                   (!vectors || (s->stride_u >= s->ldu * s->k && s->stride_v >= s->ldv * s->k))),
+                 "%s: matrices of the batch overlap, as their strides say", s->function);
+    SOLVER_RETURN_IF(check_room(s, larger(s->m, s->n), &done));
+    if (done) return CUSOLVER_STATUS_SUCCESS;
+    use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
+    use_vector(s, AT_W, "the singular values S", s->w, real_of(s->type), s->k);
+    s->operand[AT_A].stride = s->stride_a, s->operand[AT_W].stride = s->stride_w;
+    if (vectors) {
+        use_matrix(s, AT_U, "the matrix U", s->u, s->m, s->k, s->ldu);
+        use_matrix(s, AT_V, "the matrix V", s->v, s->n, s->k, s->ldv);
+        s->operand[AT_U].stride = s->stride_u, s->operand[AT_V].stride = s->stride_v;
+    }
+    s->one = gesvda_one;
+    return solver_submit(s);
+}
+
+/* ---- the functions ------------------------------------------------------------------------------------------------- */
+
+#define ASKS .asks = true, .size = lwork
+#define WORKS .work = work, .room = lwork, .info = info
+#define CALL3(family, object, batched, ...) return family(&(struct solver){__VA_ARGS__}, object, batched)
+#define FACTORS                                                                                                       \
+    .m = m, .n = n, .a = (void *)A, .lda = lda, .w = (void *)S_, .u = (void *)U, .ldu = ldu, .v = (void *)V, .ldv = ldv
+#define STRIDES                                                                                                    \
+    .k = rank, .stride_a = strideA, .stride_w = strideS, .stride_u = strideU, .stride_v = strideV, .batch = batch
+
+#define SINGULAR(L, T, R, E, or, sy)                                                                                    \
+    static cusolverStatus_t cusolverDn##L##gesvd_bufferSize(cusolverDnHandle_t handle, int m, int n, int *lwork) {      \
+        CALL(gesvd, TYPED(#L "gesvd_bufferSize", E), .m = m, .n = n, ASKS);                                             \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##gesvd(cusolverDnHandle_t handle, signed char jobu, signed char jobvt, int m, \
+                                                 int n, T *A, int lda, R *S_, T *U, int ldu, T *V, int ldv, T *work,    \
+                                                 int lwork, R *rwork, int *info) {                                      \
+        (void)rwork;                                                                                                    \
+        CALL(gesvd, TYPED(#L "gesvd", E), .job = jobu, .job_v = jobvt, FACTORS, WORKS);                                 \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##gesvdj_bufferSize(                                                           \
+        cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ, int m, int n, const T *A, int lda, const R *S_,    \
+        const T *U, int ldu, const T *V, int ldv, int *lwork, gesvdjInfo_t params) {                                    \
+        CALL3(gesvdj, params, false, TYPED(#L "gesvdj_bufferSize", E), .job = (int)jobz, .economic = econ, FACTORS,     \
+              ASKS);                                                                                                    \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##gesvdj(cusolverDnHandle_t handle, cusolverEigMode_t jobz, int econ, int m,   \
+                                                  int n, T *A, int lda, R *S_, T *U, int ldu, T *V, int ldv, T *work,   \
+                                                  int lwork, int *info, gesvdjInfo_t params) {                          \
+        CALL3(gesvdj, params, false, TYPED(#L "gesvdj", E), .job = (int)jobz, .economic = econ, FACTORS, WORKS);        \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##gesvdjBatched_bufferSize(                                                    \
+        cusolverDnHandle_t handle, cusolverEigMode_t jobz, int m, int n, const T *A, int lda, const R *S_, const T *U,  \
+        int ldu, const T *V, int ldv, int *lwork, gesvdjInfo_t params, int batch) {                                     \
+        CALL3(gesvdj, params, true, TYPED(#L "gesvdjBatched_bufferSize", E), .job = (int)jobz, FACTORS, ASKS,           \
+              .batch = batch);                                                                                          \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##gesvdjBatched(                                                               \
+        cusolverDnHandle_t handle, cusolverEigMode_t jobz, int m, int n, T *A, int lda, R *S_, T *U, int ldu, T *V,     \
+        int ldv, T *work, int lwork, int *info, gesvdjInfo_t params, int batch) {                                       \
+        CALL3(gesvdj, params, true, TYPED(#L "gesvdjBatched", E), .job = (int)jobz, FACTORS, WORKS, .batch = batch);    \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##gesvdaStridedBatched_bufferSize(                                             \
+        cusolverDnHandle_t handle, cusolverEigMode_t jobz, int rank, int m, int n, const T *A, int lda,                 \
+        long long strideA, const R *S_, long long strideS, const T *U, int ldu, long long strideU, const T *V, int ldv, \
+        long long strideV, int *lwork, int batch) {                                                                     \
+        CALL(gesvda, TYPED(#L "gesvdaStridedBatched_bufferSize", E), .job = (int)jobz, FACTORS, STRIDES, ASKS);         \
+    }                                                                                                                   \
+    static cusolverStatus_t cusolverDn##L##gesvdaStridedBatched(                                                        \
+        cusolverDnHandle_t handle, cusolverEigMode_t jobz, int rank, int m, int n, const T *A, int lda,                 \
+        long long strideA, R *S_, long long strideS, T *U, int ldu, long long strideU, T *V, int ldv,                   \
+        long long strideV, T *work, int lwork, int *info, double *norms, int batch) {                                   \
+        CALL(gesvda, TYPED(#L "gesvdaStridedBatched", E), .job = (int)jobz, FACTORS, STRIDES, WORKS, .values = norms);  \
+    }
+SOLVER_TYPES(SINGULAR)
+
+#define NUMBERS(name)                                                                                                 \
+    BY_NUMBER(name, type, compute), .params = params, .w_type = element_of(s_type),                                    \
+        .v_type = u_type == v_type ? element_of(u_type) : ELEMENTS
+#define SIZES .asks = true, .bytes = device, .host_bytes = host
+
+static cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                                    signed char jobu, signed char jobvt, int64_t m, int64_t n,
+                                                    cudaDataType type, const void *A, int64_t lda, cudaDataType s_type,
+                                                    const void *S_, cudaDataType u_type, const void *U, int64_t ldu,
+                                                    cudaDataType v_type, const void *V, int64_t ldv,
+                                                    cudaDataType compute, size_t *device, size_t *host) {
+    CALL(gesvd, NUMBERS("Xgesvd_bufferSize"), .job = jobu, .job_v = jobvt, FACTORS, SIZES);
+}
+
+static cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t handle, cusolverDnParams_t params, signed char jobu,
+                                         signed char jobvt, int64_t m, int64_t n, cudaDataType type, void *A,
+                                         int64_t lda, cudaDataType s_type, void *S_, cudaDataType u_type, void *U,
+                                         int64_t ldu, cudaDataType v_type, void *V, int64_t ldv, cudaDataType compute,
+                                         void *work, size_t device, void *host_work, size_t host, int *info) {
+    CALL(gesvd, NUMBERS("Xgesvd"), .job = jobu, .job_v = jobvt, FACTORS, BUFFERS, .info = info);
+}
+
+static cusolverStatus_t cusolverDnXgesvdp_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                                     cusolverEigMode_t jobz, int econ, int64_t m, int64_t n,
+                                                     cudaDataType type, const void *A, int64_t lda, cudaDataType s_type,
+                                                     const void *S_, cudaDataType u_type, const void *U, int64_t ldu,
+                                                     cudaDataType v_type, const void *V, int64_t ldv,
+                                                     cudaDataType compute, size_t *device, size_t *host) {
+    CALL(gesvdp, NUMBERS("Xgesvdp_bufferSize"), .job = (int)jobz, .economic = econ, FACTORS, SIZES);
+}
+
+static cusolverStatus_t cusolverDnXgesvdp(cusolverDnHandle_t handle, cusolverDnParams_t params, cusolverEigMode_t jobz,
+                                          int econ, int64_t m, int64_t n, cudaDataType type, void *A, int64_t lda,
+                                          cudaDataType s_type, void *S_, cudaDataType u_type, void *U, int64_t ldu,
+                                          cudaDataType v_type, void *V, int64_t ldv, cudaDataType compute, void *work,
+                                          size_t device, void *host_work, size_t host, int *info, double *error) {
+    CALL(gesvdp, NUMBERS("Xgesvdp"), .job = (int)jobz, .economic = econ, FACTORS, BUFFERS, .info = info,
+         .values = error);
+}
+
+#define ENTRIES(L, T, R, E, or, sy) BOTH(L##gesvd), BOTH(L##gesvdj), BOTH(L##gesvdjBatched), BOTH(L##gesvdaStridedBatched),
+
+const struct entry solver_singular_entries[] = {
+    SOLVER_TYPES(ENTRIES) BOTH(Xgesvd),
+    BOTH(Xgesvdp),
+    {NULL, NULL, NULL},
+};
