@@ -2,7 +2,7 @@
 
 ``python tools/mathlibs/record.py cublas tests/cpu/math/recorded/cublas.txt TARGET`` makes the calls of the lines of the
 first file, which are ``calls -> answer`` or calls alone, and writes the same lines with the answers of the GPU. A call
-that ends the context or the process does so in a process of its own.
+that ends the context or the process does so in a process of its own, and one that does not end is ended.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import glob
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +26,8 @@ HANDLES = {
     "cublasLt": "cublasLtCreate",
     "cusolver": "cusolverDnCreate",
 }
+
+LONGEST = 30  # seconds of a line
 
 
 def library(name: str) -> ctypes.CDLL:
@@ -91,6 +94,7 @@ def main() -> int:
         with options.target.open("a") as target:
             for i in range(options.start, len(lines)):
                 print(f"{lines[i]} -> ", end="", file=target, flush=True)
+                signal.alarm(LONGEST)
                 answer = bench.answer(lines[i])
                 print(answer, file=target, flush=True)
                 if " fault " in answer:
