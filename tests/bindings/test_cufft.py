@@ -257,3 +257,94 @@ except CUDAError as error:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in done.stdout, done.stdout + done.stderr
     assert f"the {side} of cufftExecC2C" in done.stdout
+
+
+CALLBACKS = r"""
+extern "C" __device__ TYPE load(void* data, unsigned long long i, void* info, void*) {
+    TYPE v = ((TYPE*)data)[i];
+    float factor = *(float*)info;
+    return LOADED;
+}
+extern "C" __device__ void store(void* data, unsigned long long i, OTHER v, void* info, void*) {
+    ((OTHER*)data)[i] = STORED;
+}
+"""
+
+
+def lto_ir(loaded: str, stored: str) -> bytes:
+    from cupola import Program, ProgramOptions
+
+    scale = {"float2": "make_float2(v.x * factor, v.y * factor)", "float": "v * factor"}
+    add = {"float2": "make_float2(v.x + 1, v.y + 2)", "float": "v + 1"}
+    source = CALLBACKS.replace("TYPE", loaded).replace("OTHER", stored)
+    source = source.replace("LOADED", scale[loaded]).replace("STORED", add[stored])
+    options = ProgramOptions(arch=f"sm_{Device().arch}", link_time_optimization=True)
+    return bytes(Program(source, "c++", options).compile("ltoir").code)
+
+
+@pytest.mark.parametrize("which", ["load", "store", "both"])
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+def test_callbacks(stream: Stream, which: str, kind: str) -> None:
+    shape, batch, factor = (6, 10), 2, 3.0
+    loaded, stored = ("float" if kind == "r2c" else "float2"), ("float" if kind == "c2r" else "float2")
+    code = lto_ir(loaded, stored)
+    given = numbers((batch, *shape), np.float32 if kind == "r2c" else np.complex64)
+    if kind == "c2r":
+        given = np.fft.rfftn(given.real, axes=(1, 2)).astype(np.complex64)
+    info = Memory(stream, np.array([factor], np.float32))
+    source, plan = Memory(stream, given), cufft.create()
+    pointers = np.array([info.address], np.uint64)
+    callback = cufft.XtCallbackType
+    if which != "store":
+        cufft.xt_set_jit_callback(
+            plan, "load", code, len(code), callback.LD_REAL if kind == "r2c" else callback.LD_COMPLEX, pointers
+        )
+    if which != "load":
+        cufft.xt_set_jit_callback(
+            plan, "store", code, len(code), callback.ST_REAL if kind == "c2r" else callback.ST_COMPLEX, None
+        )
+    scale, shift = (factor if which != "store" else 1), (which != "load")
+    if kind == "c2c":
+        expected = np.fft.fftn(given.astype(np.complex128) * scale, axes=(1, 2)) + shift * (1 + 2j)
+    elif kind == "r2c":
+        expected = np.fft.rfftn(given.astype(np.float64) * scale, axes=(1, 2)) + shift * (1 + 2j)
+    else:
+        expected = np.fft.irfftn(given.astype(np.complex128) * scale, s=shape, axes=(1, 2)) * 60 + shift
+    result = Memory(stream, np.zeros(expected.shape, np.complex64 if kind != "c2r" else np.float32))
+    cufft.make_plan_many(plan, 2, shape, None, 1, 0, None, 1, 0, getattr(Type, kind.upper()), batch)
+    cufft.set_stream(plan, int(stream.handle))
+    cufft.xt_exec(plan, source.address, result.address, INVERSE if kind == "c2r" else FORWARD)
+    assert_close(result.read(), expected, np.float32)
+    cufft.destroy(plan)
+
+
+def test_callbacks_are_captured(stream: Stream) -> None:
+    code = lto_ir("float2", "float2")
+    given = numbers(32, np.complex64)
+    info, source, plan = Memory(stream, np.array([2], np.float32)), Memory(stream, given), cufft.create()
+    result = Memory(stream, np.zeros_like(given))
+    pointers = np.array([info.address], np.uint64)
+    cufft.xt_set_jit_callback(plan, "load", code, len(code), cufft.XtCallbackType.LD_COMPLEX, pointers)
+    cufft.make_plan1d(plan, 32, Type.C2C, 1)
+    cufft.set_stream(plan, int(stream.handle))
+    builder = stream.create_graph_builder()
+    builder.begin_building()
+    cufft.exec_c2c(plan, source.address, result.address, FORWARD)
+    graph = builder.end_building().complete()
+    assert not result.read().any()
+    for _ in range(2):
+        graph.launch(stream)
+        assert_close(result.read(), np.fft.fft(given.astype(np.complex128) * 2), np.float32)
+    graph.close()
+    cufft.destroy(plan)
+
+
+def test_a_callback_that_cannot_be_linked_says_why(stream: Stream) -> None:
+    plan = cufft.create()
+    code = lto_ir("float2", "float2")
+    cufft.xt_set_jit_callback(plan, "nothing", code, len(code), cufft.XtCallbackType.LD_COMPLEX, None)
+    with pytest.raises(cufft.cuFFTError) as caught:
+        cufft.make_plan1d(plan, 32, Type.C2C, 1)
+    if on_cpu_device():
+        assert "nothing" in caught.value.__notes__[0]
+    cufft.destroy(plan)

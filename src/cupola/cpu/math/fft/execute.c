@@ -49,6 +49,7 @@ static size_t bytes_of(const struct layout *layout, bool is_to) {
 
 /* In place, rows of real numbers are as long as those of the complex ones that take their place. */
 static void pad_reals(struct layout *layout) {
+    if (layout->kind == COMPLEX_TO_COMPLEX) return;
     struct side *side = layout->kind == REAL_TO_COMPLEX ? &layout->from : &layout->to;
     int64_t length = 2 * (layout->n[layout->rank - 1] / 2 + 1);
     for (int i = layout->rank - 2; i >= 0; i--) {
@@ -148,7 +149,6 @@ static CUresult run_halves(const struct layout *layout, bool is_forward, void *f
 static CUresult run(struct call *call) {
     struct fft_call *self = (struct fft_call *)call;
     struct layout layout = self->layout;
-    if (layout.is_basic && self->from == self->to && layout.kind != COMPLEX_TO_COMPLEX) pad_reals(&layout);
     size_t from_bytes = bytes_of(&layout, false), to_bytes = bytes_of(&layout, true);
     RETURN_IF(math_touch(self->function, "the input", self->from, from_bytes));
     RETURN_IF(math_touch(self->function, "the output", self->to, to_bytes));
@@ -166,18 +166,58 @@ static CUresult run(struct call *call) {
     return status;
 }
 
+static CUresult submit(CUstream stream, const char *function, const struct layout *layout, bool is_forward, void *from,
+                       void *to) {
+    struct fft_call *made = calloc(1, sizeof *made);
+    if (!made) return no_memory("a call of cuFFT");
+    *made = (struct fft_call){{1, run, NULL}, function, *layout, is_forward, from, to};
+    return math_submit(stream, &made->call, false);
+}
+
+/* What a callback's kernel goes through on one side; the side of `layout` becomes packed. */
+static struct callback_layout pack(struct layout *layout, bool is_to) {
+    struct callback_layout result = {.count = {1, 1, 1, 1}, .total = 1};
+    struct side *side = is_to ? &layout->to : &layout->from;
+    const int skipped = RANK_MOST - layout->rank; /* the innermost dimension is the last */
+    for (int i = layout->rank; i >= 0; i--) {
+        result.count[skipped + i] = (uint64_t)count_of(layout, is_to, i);
+        result.stride[skipped + i] = (uint64_t)stride_of(layout, is_to, i);
+        *(i ? &side->stride[i - 1] : &side->distance) = (int64_t)result.total;
+        result.total *= result.count[skipped + i];
+    }
+    return result;
+}
+
+/* Memory of the stream for packed elements, between the kernels of callbacks and the transform. */
+static CUresult submit_with_callbacks(const struct fft_plan *plan, CUstream stream, const char *function,
+                                      struct layout *layout, bool is_forward, void *from, void *to) {
+    CUdeviceptr packed[2] = {0};
+    struct callback_layout sides[2];
+    void *data[2] = {from, to};
+    CUresult status = CUDA_SUCCESS;
+    for (int i = 0; i < 2 && !status; i++) {
+        if (!plan->callback[i].function) continue;
+        sides[i] = pack(layout, i);
+        status = cuMemAllocAsync(&packed[i], sides[i].total * element_size_of(layout, i), stream);
+    }
+    if (!status && packed[0]) status = fft_callback_run(&plan->callback[0], stream, from, packed[0], &sides[0]);
+    for (int i = 0; i < 2; i++)
+        if (packed[i]) data[i] = (void *)packed[i];
+    if (!status) status = submit(stream, function, layout, is_forward, data[0], data[1]);
+    if (!status && packed[1]) status = fft_callback_run(&plan->callback[1], stream, to, packed[1], &sides[1]);
+    for (int i = 0; i < 2; i++) {
+        CUresult freed = packed[i] ? cuMemFreeAsync(packed[i], stream) : CUDA_SUCCESS;
+        if (!status) status = freed;
+    }
+    return status;
+}
+
 /* ---- the functions. They differ in nothing but their types: which transform it is, the plan says, as in cuFFT ------ */
 
-static cufftResult execute(const char *function, cufftHandle handle, void *from, void *to, int direction) {
-    struct fft_plan *plan = fft_plan_get(handle, function);
-    if (!plan) return CUFFT_INVALID_PLAN;
-    pthread_mutex_lock(&plan->lock);
-    bool is_made = plan->is_made;
+static cufftResult execute_plan(const struct fft_plan *plan, const char *function, cufftHandle handle, void *from,
+                                void *to, int direction) {
     struct layout layout = plan->layout;
-    cudaStream_t of_plan = plan->stream;
-    pthread_mutex_unlock(&plan->lock);
-    fft_plan_release(plan);
-    if (!is_made) return fft_fail(CUFFT_INVALID_PLAN, "%s: plan %d is not made yet", function, handle);
+    if (!plan->is_made) return fft_fail(CUFFT_INVALID_PLAN, "%s: plan %d is not made yet", function, handle);
     if (layout.kind == COMPLEX_TO_COMPLEX
             ? direction != CUFFT_FORWARD && direction != CUFFT_INVERSE
             : direction != (layout.kind == REAL_TO_COMPLEX ? CUFFT_FORWARD : CUFFT_INVERSE))
@@ -190,12 +230,23 @@ static cufftResult execute(const char *function, cufftHandle handle, void *from,
     if (layout.kind == COMPLEX_TO_COMPLEX && !to)
         return fft_fail(CUFFT_EXEC_FAILED, "%s: the output is a null pointer", function);
     CUstream stream;
-    CUresult status = math_stream(of_plan, &stream);
+    CUresult status = math_stream(plan->stream, &stream);
     if (status) return fft_status(status);
-    struct fft_call *made = calloc(1, sizeof *made);
-    if (!made) return fft_status(no_memory("a call of cuFFT"));
-    *made = (struct fft_call){{1, run, NULL}, function, layout, direction == CUFFT_FORWARD, from, to};
-    return fft_status(math_submit(stream, &made->call, false));
+    if (layout.is_basic && from == to) pad_reals(&layout);
+    bool is_forward = direction == CUFFT_FORWARD;
+    if (plan->callback[0].function || plan->callback[1].function)
+        return fft_status(submit_with_callbacks(plan, stream, function, &layout, is_forward, from, to));
+    return fft_status(submit(stream, function, &layout, is_forward, from, to));
+}
+
+static cufftResult execute(const char *function, cufftHandle handle, void *from, void *to, int direction) {
+    struct fft_plan *plan = fft_plan_get(handle, function);
+    if (!plan) return CUFFT_INVALID_PLAN;
+    pthread_mutex_lock(&plan->lock);
+    cufftResult status = execute_plan(plan, function, handle, from, to, direction);
+    pthread_mutex_unlock(&plan->lock);
+    fft_plan_release(plan);
+    return status;
 }
 
 static cufftResult cufftExecC2C(cufftHandle plan, cufftComplex *from, cufftComplex *to, int direction) {

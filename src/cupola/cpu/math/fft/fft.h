@@ -29,6 +29,17 @@ struct layout {
 
 /* ---- plans (plan.c) ---------------------------------------------------------------------------------------------- */
 
+/* A function of the user's that loads or stores elements (callback.c); all zero: there is none. */
+struct fft_callback {
+    char *name;
+    void *code; /* LTO-IR */
+    size_t size, shared;
+    cufftXtCallbackType type;
+    void *info;
+    CUmodule module; /* once the plan is made */
+    CUfunction function;
+};
+
 struct fft_plan {
     _Atomic unsigned references;
     pthread_mutex_t lock; /* of what follows */
@@ -36,6 +47,7 @@ struct fft_plan {
     struct layout layout;
     cudaStream_t stream;
     long long property[5];
+    struct fft_callback callback[2]; /* that loads, and that stores */
 };
 
 cufftResult fft_fail(cufftResult status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
@@ -44,6 +56,20 @@ cufftResult fft_status(CUresult status);
 /* The plan of a handle, with a reference. NULL: there is none, and the thread has an explanation. */
 struct fft_plan *fft_plan_get(cufftHandle handle, const char *function);
 void fft_plan_release(struct fft_plan *plan);
+
+/* ---- callbacks (callback.c) ---------------------------------------------------------------------------------------- */
+
+/* What its kernel goes through: the elements of one side, as cpu/callbacks.py declares it. */
+struct callback_layout {
+    uint64_t count[RANK_MOST + 1], stride[RANK_MOST + 1], total;
+};
+
+void fft_callback_end(struct fft_callback *callback);
+/* Link what is set; a callback must be for the side's type. */
+cufftResult fft_callback_make(struct fft_callback *callback, const struct layout *layout, bool is_store);
+/* Queue the loads of all elements of `data` to `packed`, or the stores from there. */
+CUresult fft_callback_run(const struct fft_callback *callback, CUstream stream, void *data, CUdeviceptr packed,
+                          const struct callback_layout *layout);
 
 /* ---- pocketfft (library.c) --------------------------------------------------------------------------------------- */
 

@@ -64,6 +64,8 @@ struct fft_plan *fft_plan_get(cufftHandle handle, const char *function) {
 
 void fft_plan_release(struct fft_plan *plan) {
     if (atomic_fetch_sub(&plan->references, 1) != 1) return;
+    fft_callback_end(&plan->callback[0]);
+    fft_callback_end(&plan->callback[1]);
     pthread_mutex_destroy(&plan->lock);
     free(plan);
 }
@@ -210,13 +212,13 @@ static bool number_type(cudaDataType type, bool *is_complex, enum precision *pre
     return false;
 }
 
-/* Input and output of one precision, one of them complex; the transform is calculated in that precision's complex type. */
+/* Input, output and calculation are of one precision, and input or output is complex. */
 static cufftResult types_of(struct request *r, cudaDataType from, cudaDataType to, cudaDataType inside) {
     bool is_complex[3];
     enum precision precision[3];
     if (!number_type(from, &is_complex[0], &precision[0]) || !number_type(to, &is_complex[1], &precision[1]) ||
         !number_type(inside, &is_complex[2], &precision[2]) || precision[0] != precision[1] ||
-        precision[0] != precision[2] || !(is_complex[0] || is_complex[1]) || !is_complex[2])
+        precision[0] != precision[2] || !(is_complex[0] || is_complex[1]))
         return fft_fail(CUFFT_INVALID_TYPE, "%s: there are no transforms from type %d to type %d by way of type %d",
                         r->function, (int)from, (int)to, (int)inside);
     r->precision = precision[0];
@@ -250,6 +252,8 @@ static cufftResult make(cufftHandle handle, const struct request *r, size_t *siz
     if (plan->is_made) status = fft_fail(CUFFT_INVALID_PLAN, "%s: plan %d is made already", r->function, handle);
     if (!status && !size) status = fft_fail(CUFFT_INVALID_VALUE, "%s: 'workSize' is a null pointer", r->function);
     if (!status) status = lay_out(r, &layout);
+    if (!status) status = fft_callback_make(&plan->callback[0], &layout, false);
+    if (!status) status = fft_callback_make(&plan->callback[1], &layout, true);
     if (!status) {
         plan->layout = layout;
         plan->is_made = true;
