@@ -1,4 +1,4 @@
-"""A process that CRIU writes to disk while it is checkpointed, ends, and starts again from there."""
+"""A process that CRIU writes to disk while it is checkpointed, ends, and starts again from there: on either device."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from cupola.checkpoint import Process
-from tests.cpu.driver.calls import eventually
-
-pytestmark = pytest.mark.cpu_only
+from tests.conftest import on_cpu_device
+from tests.cpu.driver.calls import driver_version, eventually
 
 COUNT = """
 import sys, time
@@ -47,6 +46,8 @@ def criu(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def _criu() -> None:
+    if not on_cpu_device() and driver_version() < 12080:
+        pytest.skip("checkpoints need a driver of CUDA 12.8 or later")
     if shutil.which("criu") is None:
         pytest.skip("criu is not installed")
     if os.geteuid():
