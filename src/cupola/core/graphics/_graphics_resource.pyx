@@ -92,7 +92,8 @@ cdef class Mapping(Allocation):
 cdef CUresult _unmap(Registration registration, StreamHandle stream) noexcept:
     """Unmap, ordered behind the work in `stream`.
 
-    Without its context of OpenGL that fails, but for the driver the resource is not mapped any more.
+    Without its context of OpenGL that fails, and the resource is lost: the driver says that it is not mapped to those who
+    unmap it, and that it is to those who map or unregister it, and crashes when it is told to unregister it twice.
     """
     cdef CUgraphicsResource handle = registration.handle
     cdef CUstream native = stream.pointer
@@ -109,6 +110,8 @@ cdef CUresult _unmap(Registration registration, StreamHandle stream) noexcept:
         cu.cuCtxPopCurrent(&current)
     if status == CUDA_SUCCESS or status == CUDA_ERROR_INVALID_GRAPHICS_CONTEXT:
         registration.is_mapped = False
+    if status == CUDA_ERROR_INVALID_GRAPHICS_CONTEXT:
+        registration.handle = NULL
     return status
 
 
@@ -229,7 +232,7 @@ cdef class GraphicsResource:
     @property
     def is_closed(self):
         """bool: whether :meth:`close` was called."""
-        return self.registration is None
+        return self.registration is None or self.registration.handle == NULL
 
     @property
     @cython.critical_section
@@ -374,7 +377,7 @@ cdef class GraphicsResource:
             The resource is closed or not mapped.
         CUDAError
             Work in the stream has failed, and the resource stays mapped. Or the context of OpenGL is not current; then
-            it is unmapped nevertheless.
+            the resource is lost and closed: register the object of OpenGL again.
         """
         _end_mapping(self, stream)
 
@@ -390,7 +393,7 @@ cdef class GraphicsResource:
         Raises
         ------
         CUDAError
-            The context of OpenGL is not current. A mapped resource is unmapped nevertheless, another one is gone.
+            The context of OpenGL is not current. The resource is closed nevertheless.
         """
         _close(self, stream)
 
@@ -409,7 +412,7 @@ cdef class GraphicsResource:
 
 
 cdef int _open(GraphicsResource resource) except -1:
-    if resource.registration is None:
+    if resource.registration is None or resource.registration.handle == NULL:
         raise closed_error(resource)
     if is_gone(resource.registration.context, resource.registration.born):
         raise gone_error(resource)
@@ -467,6 +470,7 @@ cdef int _map(GraphicsResource resource, object stream) except -1:
 
 
 cdef int _end_mapping(GraphicsResource resource, object stream) except -1:
+    cdef Registration registration
     cdef OpaqueArray array
     cdef CUresult status
     _open(resource)
@@ -474,14 +478,22 @@ cdef int _end_mapping(GraphicsResource resource, object stream) except -1:
         raise RuntimeError("GraphicsResource is not mapped")
     if stream is not None:
         resource.mapped_in = stream_argument(stream).hold()
-    status = _unmap(resource.registration, resource.mapped_in)
-    if not resource.registration.is_mapped:
+    registration = resource.registration
+    status = _unmap(registration, resource.mapped_in)
+    if not registration.is_mapped:
         if resource.buffer is not None:
             resource.buffer.close()
             resource.buffer = None
         for array in resource.arrays or ():
             array.close()
         resource.arrays = None
+    if registration.handle == NULL:
+        resource.registration = None
+        return fail_because(
+            status, b"cuGraphicsUnmapResources",
+            "Without its context of OpenGL the driver has lost the resource, with what kernels wrote. Make the context "
+            "current, and register the object of OpenGL again.",
+        )
     return check(status, b"cuGraphicsUnmapResources")
 
 
@@ -489,7 +501,7 @@ cdef int _close(GraphicsResource resource, object stream) except -1:
     cdef Registration registration = resource.registration
     cdef Buffer buffer
     cdef CUresult status
-    if registration is None:
+    if registration is None or registration.handle == NULL:
         return 0
     if registration.is_mapped:
         _end_mapping(resource, stream)

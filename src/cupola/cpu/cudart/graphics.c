@@ -20,8 +20,15 @@ RUNTIME(cudaGraphicsSubResourceGetMappedArray,
         cuGraphicsSubResourceGetMappedArray((CUarray *)array, (CUgraphicsResource)resource, index, level))
 RUNTIME(cudaGraphicsResourceGetMappedMipmappedArray, (cudaMipmappedArray_t * array, cudaGraphicsResource_t resource),
         cuGraphicsResourceGetMappedMipmappedArray((CUmipmappedArray *)array, (CUgraphicsResource)resource))
+
+/* Without a context of OpenGL an H200's runtime has another error than its driver. */
+static CUresult devices_of_opengl(unsigned *count, int *devices, unsigned room, enum cudaGLDeviceList list) {
+    CUresult status = cuGLGetDevices(count, (CUdevice *)devices, room, (CUGLDeviceList)list);
+    return status == CUDA_ERROR_INVALID_GRAPHICS_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : status;
+}
+
 RUNTIME(cudaGLGetDevices, (unsigned *count, int *devices, unsigned room, enum cudaGLDeviceList list),
-        cuGLGetDevices(count, (CUdevice *)devices, room, (CUGLDeviceList)list))
+        devices_of_opengl(count, devices, room, list))
 
 const struct entry runtime_graphics_entries[] = {
     RUNTIME_ENTRY(cudaGraphicsGLRegisterBuffer),

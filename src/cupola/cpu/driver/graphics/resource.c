@@ -16,6 +16,7 @@ struct CUgraphicsResource_st {
     struct handle handle;
     CUcontext context;
     bool is_mapped; /* with `lock` */
+    bool is_lost;   /* also with it; unmapping it has failed: it can neither be used nor mapped nor unregistered */
     bool read_only;
     GLuint name;
     /* A buffer of OpenGL with a random key, which tells whether a context has the same objects as that of the
@@ -35,6 +36,10 @@ struct CUgraphicsResource_st {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+#define LOST                                                                                            \
+    "the resource was unmapped without its context of OpenGL, which has lost it: register the object of " \
+    "OpenGL again."
 
 static CUresult resource_check(CUgraphicsResource resource) {
     return handle_is_live(resource, HANDLE_GRAPHICS) ? context_check(resource->context)
@@ -203,9 +208,11 @@ CUresult cuGraphicsUnregisterResource(CUgraphicsResource resource) {
     RETURN_IF(capture_check_thread("cuGraphicsUnregisterResource"));
     RETURN_IF(resource_check(resource));
     pthread_mutex_lock(&lock);
-    const bool is_mapped = resource->is_mapped, is_mine = !is_mapped && handle_kill(resource);
+    const bool is_lost = resource->is_lost, is_mapped = resource->is_mapped;
+    const bool is_mine = !is_mapped && !is_lost && handle_kill(resource);
     pthread_mutex_unlock(&lock);
     if (is_mapped) return fail(CUDA_ERROR_ALREADY_MAPPED, "the resource is mapped: unmap it first.");
+    if (is_lost) return fail(CUDA_ERROR_ALREADY_MAPPED, LOST);
     if (!is_mine) return fail_handle("graphics resource", resource, HANDLE_GRAPHICS);
     memory_wait_for_users(resource->context);
     /* Without its OpenGL that is an error, but the resource is gone nevertheless: a GPU's driver does so, too. */
@@ -288,11 +295,13 @@ CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resource
     /* All or none. */
     unsigned marked = 0;
     pthread_mutex_lock(&lock);
-    while (marked < count && handle_is_live(resources[marked], HANDLE_GRAPHICS) && !resources[marked]->is_mapped)
+    while (marked < count && handle_is_live(resources[marked], HANDLE_GRAPHICS) && !resources[marked]->is_mapped &&
+           !resources[marked]->is_lost)
         resources[marked++]->is_mapped = true;
     if (marked < count) unmark(marked, resources);
     pthread_mutex_unlock(&lock);
     if (marked < count) RETURN_IF(resource_check(resources[marked])); /* another thread unregistered it */
+    if (marked < count && resources[marked]->is_lost) return fail(CUDA_ERROR_ALREADY_MAPPED, LOST);
     if (marked < count)
         return fail(CUDA_ERROR_ALREADY_MAPPED, "resource %u of %u is mapped already, or is twice in the list.", marked,
                     count);
@@ -311,9 +320,12 @@ CUresult cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resour
         pthread_mutex_unlock(&lock);
         if (!is_mapped) return fail(CUDA_ERROR_NOT_MAPPED, "resource %u of %u is not mapped.", i, count);
         const CUresult status = enter_opengl(resources[i], &gl);
-        if (status) { /* as on a GPU, it is unmapped nevertheless; what CUDA wrote is lost */
+        if (status) { /* as on a GPU, all of them are lost then, with what CUDA wrote */
             pthread_mutex_lock(&lock);
-            resources[i]->is_mapped = false;
+            for (unsigned j = i; j < count; j++) {
+                resources[j]->is_lost |= resources[j]->is_mapped;
+                resources[j]->is_mapped = false;
+            }
             pthread_mutex_unlock(&lock);
             return status;
         }
