@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / "cupola"  # sources of comp
 # From the bottom to the top; a room imports from those before it. What is below a room is of that room, too.
 ROOMS = (
     "_above", "_completion", "_private_folder", "typing", "pathfinder", "cpu", "bindings",
-    "core.base", "core.device", "core.memory", "core.exchange", "core.program", "core.launch", "core.texture",
-    "core.graphics", "core", "graph",
+    "core.base", "core.device", "core.memory", "core.exchange", "core.array", "core.program", "core.launch",
+    "core.texture", "core.graphics", "core", "graph",
     "checkpoint", "utils", "texture", "", "system",
     "_triton", "_aliases", "_alias_packages", "cli", "testing", "__main__",
 )  # fmt: skip

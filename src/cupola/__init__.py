@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cupola import texture as texture
     from cupola import typing as typing
     from cupola import utils as utils
+    from cupola.core.array._array import Array as Array
     from cupola.core.base._errors import CompilerWarning as CompilerWarning
     from cupola.core.base._errors import CUDAError as CUDAError
     from cupola.core.base._errors import CUDAWarning as CUDAWarning
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from cupola.core.exchange._tensor_map import TensorMapDescriptor as TensorMapDescriptor
     from cupola.core.exchange._tensor_map_options import TensorMapDescriptorOptions as TensorMapDescriptorOptions
     from cupola.core.graphics._graphics_resource import GraphicsResource as GraphicsResource
+    from cupola.core.launch._arguments import In as In
+    from cupola.core.launch._arguments import InOut as InOut
+    from cupola.core.launch._arguments import Out as Out
     from cupola.core.launch._launch import launch as launch
     from cupola.core.launch._launch_config import LaunchConfig as LaunchConfig
     from cupola.core.memory._buffer import Buffer as Buffer
@@ -69,6 +73,7 @@ if TYPE_CHECKING:
 
 # Name -> module that has it.
 _HOMES = {
+    "Array": "core.array._array",
     "Buffer": "core.memory._buffer",
     "CUDAError": "core.base._errors",
     "CUDAWarning": "core.base._errors",
@@ -84,6 +89,8 @@ _HOMES = {
     "GraphMemoryResource": "core.memory._graph_memory",
     "GraphicsResource": "core.graphics._graphics_resource",
     "Host": "core.memory._host",
+    "In": "core.launch._arguments",
+    "InOut": "core.launch._arguments",
     "Kernel": "core.program._kernel",
     "LEGACY_DEFAULT_STREAM": "core.device._stream",
     "LaunchConfig": "core.launch._launch_config",
@@ -96,6 +103,7 @@ _HOMES = {
     "MemoryResource": "core.device._memory_resource",
     "NVRTCError": "core.base._errors",
     "ObjectCode": "core.program._object_code",
+    "Out": "core.launch._arguments",
     "PER_THREAD_DEFAULT_STREAM": "core.device._stream",
     "PinnedMemoryResource": "core.memory._pinned_memory",
     "PinnedMemoryResourceOptions": "core.memory._options",
@@ -123,20 +131,34 @@ _ABOVE = {
     "StridedMemoryView": "core.exchange._view",
     "SynchronousMemoryResource": "core.memory._unpooled",
     "TextureObject": "core.texture._objects",
+    "array_as_ndarray": "core.array._transfer",
+    "array_on": "core.array._creation",
+    "array_to_numpy": "core.array._transfer",
+    "buffer_as_ndarray": "core.array._transfer",
+    "copy_array_to": "core.array._transfer",
     "copy_arrays": "core.exchange._copies",
+    "copy_strided": "core.launch._strided_copy",
+    "copy_to_array": "core.array._transfer",
     "create_mipmapped_array": "core.texture._array",
     "create_opaque_array": "core.texture._array",
     "create_surface_object": "core.texture._objects",
+    "empty_on": "core.array._array",
     "export_buffer": "core.memory._ipc_memory",
+    "first_elements": "core.array._transfer",
+    "full_on": "core.array._creation",
     "import_buffer": "core.memory._ipc_memory",
+    "launch_with_copies": "core.launch._host_arrays",
+    "launcher_of": "core.launch._launcher",
     "occupancy_of": "core.launch._occupancy",
     "prepare": "core.launch._prepared",
+    "reduce_array": "core.array._creation",
     "reduce_buffer": "core.memory._ipc_memory",
     "reduce_sent": "core.memory._ipc_memory",
     "register_argument_type": "core.launch._arguments",
     "request": "bindings._provider",
     "resources_of_context": "core.device._resources",
     "system_device": "system._device",
+    "zeros_on": "core.array._creation",
 }
 
 _SUBMODULES = frozenset(

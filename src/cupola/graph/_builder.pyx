@@ -558,6 +558,12 @@ cdef class GraphBuilder:
         """bool: whether the builder was closed."""
         return self.state == CLOSED
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
     def close(self):
         """Close the builder; a recording in progress is dropped. Closing twice is fine.
 

@@ -293,6 +293,12 @@ cdef class Graph:
         """bool: whether the graph was closed."""
         return self.pointer == NULL
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
     def close(self):
         """Release the executable (``cuGraphExecDestroy``). A running launch completes. Closing twice is fine."""
         cdef CUgraphExec pointer = self.pointer

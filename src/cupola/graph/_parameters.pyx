@@ -125,7 +125,8 @@ cdef Parameters kernel_parameters(object config, object kernel, tuple arguments)
     cdef void** pointers
     _obtain(made, (count + 1) * (sizeof(Slot) + sizeof(void*)))
     pointers = <void**>(<Slot*>made.memory + count + 1)
-    pack(<Kernel>kernel, items, count, pointers, <Slot*>made.memory)
+    if pack(<Kernel>kernel, items, count, pointers, <Slot*>made.memory):
+        raise TypeError("a node of a graph takes no arrays of the host: pass an Array or a Buffer")
     made.alive = arguments
     made.native.kernel.kernelParams = pointers
     made.record.kept = operands(<Kernel>kernel, items, count)

@@ -123,3 +123,33 @@ def test_cluster(device):
     assert config.cluster is None and config == LaunchConfig(grid=(4, 2), block=32)
     with pytest.raises(OverflowError, match="grid times cluster"):
         LaunchConfig(grid=1 << 31, cluster=2, block=1)
+
+
+@pytest.mark.parametrize(
+    ("n", "options", "grid", "block"),
+    [
+        (1000, {}, (4, 1, 1), (256, 1, 1)),
+        (1024, {}, (4, 1, 1), (256, 1, 1)),
+        (0, {}, (1, 1, 1), (256, 1, 1)),
+        (1, {"block": 32}, (1, 1, 1), (32, 1, 1)),
+        ((640, 480), {"block": (16, 16)}, (40, 30, 1), (16, 16, 1)),
+        ((100, 3), {"block": 64}, (2, 3, 1), (64, 1, 1)),
+        (10, {"block": (4, 2, 2)}, (3, 1, 1), (4, 2, 2)),
+    ],
+)
+def test_for_elements(n, options, grid, block):
+    config = LaunchConfig.for_elements(n, **options)
+    assert (config.grid, config.block) == (grid, block)
+
+
+def test_for_elements_passes_options_on():
+    assert LaunchConfig.for_elements(10, shmem_size=64).shmem_size == 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [((-1,), ValueError), ((5, 0), ValueError), (((1, 2, 3, 4),), ValueError), ((1.5,), TypeError)],
+)
+def test_for_elements_refuses(arguments, error):
+    with pytest.raises(error):
+        LaunchConfig.for_elements(*arguments)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from cupola.core.program._mangled import OTHER, SIGNED, UNSIGNED, signs_of
+from cupola.core.program._mangled import OTHER, SIGNED, UNSIGNED, signs_of, types_of
 
 LETTERS = {"s": SIGNED, "u": UNSIGNED, "-": OTHER}
 
@@ -49,6 +49,20 @@ NAMES = [
 @pytest.mark.parametrize(("name", "expected"), NAMES)
 def test_signs(name, expected):
     assert signs_of(name) == (None if expected is None else [LETTERS[letter] for letter in expected])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("_Z1fPfPKdPjPVxPv", ["Pf", "Pd", "Pj", "Px", "Pv"]),
+        ("_Z1fPPfRfP6float2", ["", "", ""]),
+        ("_Z1fP6__halfPK13__nv_bfloat16S0_", ["PH", "PB", "PH"]),
+        ("_Z4keepIfEvPT_S0_", ["Pf", "f"]),
+        ("_Z1fv", []),
+    ],
+)
+def test_pointers(name, expected):
+    assert types_of(name) == expected
 
 
 def test_no_name_is_an_error():

@@ -101,6 +101,12 @@ cdef class Context:
         """Device: the device that the context belongs to."""
         return above("Device")(self.device_id)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
     def close(self):
         """Drop this reference to the context; idempotent.
 

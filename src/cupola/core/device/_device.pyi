@@ -1,6 +1,7 @@
 from typing import Any, NamedTuple, SupportsIndex, overload
 
 from cupola import system
+from cupola.core.array._array import Array
 from cupola.core.device._context import Context
 from cupola.core.device._device_properties import DeviceProperties
 from cupola.core.device._event import Event
@@ -64,6 +65,22 @@ class Device:
         nonblocking: bool = True,
         priority: int | None = None,
     ) -> Stream: ...
+    def stream(self, *, nonblocking: bool = True, priority: int | None = None) -> Stream: ...
+    def array(self, obj: Any, dtype: Any = None, *, stream: Stream | None = None) -> Array: ...
+    def empty(
+        self, shape: SupportsIndex | tuple[SupportsIndex, ...], dtype: Any = ..., *, stream: Stream | None = None
+    ) -> Array: ...
+    def zeros(
+        self, shape: SupportsIndex | tuple[SupportsIndex, ...], dtype: Any = ..., *, stream: Stream | None = None
+    ) -> Array: ...
+    def full(
+        self,
+        shape: SupportsIndex | tuple[SupportsIndex, ...],
+        fill_value: Any,
+        dtype: Any = None,
+        *,
+        stream: Stream | None = None,
+    ) -> Array: ...
     def create_event(
         self,
         options: EventOptions | dict[str, Any] | None = None,

@@ -371,6 +371,119 @@ cdef class Device:
             return foreign_stream(obj)
         return create_stream(context.pointer, options, nonblocking, priority)
 
+    def stream(self, *, nonblocking=True, priority=None):
+        """Make a stream for a ``with`` block, whose end waits for the work and closes it.
+
+        Inside of the block, calls of this thread that name no stream use it: those that make, copy and read arrays,
+        and ``kernel[grid, block](...)``.
+
+        Parameters
+        ----------
+        nonblocking, priority : optional
+            As for :meth:`create_stream`.
+
+        Returns
+        -------
+        Stream
+
+        Examples
+        --------
+        >>> with dev.stream() as s:
+        ...     x = dev.zeros(1000, np.float32)
+        """
+        return create_stream(self.require_context().pointer, None, nonblocking, priority)
+
+    def array(self, obj, dtype=None, *, stream=None):
+        """Make an array on this device with the elements of another one.
+
+        Parameters
+        ----------
+        obj : array_like
+            What ``numpy.asarray`` takes, an :class:`Array`, or an array of another library with DLPack or the CUDA array
+            interface. It is copied.
+        dtype : optional
+            What ``numpy.dtype`` takes. Data of the host is converted to it; data of a device must be of it.
+        stream : Stream, optional
+            The array may be used by work that is queued in it from here on, and its memory is released in its order.
+            Without it and outside of a stream's ``with`` block, the call returns when the array is ready for all
+            streams.
+
+        Returns
+        -------
+        Array
+            In row-major order.
+
+        Raises
+        ------
+        TypeError
+            Its elements are Python objects, text or times.
+        CUDAError
+            Not enough memory, or :meth:`set_current` has not been called on this thread.
+
+        Examples
+        --------
+        >>> x = dev.array(np.arange(6, dtype=np.float32).reshape(2, 3))
+        >>> x
+        <Array shape=(2, 3) dtype=float32: [0. 1. 2. 3. 4. 5.]>
+        """
+        return above("array_on")(self, obj, dtype, stream)
+
+    def empty(self, shape, dtype="float64", *, stream=None):
+        """Make an array on this device whose elements are whatever the memory holds.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Extents.
+        dtype : optional
+            What ``numpy.dtype`` takes; float64 by default, as in NumPy.
+        stream : Stream, optional
+            As for :meth:`array`.
+
+        Returns
+        -------
+        Array
+        """
+        return above("empty_on")(self, shape, dtype, stream)
+
+    def zeros(self, shape, dtype="float64", *, stream=None):
+        """Make an array of zeros on this device (``cuMemsetD8Async``).
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Extents.
+        dtype : optional
+            What ``numpy.dtype`` takes; float64 by default, as in NumPy.
+        stream : Stream, optional
+            As for :meth:`array`.
+
+        Returns
+        -------
+        Array
+        """
+        return above("zeros_on")(self, shape, dtype, stream)
+
+    def full(self, shape, fill_value, dtype=None, *, stream=None):
+        """Make an array on this device whose elements are all the same.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Extents.
+        fill_value : number
+            The element.
+        dtype : optional
+            What ``numpy.dtype`` takes; by default the type that NumPy has for `fill_value`.
+        stream : Stream, optional
+            As for :meth:`array`.
+
+        Returns
+        -------
+        Array
+        """
+        return above("full_on")(self, shape, fill_value, dtype, stream)
+
     def create_event(self, options=None, **keywords):
         """Make an event on this device (``cuEventCreate``); :meth:`Stream.record` records it.
 

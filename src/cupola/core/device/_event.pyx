@@ -65,6 +65,12 @@ cdef class Event:
         elif driver_usable() and not is_gone(self.context, self.born):
             _destroy_native(pointer, self.context, self.born)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
     def close(self):
         """Destroy the event (``cuEventDestroy``); idempotent. Work that waits for it already is not affected."""
         _close(self)

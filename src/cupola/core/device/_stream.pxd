@@ -85,3 +85,6 @@ cdef object older_stream(object older, object stream, str call)     # call: "all
 cdef int keep_for_graph(object stream, tuple operands) except -1
 
 cdef Stream default_stream()        # legacy or per-thread, as the environment variable says now
+
+# The stream of the innermost `with` block of this thread, or None.
+cdef Stream current_stream()

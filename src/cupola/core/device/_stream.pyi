@@ -1,4 +1,5 @@
-from typing import Any, SupportsInt
+from types import TracebackType
+from typing import Any, Self, SupportsInt
 
 from cupola.bindings.driver import CUstream
 from cupola.core.device._context import Context
@@ -17,6 +18,10 @@ class Stream:
     @staticmethod
     def from_handle(handle: SupportsInt) -> Stream: ...
     def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
     @property
     def is_closed(self) -> bool: ...
     @property
@@ -49,3 +54,5 @@ class Stream:
 
 LEGACY_DEFAULT_STREAM: Stream
 PER_THREAD_DEFAULT_STREAM: Stream
+
+def stream_in_force(stream: Stream | GraphBuilder | None) -> tuple[Stream, bool]: ...

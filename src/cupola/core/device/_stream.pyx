@@ -4,6 +4,7 @@ import warnings
 
 from cpython.object cimport PyObject
 from cpython.pystate cimport PyThreadState
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv, strtol
 
@@ -24,6 +25,13 @@ from cupola.core.base._options import as_options
 from cupola._above import above
 
 cimport cython
+
+
+cdef extern from *:
+    """
+    static _Thread_local PyObject *cupola_streams;      /* a list of those in whose blocks the thread is, or NULL */
+    """
+    PyObject* cupola_streams
 
 
 cdef CUresult _destroy(void* stream) noexcept nogil:
@@ -133,6 +141,36 @@ cdef class Stream:
         self.native = None
         self.pointer = NULL
         end_alone(&alone)
+
+    def __enter__(self):
+        """The stream becomes the one of calls without a stream on this thread: those of arrays, and ``kernel[grid, block]``."""
+        global cupola_streams
+        cdef list streams
+        self.require_open()
+        if cupola_streams == NULL:
+            streams = []
+            Py_INCREF(streams)
+            cupola_streams = <PyObject*>streams
+        (<list>cupola_streams).append(self)
+        return self
+
+    def __exit__(self, kind, error, trace):
+        """Wait for the work and close the stream. Behind an exception it is only closed."""
+        global cupola_streams
+        cdef list streams = <list>cupola_streams
+        cdef Py_ssize_t i
+        for i in range(len(streams) - 1, -1, -1):
+            if streams[i] is self:      # blocks of generators may end in another order
+                del streams[i]
+                break
+        if not streams:
+            cupola_streams = NULL
+            Py_DECREF(streams)
+        try:
+            if kind is None and self.native is not None:
+                self.sync()
+        finally:
+            self.close()
 
     @property
     def is_closed(self):
@@ -543,3 +581,23 @@ cdef Stream default_stream():
     if text != NULL and strtol(text, NULL, 10) != 0:
         return _per_thread
     return _legacy
+
+
+cdef Stream current_stream():
+    return None if cupola_streams == NULL else <Stream>(<list>cupola_streams)[-1]
+
+
+def stream_in_force(stream):
+    """The stream of a call: `stream` if given, else the current one; else the default one, and that the call must wait.
+
+    Returns
+    -------
+    tuple of (Stream or Recorder, bool)
+        Open.
+    """
+    if stream is None:
+        stream = current_stream()
+        if stream is None:
+            return default_stream(), True
+    stream_argument(stream)
+    return stream, False

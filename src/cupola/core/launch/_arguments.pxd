@@ -15,8 +15,14 @@ cdef union Slot:
     float c[2]
 
 
+# An array of the host, which is copied to the device for a launch, or back behind it: In, Out or InOut.
+cdef class HostArray:
+    cdef readonly object array
+
+
 # Fill pointers[k] for every argument; values that have no memory of their own go to slots[k]. Both arrays have
-# room for `count`. The pointers are valid as long as the arguments are. TypeError if a value does not fit.
+# room for `count`. The pointers are valid as long as the arguments are. TypeError if a value does not fit. The result is
+# 1 if there are arrays of the host among them, which have nothing to be filled in yet, else 0.
 cdef int pack(Kernel kernel, PyObject** arguments, Py_ssize_t count, void** pointers, Slot* slots) except -1
 
 # The same with other parameters than the kernel's own: as many as there are arguments, or one for all if `step` is 0.

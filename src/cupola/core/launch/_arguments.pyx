@@ -10,12 +10,17 @@ a float as float32.
 """
 
 import sys
+import warnings
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uintptr_t
 from libc.string cimport memcpy
 
+from cupola.core.array._array cimport Array
+from cupola.core.base._elements cimport (
+    ANY_ELEMENT, BFLOAT16, COMPLEX64, COMPLEX128, FLOAT16, FLOAT32, FLOAT64, INT16, INT32, INT64
+)
 from cupola.core.base._shared cimport see
 from cupola.core.memory._buffer cimport Buffer, graph_operand
 from cupola.core.device._context cimport resets
@@ -23,6 +28,8 @@ from cupola.core.program._kernel cimport (
     FLOATING, INTEGER, LAYOUT_UNKNOWN, LAYOUT_UNREAD, TAKES_DOUBLE, TAKES_FLOAT, TAKES_INT, TAKES_POINTER, UNKNOWN,
     Kernel, Parameter, least, most
 )
+
+from cupola.core.base._errors import CUDAWarning
 
 cdef extern from "Python.h":
     PyTypeObject PyLong_Type, PyFloat_Type, PyBool_Type
@@ -61,19 +68,22 @@ cdef extern from "_scalar_types.h":
     """
     /* The type's basic size is no part of Cython's PyTypeObject. */
     #define cupola_basic_size(object) (Py_TYPE(object)->tp_basicsize)
+    #define cupola_base_of(type) ((type)->tp_base)
     """
     enum cupola_scalar_access:
         CUPOLA_SCALAR_INSIDE
         CUPOLA_SCALAR_POINTER
     ctypedef struct cupola_scalar_type:
-        uint32_t size
+        uint32_t size, kind
     const cupola_scalar_type* cupola_scalar_find(const PyTypeObject*) noexcept
-    void cupola_scalar_add(PyTypeObject*, cupola_scalar_access, uint32_t, uint32_t) noexcept
+    void cupola_scalar_add(PyTypeObject*, cupola_scalar_access, uint32_t, uint32_t, uint32_t) noexcept
     void* cupola_scalar_value(const cupola_scalar_type*, PyObject*) noexcept
     Py_ssize_t cupola_basic_size(PyObject*) noexcept
+    PyTypeObject* cupola_base_of(const PyTypeObject*) noexcept
 
 
 cdef PyTypeObject* BUFFER = <PyTypeObject*>Buffer
+cdef PyTypeObject* ARRAY = <PyTypeObject*>Array
 
 # How to read the bytes of other classes of this package: class -> function that returns (address, size).
 cdef dict _readers = {}
@@ -91,7 +101,7 @@ cdef tuple HANDLES = ("CUdeviceptr", "CUtexObject", "CUsurfObject", "CUgraphCond
 
 # For drivers before 12.4, which do not report parameters: everything is accepted, and a Python number has 8 bytes.
 cdef Parameter ANYTHING = [
-    0, 0, TAKES_POINTER | TAKES_INT | TAKES_DOUBLE, UNKNOWN, False, 63, 63
+    0, 0, TAKES_POINTER | TAKES_INT | TAKES_DOUBLE, UNKNOWN, False, 63, 63, False, ANY_ELEMENT
 ]
 
 
@@ -109,12 +119,14 @@ cdef inline int pack_as(
     Slot* slots
 ) except -1:
     cdef PyTypeObject* buffer_type = BUFFER
+    cdef PyTypeObject* array_type = ARRAY
     cdef PyObject** argument = arguments
     cdef PyObject** end = arguments + count
     cdef Slot* slot = slots
     cdef PyTypeObject* kind
     cdef const cupola_scalar_type* scalar
     cdef bint ran = False           # code written in Python, maybe
+    cdef int found = 0              # 1: arrays of the host
     cdef bint wary = resets != 0    # buffers may be gone, which is not for the fast path to find out
     while argument != end:
         kind = Py_TYPE(argument[0])
@@ -131,12 +143,23 @@ cdef inline int pack_as(
             slot.d = PyFloat_AS_DOUBLE(argument[0])
         elif kind == &PyFloat_Type and parameter.takes & TAKES_FLOAT:
             slot.f = <float>PyFloat_AS_DOUBLE(argument[0])
+        elif kind == array_type or cupola_base_of(kind) == array_type:
+            slot.u = (<Array>argument[0]).pointer
+            if (
+                slot.u == 0 or (<Array>argument[0]).memory.pointer == 0 or wary or not parameter.takes & TAKES_POINTER
+                or not parameter.elements & (<Array>argument[0]).element
+            ):
+                _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
+                ran = True
         else:
             scalar = cupola_scalar_find(kind)
-            if scalar != NULL and (scalar.size == parameter.size or parameter.size == 0):
+            if (
+                scalar != NULL and (scalar.size == parameter.size or parameter.size == 0)
+                and scalar.kind ^ parameter.kind != INTEGER ^ FLOATING
+            ):
                 pointers[0] = cupola_scalar_value(scalar, argument[0])
             else:
-                _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
+                found |= _pack_other(kernel, argument - arguments, parameter, <object>argument[0], pointers, slot)
                 ran = True
         argument += 1
         pointers += 1
@@ -144,12 +167,15 @@ cdef inline int pack_as(
         parameter += step
     if ran:
         read_buffers(arguments, count, slots)
-    return 0
+    return found
 
 
 cdef int read_buffers(PyObject** arguments, Py_ssize_t count, Slot* slots) except -1:
     cdef Py_ssize_t i
     for i in range(count):
+        if PyObject_TypeCheck(arguments[i], ARRAY):
+            (<Array>arguments[i]).open_memory()
+            slots[i].u = (<Array>arguments[i]).pointer
         if Py_TYPE(arguments[i]) == BUFFER or PyObject_TypeCheck(arguments[i], BUFFER):
             (<Buffer>arguments[i]).open_allocation()
             slots[i].u = (<Buffer>arguments[i]).pointer
@@ -174,6 +200,8 @@ cdef tuple operands(Kernel kernel, PyObject** arguments, Py_ssize_t count):
         value = <object>arguments[i]
         if isinstance(value, Buffer):
             kept.append(graph_operand((<Buffer>value).known_allocation()))
+        elif isinstance(value, Array):
+            kept.append(graph_operand((<Array>value).open_memory().known_allocation()))
         elif not isinstance(value, (int, float, complex)) and cupola_scalar_find(Py_TYPE(arguments[i])) == NULL:
             kept.append(_handles[type(value)][1](value) if type(value) in _handles else value)
     return tuple(kept)
@@ -190,7 +218,7 @@ cpdef register_handle_type(cls, read, keep):
 cdef int _pack_other(
     Kernel kernel, Py_ssize_t i, const Parameter* parameter, object value, void** pointer, Slot* slot
 ) except -1:
-    """Convert any argument, or raise an error that says what is wrong with it."""
+    """Convert any argument, or raise an error that says what is wrong with it. 1 for arrays of the host."""
     cdef const cupola_scalar_type* scalar
     cdef uint32_t size = parameter.size     # 0: not known
     cdef uint32_t given                     # bytes that the value has
@@ -199,6 +227,14 @@ cdef int _pack_other(
         (<Buffer>value).open_allocation()
         slot.u = (<Buffer>value).pointer
         given = _pack_pointer(kernel, i, parameter, value)
+    elif isinstance(value, Array):
+        (<Array>value).open_memory()
+        slot.u = (<Array>value).pointer
+        given = _pack_pointer(kernel, i, parameter, value)
+        if not parameter.elements & (<Array>value).element and size in (0, 8):
+            _compare_elements(kernel, i, <Parameter*>parameter, <Array>value)
+    elif isinstance(value, HostArray):
+        return 1
     elif isinstance(value, int) and parameter.kind == FLOATING:
         given = _pack_float(size, float(value), slot)
     elif isinstance(value, bool):
@@ -212,8 +248,10 @@ cdef int _pack_other(
         scalar = cupola_scalar_find(Py_TYPE(<PyObject*>value))
         pointer[0] = cupola_scalar_value(scalar, <PyObject*>value)
         given = scalar.size
+        _compare_kinds(kernel, i, parameter, value, given, scalar.kind)
     elif _is_foreign_scalar(value, parameter):
         given = _pack_foreign(value, pointer, slot)
+        _compare_kinds(kernel, i, parameter, value, given, _kind_of(value))
     elif isinstance(value, float):
         if parameter.kind == INTEGER:
             if size == 8:
@@ -248,6 +286,105 @@ cdef int _pack_other(
     if size != 0 and given != size:
         raise _wrong_size(kernel, i, size, value, given)
     return 0
+
+
+cdef int _compare_kinds(
+    Kernel kernel, Py_ssize_t i, const Parameter* parameter, object value, uint32_t given, uint32_t kind
+) except -1:
+    """Refuse an integer where the kernel has a floating-point number of the same size, and the other way round."""
+    cdef str wanted, right
+    if given != parameter.size or kind ^ parameter.kind != INTEGER ^ FLOATING:
+        return 0
+    if parameter.kind == FLOATING:
+        wanted, right = {2: ("half", "float16"), 4: ("float", "float32")}.get(given, ("double", "float64"))
+    else:
+        wanted, right = f"integer of {given} bytes", f"int{8 * given}"
+    raise TypeError(
+        f"{_where(kernel, i)} is {'a' if parameter.kind == FLOATING else 'an'} {wanted}, but {_type_name(value)} is "
+        f"{'an integer' if kind == INTEGER else 'a floating-point number'} of the same size, whose bits would be read as "
+        f"another number: pass numpy.{right}(...) or a plain number"
+    )
+
+
+cdef uint32_t _kind_of(object value):
+    """INTEGER, FLOATING or UNKNOWN for a NumPy scalar or a ctypes value."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None and dtype.itemsize == 2:
+        return UNKNOWN      # the bits of a half are often passed as an unsigned short
+    if dtype is not None:
+        return INTEGER if dtype.kind in "biu" else FLOATING if dtype.kind == "f" else UNKNOWN
+    code = getattr(type(value), "_type_", None)
+    if not isinstance(code, str) or hasattr(value, "_length_"):
+        return UNKNOWN
+    return FLOATING if code in "fd" else INTEGER if code in "?bBhHiIlLqQ" else UNKNOWN
+
+
+# What a pointer that takes such arrays points to.
+cdef dict _POINTEES = {
+    INT16: "short", INT32: "int", INT64: "long long", FLOAT16: "half", BFLOAT16: "bfloat16",
+    FLOAT32 | COMPLEX64: "float", FLOAT64 | COMPLEX128: "double",
+}
+
+
+cdef int _compare_elements(Kernel kernel, Py_ssize_t i, Parameter* parameter, Array array) except -1:
+    """Refuse an array of other elements than the kernel's pointer points to; warn where that is only likely."""
+    cdef str text = (
+        f"{_where(kernel, i)} is a {_POINTEES[parameter.elements]}*, but the array is of {array.type}: pass an array of "
+        "that type, or array.view(...) if its bytes are meant"
+    )
+    if parameter.declared:
+        raise TypeError(text)
+    parameter.elements |= array.element     # said once for each kernel and type
+    warnings.warn(f"as the source has it, {text}", CUDAWarning, stacklevel=1)
+    return 0
+
+
+cdef class HostArray:
+    """A NumPy array for a kernel; made as :class:`In`, :class:`Out` or :class:`InOut`."""
+
+    def __init__(self, array):
+        if type(self) is HostArray:
+            raise TypeError("say how the kernel uses the array: In(array), Out(array) or InOut(array)")
+        if isinstance(array, (Array, Buffer)):
+            raise TypeError(f"{type(self).__name__}() is for arrays of the host; pass the {type(array).__name__} as it is")
+        self.array = array
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.array!r})"
+
+
+cdef class In(HostArray):
+    """In(array)\n--\n\nA NumPy array that a kernel reads: ``launch`` copies it to the device for the launch.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Or what ``numpy.asarray`` takes. Memory that is pageable, as usual, has been read when the launch returns. Pinned
+        memory is read in the order of the stream, and kept until then.
+    """
+
+
+cdef class Out(HostArray):
+    """Out(array)\n--\n\nA NumPy array that a kernel writes: ``launch`` copies its elements back behind the kernel.
+
+    What the kernel does not write is not defined afterwards.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Writable. If its memory is pageable, as usual, the launch returns when the elements are there. In pinned memory
+        they are there when the stream has come so far.
+    """
+
+
+cdef class InOut(HostArray):
+    """InOut(array)\n--\n\nA NumPy array that a kernel reads and writes: :class:`In` and :class:`Out` in one.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Writable.
+    """
 
 
 cdef uint32_t _pack_pointer(Kernel kernel, Py_ssize_t i, const Parameter* parameter, object value) except 0:
@@ -343,10 +480,12 @@ cdef uint32_t _pack_foreign(object value, void** pointer, Slot* slot) except? 0:
     size = <uint32_t>view.len
     offset = <char*>view.buf - start
     if 0 < offset and offset + view.len <= cupola_basic_size(<PyObject*>value) and hasattr(value, "dtype"):
-        cupola_scalar_add(Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_INSIDE, <uint32_t>offset, size)
+        cupola_scalar_add(Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_INSIDE, <uint32_t>offset, size, _kind_of(value))
     elif (<void**>(start + sizeof(PyObject)))[0] == view.buf and not hasattr(value, "_length_"):
         # Not arrays: whether those fit depends on the parameter.
-        cupola_scalar_add(Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_POINTER, sizeof(PyObject), size)
+        cupola_scalar_add(
+            Py_TYPE(<PyObject*>value), CUPOLA_SCALAR_POINTER, sizeof(PyObject), size, _kind_of(value)
+        )
     PyBuffer_Release(&view)
     return size
 
@@ -394,8 +533,8 @@ cdef str _advice(object value):
         return ": nothing on the device is of this type"
     if hasattr(value, "__array_interface__"):
         return (
-            ": it is an array on the host; copy it to a Buffer and pass that, or pass a number as a NumPy scalar, "
-            "such as array.dtype.type(1)"
+            ": it is an array on the host; pass In(array), Out(array) or InOut(array), or copy it, dev.array(array). A "
+            "number is passed as a NumPy scalar, such as array.dtype.type(1)"
         )
     if type(value).__module__.startswith(("ctypes", "torch")) or hasattr(value, "_length_"):
         return ": it is memory of the host; copy it to a Buffer and pass that"

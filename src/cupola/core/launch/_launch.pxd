@@ -17,6 +17,11 @@ cdef int submit_elsewhere(
     Py_ssize_t count, void** pointers, Slot* slots
 ) except -1
 
+# For arguments with arrays of the host: copy these, launch, and copy back.
+cdef int submit_host_arrays(
+    object stream, LaunchConfig config, Kernel kernel, PyObject** arguments, Py_ssize_t count
+) except -1
+
 # The error of a refused launch, or a second try; and the check of a cooperative launch.
 cdef int retry(
     CUresult status, StreamHandle stream, LaunchConfig config, Kernel kernel, CUlaunchConfig* native, void** pointers
@@ -34,13 +39,16 @@ cdef inline int submit(
     cdef Stream target
     cdef StreamHandle held
     cdef CUresult status
+    cdef int found
     if type(stream) is not Stream:
         return submit_elsewhere(stream, config, kernel, parameters, arguments, count, pointers, slots)
     target = <Stream>stream
     if parameters != NULL:
-        pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
+        found = pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
     else:
-        pack(kernel, arguments, count, pointers, slots)
+        found = pack(kernel, arguments, count, pointers, slots)
+    if found:
+        return submit_host_arrays(stream, config, kernel, arguments, count)
     if config.cooperative:
         check_cooperative(target, config, kernel)
     held = target.hold()    # behind all code of the arguments, which may have closed the stream

@@ -15,6 +15,7 @@ from cupola.core.device._context cimport enter, leave
 from cupola.core.base._cuda cimport (
     CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu, fail_because, fail_with
 )
+from cupola._above import above
 from cupola.core.program._kernel cimport Kernel, Parameter
 from cupola.core.launch._launch_config cimport LaunchConfig
 from cupola.core.device._stream cimport (
@@ -51,8 +52,8 @@ config : LaunchConfig
 kernel : Kernel
     What to run.
 *kernel_args
-    One for each parameter of the kernel. For a pointer: a Buffer, an array of another library on the device, or an
-    address as int. For others: int, float, bool, complex; NumPy and ctypes scalars and structures. A Python int or
+    One for each parameter of the kernel. For a pointer: an Array, a Buffer, an array of another library on the device,
+    an address as int, or an array of the host as In(array), Out(array) or InOut(array). For others: int, float, bool, complex; NumPy and ctypes scalars and structures. A Python int or
     float is passed with the width of the parameter. Values are copied during the call; memory that is passed by
     address must stay valid until the kernel is done. A graph keeps the kernel and the memory of Buffers that were
     captured, also when the Buffers are closed.
@@ -60,7 +61,7 @@ kernel : Kernel
 Raises
 ------
 TypeError
-    The number of arguments, or the size of one, does not match the kernel.
+    The number of arguments, or the size or type of one, does not match the kernel.
 ValueError
     A cooperative grid is larger than what runs at the same time.
 CUDAError
@@ -147,10 +148,13 @@ cdef int submit_elsewhere(
     cdef CUlaunchConfig native
     cdef CUfunction function = <CUfunction>kernel.pointer
     cdef CUresult status
+    cdef int found
     if parameters != NULL:
-        pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
+        found = pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
     else:
-        pack(kernel, arguments, count, pointers, slots)
+        found = pack(kernel, arguments, count, pointers, slots)
+    if found:
+        return submit_host_arrays(stream, config, kernel, arguments, count)
     keep_for_graph(stream, operands(kernel, arguments, count))
     if config.cooperative:
         check_cooperative(target, config, kernel)
@@ -162,6 +166,13 @@ cdef int submit_elsewhere(
         status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
     if status != CUDA_SUCCESS:
         retry(status, held, config, kernel, &native, pointers)
+    return 0
+
+
+cdef int submit_host_arrays(
+    object stream, LaunchConfig config, Kernel kernel, PyObject** arguments, Py_ssize_t count
+) except -1:
+    above("launch_with_copies")(stream, config, kernel, [<object>arguments[i] for i in range(count)])
     return 0
 
 

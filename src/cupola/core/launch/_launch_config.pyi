@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from typing import Any, SupportsIndex, SupportsInt
+from typing import Any, Self, SupportsIndex, SupportsInt
 
 from cupola.core.device._event import Event
 
@@ -29,6 +29,13 @@ class LaunchConfig:
         nvlink_util_centric_scheduling: bool | None = None,
         device_updatable_kernel_node: bool | None = None,
     ) -> None: ...
+    @classmethod
+    def for_elements(
+        cls,
+        n: SupportsIndex | tuple[SupportsIndex, ...],
+        block: SupportsIndex | tuple[SupportsIndex, ...] = 256,
+        **options: Any,
+    ) -> Self: ...
     @property
     def grid(self) -> tuple[int, int, int]: ...
     @grid.setter

@@ -1,5 +1,6 @@
 """The shape of a launch."""
 
+import operator
 import warnings
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -91,6 +92,50 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
 
     def __dealloc__(self):
         PyMem_Free(self.attributes)
+
+    @classmethod
+    def for_elements(cls, n, block=256, **options):
+        """A configuration with at least one thread for each element.
+
+        The kernel compares its index with the number of elements, since the last block may reach beyond it.
+
+        Parameters
+        ----------
+        n : int or tuple of up to 3 int
+            How many elements, x first. Zero gives one block, which then has nothing to do.
+        block : int or tuple of up to 3 int
+            Threads of a block.
+        **options
+            The other arguments of LaunchConfig.
+
+        Returns
+        -------
+        LaunchConfig
+
+        Raises
+        ------
+        ValueError
+            A number of elements is negative, or an extent of the block is not a positive int.
+
+        Examples
+        --------
+        >>> LaunchConfig.for_elements(1000).grid
+        (4, 1, 1)
+        >>> LaunchConfig.for_elements((640, 480), block=(16, 16)).grid
+        (40, 30, 1)
+        """
+        counts = n if isinstance(n, (tuple, list)) else (n,)
+        threads = tuple(block) if isinstance(block, (tuple, list)) else (block,)
+        if not 1 <= len(counts) <= 3 or not 1 <= len(threads) <= 3:
+            raise ValueError(f"n and block have one to three extents, got {n!r} and {block!r}")
+        grid = []
+        for i in range(max(len(counts), len(threads))):
+            count = operator.index(counts[i]) if i < len(counts) else 1
+            width = operator.index(threads[i]) if i < len(threads) else 1
+            if count < 0 or width < 1:
+                raise ValueError(f"n must not be negative and block must be positive, got {n!r} and {block!r}")
+            grid.append(max(-(-count // width), 1))
+        return cls(grid=tuple(grid), block=tuple([operator.index(width) for width in threads]), **options)
 
     @property
     def grid(self):

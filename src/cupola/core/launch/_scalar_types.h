@@ -22,6 +22,7 @@ typedef struct cupola_scalar_type {
     enum cupola_scalar_access access;
     uint32_t offset;
     uint32_t size; /* bytes of the value */
+    uint32_t kind; /* of number: 1 for integers, 2 for floating-point numbers, 0 for others, as in _kernel.pxd */
 } cupola_scalar_type;
 
 enum { CUPOLA_SCALAR_SLOTS = 256, CUPOLA_SCALAR_MOST = 128 };
@@ -58,13 +59,14 @@ static inline const cupola_scalar_type *cupola_scalar_find(const PyTypeObject *t
 
 /* Remember a type; when the table is full nothing is remembered and values go the slow way. */
 static inline void cupola_scalar_add(PyTypeObject *type, enum cupola_scalar_access access, uint32_t offset,
-                                     uint32_t size) {
+                                     uint32_t size, uint32_t kind) {
     unsigned slot = cupola_scalar_hash(type);
     CUPOLA_SCALAR_LOCK();
     if (cupola_scalar_count < CUPOLA_SCALAR_MOST && cupola_scalar_find(type) == NULL) {
         while (cupola_scalars[slot].type != NULL) slot = (slot + 1) % CUPOLA_SCALAR_SLOTS;
         Py_INCREF((PyObject *)type);
         cupola_scalars[slot].access = access, cupola_scalars[slot].offset = offset, cupola_scalars[slot].size = size;
+        cupola_scalars[slot].kind = kind;
         CUPOLA_SCALAR_PUBLISH(slot, type);
         cupola_scalar_count++;
     }

@@ -632,6 +632,9 @@ cdef class Buffer:
         device = _dl_device(self)
         return device.device_type, device.device_id
 
+    def __array__(self, dtype=None, copy=None):
+        return above("buffer_as_ndarray")(self, dtype, copy)
+
     def __reduce__(self):
         return above("reduce_buffer")(self)
 

@@ -123,6 +123,12 @@ cdef class GraphMemory(MemoryResource):
             status = cu.cuDeviceGraphMemTrim(self.ordinal)
         check(status, b"cuDeviceGraphMemTrim")
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
     def close(self):
         """Do nothing: the memory belongs to graphs."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from _thread import RLock
 from multiprocessing.reduction import DupFd, ForkingPickler
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 from weakref import WeakValueDictionary
 
 from cupola._above import above
@@ -82,6 +82,12 @@ class IPCAllocationHandle:
     def is_closed(self) -> bool:
         """bool: whether the descriptor was closed."""
         return self._file < 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the descriptor; idempotent. The pool and processes that imported it are not affected."""

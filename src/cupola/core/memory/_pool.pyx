@@ -313,6 +313,12 @@ cdef class PoolMemoryResource(MemoryResource):
 
     # --- properties and closing -----------------------------------------------------------------------
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
     def close(self):
         """Drop the pool. A pool made by this resource is destroyed when its last allocation is freed."""
         cdef PoolHandle pool

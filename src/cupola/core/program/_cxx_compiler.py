@@ -80,7 +80,7 @@ class CxxCompiler:
         make = {"ptx": ObjectCode.from_ptx, "cubin": ObjectCode.from_cubin, "ltoir": ObjectCode.from_ltoir}[target]
         made = make(result, name=self.name, symbol_mapping=symbols)
         if target == "cubin":
-            made._take_signatures(program.result("ptx"))
+            made._take_signatures(program.result("ptx"), self._code)
         return made
 
     def _new_program(self) -> _nvrtc.NvrtcProgram:

@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from cupola.core.base._cuda cimport CUkernel
 from cupola.core.program._library cimport Library
@@ -20,6 +20,8 @@ cdef struct Parameter:      # small: a launch reads one for each argument
     uint8_t signed          # and not unsigned: of 8 bytes, whose most() is that of an int64 either way
     uint8_t bits_below      # of the least number, 0 when there are none below zero
     uint8_t bits_above      # of the greatest
+    uint8_t declared        # whether the code tells the type of the elements below, and not only the source
+    uint16_t elements       # of arrays that a pointer takes, bits of base/_elements.pxd
 
 
 cdef inline int64_t least(const Parameter* parameter) noexcept:

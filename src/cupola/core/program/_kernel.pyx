@@ -10,11 +10,14 @@ from cupola.core.base._cuda cimport (
     CUfunction_attribute, CUkernel, CUresult, check, cu, driver_module, factory_error,
     forget_missing
 )
+from cupola.core.base._elements cimport (
+    ANY_ELEMENT, BFLOAT16, COMPLEX64, COMPLEX128, FLOAT16, FLOAT32, FLOAT64, INT16, INT32, INT64
+)
 from cupola.core.base._shared cimport publish
 from cupola.core.program._library cimport library_of
 
 from cupola._above import above
-from cupola.core.program._mangled import SIGNED, UNSIGNED, signs_of
+from cupola.core.program._mangled import SIGNED, UNSIGNED, sign_of, types_of
 
 cimport cython
 
@@ -110,6 +113,27 @@ cdef class Kernel:
         cdef int i
         require_layout(self)
         return [ParamInfo(self.parameters[i].offset, self.parameters[i].size) for i in range(self.parameter_count)]
+
+    def __getitem__(self, key):
+        """How to launch it: ``kernel[grid, block](*kernel_args)``, also with a stream.
+
+        Parameters
+        ----------
+        key : tuple
+            ``grid, block``, then a Stream or GraphBuilder and the bytes of dynamic shared memory if wanted; a
+            :class:`LaunchConfig` may stand for grid and block. Without a stream, that of the innermost ``with`` block of
+            a stream is used, else the default stream.
+
+        Returns
+        -------
+        callable
+            It takes the kernel's arguments and launches, as :func:`launch` does.
+
+        Examples
+        --------
+        >>> kernel[n // 256, 256, stream](buffer, 2.0, n)
+        """
+        return above("launcher_of")(self, key)
 
     def prepare(self, config, *types):
         """Fix how the kernel is launched, for calls that are faster than :func:`launch` and check more.
@@ -251,20 +275,38 @@ cdef int _add_kinds(Kernel kernel, Parameter* parameters, int count) except -1:
     """Find out the type of each parameter from the kernel's PTX or name, and what the fast path may pass."""
     cdef bytes kinds = None
     cdef str symbol = _symbol(kernel)
-    cdef list signs = signs_of(symbol)
+    cdef list types = types_of(symbol)
+    cdef str pointers = None
     cdef int i
-    if signs is not None and len(signs) != count:
-        signs = None
+    if types is not None and len(types) != count:
+        types = None
     if kernel.library is not None and kernel.library.heads is not None:
-        from cupola.core.program._signatures import kinds_of
+        from cupola.core.program._signatures import kinds_of, pointers_of
         kinds = kinds_of(kernel.library.heads, symbol)
         if kinds is not None and len(kinds) != count:
             kinds = None
+        if types is None:
+            pointers = pointers_of(kernel.library.heads, symbol)
+            if pointers is not None and len(pointers) != count:
+                pointers = None
     for i in range(count):
-        sign = signs[i] if signs is not None else ""
+        sign = sign_of(types[i]) if types is not None else ""
         parameters[i].kind = INTEGER if sign else kinds[i] if kinds is not None else UNKNOWN
         settle_parameter(&parameters[i], sign != UNSIGNED, sign != SIGNED)
+        parameters[i].declared = types is not None
+        parameters[i].elements = ANY_ELEMENT
+        if types is not None and types[i][:1] == "P":
+            parameters[i].elements = _ELEMENTS.get(types[i][1:], ANY_ELEMENT)
+        elif pointers is not None and parameters[i].takes & TAKES_POINTER:
+            parameters[i].elements = _ELEMENTS.get(pointers[i], ANY_ELEMENT)
     return 0
+
+
+# What arrays a pointer to a type takes, by the letters of _mangled.py. Complex numbers are pairs of floating-point numbers.
+cdef dict _ELEMENTS = {
+    "s": INT16, "t": INT16, "i": INT32, "j": INT32, "l": INT64, "m": INT64, "x": INT64, "y": INT64,
+    "f": FLOAT32 | COMPLEX64, "d": FLOAT64 | COMPLEX128, "H": FLOAT16, "B": BFLOAT16,
+}
 
 
 cdef void settle_parameter(Parameter* parameter, bint signed, bint unsigned) noexcept:

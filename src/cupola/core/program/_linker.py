@@ -17,7 +17,7 @@ from cupola.core.program._object_code import ObjectCode
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, Self
 
     from cupola.bindings.driver import CUlinkState
     from cupola.bindings.nvjitlink import nvJitLinkError
@@ -163,6 +163,12 @@ class Linker:
             if _backend is None:
                 _backend = _choose_backend()
             return _backend
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Release the linker. Its results stay valid. Closing twice is fine."""

@@ -17,14 +17,32 @@ class _Unknown(Exception):
     """The name has something that this does not read."""
 
 
-def signs_of(symbol: str) -> list[str] | None:
-    """SIGNED, UNSIGNED or OTHER for each parameter of the function that `symbol` names; None if unknown."""
+# Classes that stand for numbers, under letters that no builtin type has.
+_NUMBERS = {"6__half": "H", "13__nv_bfloat16": "B"}
+
+
+def types_of(symbol: str) -> list[str] | None:
+    """For each parameter of the function that `symbol` names its type; None if unknown.
+
+    A type is the letter of a builtin type, P with the letter of a type that is pointed to, or OTHER.
+    """
     if not symbol.startswith("_Z"):
         return None
     try:
         return _Reader(symbol[2:]).parameters()
     except (_Unknown, IndexError, ValueError, RecursionError):
         return None
+
+
+def sign_of(kind: str) -> str:
+    """SIGNED, UNSIGNED or OTHER for a type of types_of."""
+    return _BUILTIN.get(kind, OTHER)
+
+
+def signs_of(symbol: str) -> list[str] | None:
+    """SIGNED, UNSIGNED or OTHER for each parameter of the function that `symbol` names; None if unknown."""
+    types = types_of(symbol)
+    return None if types is None else [sign_of(kind) for kind in types]
 
 
 class _Reader:
@@ -42,7 +60,7 @@ class _Reader:
         found = []
         while self.at < len(self.text) and self.text[self.at] != ".":
             found.append(self.type())
-        return [] if self.text[: self.at].endswith("v") and len(found) == 1 and found[0] == OTHER else found
+        return [] if found == ["v"] else found
 
     # --- parts ----------------------------------------------------------------------------------------
 
@@ -164,11 +182,11 @@ class _Reader:
         letter = self.text[self.at]
         if letter in _BUILTIN:
             self.at += 1
-            return _BUILTIN[letter]
+            return letter
         if letter in "PRO":
             self.at += 1
-            self.type()
-            return self.add(OTHER)
+            target = self.type()
+            return self.add("P" + target if letter == "P" and len(target) == 1 else OTHER)
         if letter in "rVK":
             while self.text[self.at] in "rVK":
                 self.at += 1
@@ -209,10 +227,10 @@ class _Reader:
         return OTHER
 
     def class_or_enum(self) -> str:
-        outer = self.arguments
+        outer, start = self.arguments, self.at
         self.name()
         self.arguments = outer
-        return self.add(OTHER)
+        return self.add(_NUMBERS.get(self.text[start : self.at], OTHER))
 
     def class_arguments(self) -> None:
         outer = self.arguments

@@ -328,10 +328,10 @@ cdef class ObjectCode:
     def __reduce__(self):
         return _restore, (self.code, self.code_type, self.name, self.symbols, self.heads)
 
-    def _take_signatures(self, bytes ptx):
-        """Remember the types of the parameters, from the PTX that was compiled along with this code."""
-        from cupola.core.program._signatures import heads_of
-        self.heads = heads_of(ptx)
+    def _take_signatures(self, bytes ptx, str source):
+        """Remember the types of the parameters, from the PTX that was compiled along with this code, and its source."""
+        from cupola.core.program._signatures import heads_of, pointers_in
+        self.heads = heads_of(ptx) + b"\n" + pointers_in(source)
 
     def _signatures(self):
         """The heads of the kernels, or None."""

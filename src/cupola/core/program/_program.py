@@ -12,7 +12,7 @@ from cupola.core.program._object_code import ObjectCode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Protocol
+    from typing import Any, Protocol, Self
 
     from cupola.bindings.driver import CUlinkState
     from cupola.bindings.nvrtc import nvrtcProgram
@@ -159,6 +159,12 @@ class Program:
     def pch_status(self) -> PCHStatusType | None:
         """PCHStatusType or None: the status of the precompiled header in the last compile that had one."""
         return self._compiler.pch_status
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Release the compiler's handle. Object code that it made stays valid. Closing twice is fine."""

@@ -14,6 +14,22 @@ import struct
 
 INTEGER, FLOATING, UNKNOWN = 1, 2, 0
 
+# In CUDA C++: the head of a kernel with its plain name, and a pointer to a builtin type among its parameters.
+_KERNEL = re.compile(
+    r"__global__\b[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)[^;{}()]*?)?\b(\w+)\s*\(([^(){};]*)\)\s*\{"
+)
+_POINTER = re.compile(r"([\w\s]*\w)\s*\*\s*(?:(?:const|volatile|__restrict__|__restrict)\b\s*)*\w*\s*")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_WORDS = frozenset(
+    {"const", "volatile", "signed", "int"}
+)  # which leave a type as it is; of "int" alone nothing is left
+_LETTERS = {
+    "": "i", "unsigned": "j", "short": "s", "unsigned short": "t", "long": "l", "unsigned long": "m", "long long": "x",
+    "unsigned long long": "y", "float": "f", "double": "d", "half": "H", "__half": "H", "nv_bfloat16": "B",
+    "__nv_bfloat16": "B", "size_t": "m", "int32_t": "i", "uint32_t": "j", "int64_t": "l", "uint64_t": "m",
+    "int16_t": "s", "uint16_t": "t",
+}  # fmt: skip
+
 _PARAMETER = re.compile(rb"\.param\b([^,)]*)")
 _TYPE = re.compile(rb"\.(?:([usbf])(?:8|16|32|64|128)|f16x2|texref|surfref|samplerref)\b")
 _KINDS = {b"u": INTEGER, b"s": INTEGER, b"f": FLOATING}
@@ -47,6 +63,37 @@ def kinds_of(heads: bytes, kernel: str) -> bytes | None:
         array = b"[" in parameter
         kinds.append(UNKNOWN if kind is None or array else _KINDS.get(kind[1], UNKNOWN))
     return bytes(kinds)
+
+
+def pointers_in(source: str) -> bytes:
+    """A line for each kernel in CUDA C++ that tells what its parameters point to, as its author wrote it.
+
+    Names that are not mangled tell nothing. The source does, though only likely so: macros and names of types may mean
+    anything. A line has the name and a letter for each parameter, as in mangled names; "-" if it is unknown.
+    """
+    found = []
+    for name, parameters in _KERNEL.findall(_COMMENT.sub(" ", source)):
+        letters = "".join(map(_letter, parameters.split(","))) if parameters.strip() else ""
+        if letters.strip("-"):
+            found.append(f"//{name} {letters}")
+    return "\n".join(found).encode()
+
+
+def _letter(parameter: str) -> str:
+    match = _POINTER.fullmatch(parameter.strip())
+    if match is None:
+        return "-"
+    words = match[1].split()
+    rest = " ".join(word for word in words if word not in _WORDS)
+    if not rest and "int" not in words and "signed" not in words:
+        return "-"
+    return _LETTERS.get(rest, "-")
+
+
+def pointers_of(heads: bytes, kernel: str) -> str | None:
+    """The letters of `pointers_in` for a kernel; None if there are none, or two kernels of that name differ."""
+    found = set(re.findall(rb"^//" + re.escape(kernel.encode()) + rb" (\S+)$", heads, re.MULTILINE))
+    return found.pop().decode() if len(found) == 1 else None
 
 
 def with_heads(code: bytes, heads: bytes) -> bytes:
