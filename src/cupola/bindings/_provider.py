@@ -330,6 +330,7 @@ def _cpu(per_thread: bool) -> Provision:
     from importlib import import_module
 
     cpu = import_module("cupola.cpu._driver")
+    import_module("cupola.cpu._at_exit").watch()
     if os.environ.get("CUPOLA_INJECT"):
         import_module("cupola.cpu._faults").begin_from_environment()
     return _CPU_DEVICE, None, cpu.lookup, cpu.explain, per_thread

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +26,8 @@ def run(arguments: Sequence[str], *, module: str | None) -> int:
         sys.path.insert(0, os.getcwd())
         if not _exists(module):
             raise SystemExit(f"cupola run: no module named {module}")
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        with _ending():
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
         return 0
     script = Path(arguments[0])
     source = _read(script)
@@ -37,13 +39,32 @@ def run(arguments: Sequence[str], *, module: str | None) -> int:
     # it there, and so do destructors.
     sys.modules["__main__"] = main
     try:
-        exec(compile(source, str(script), "exec", dont_inherit=True), vars(main))
+        with _ending():
+            exec(compile(source, str(script), "exec", dont_inherit=True), vars(main))
     except Exception as error:
         assert error.__traceback__ is not None
         own = error.with_traceback(error.__traceback__.tb_next)  # without the frame of this command
         sys.excepthook(type(own), own, own.__traceback__)
         return 1
     return 0
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    """Make the status 1 where it would be 0, if work failed on the CPU device and no call has returned the error."""
+    try:
+        yield
+    except SystemExit as end:
+        if end.code in (None, 0) and _failed_unheard():
+            raise SystemExit(1) from None
+        raise
+    if _failed_unheard():
+        raise SystemExit(1)
+
+
+def _failed_unheard() -> bool:
+    at_exit = sys.modules.get("cupola.cpu._at_exit")
+    return at_exit is not None and at_exit.tell()
 
 
 def _exists(module: str) -> bool:

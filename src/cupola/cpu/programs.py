@@ -69,12 +69,27 @@ def connect(started: bool) -> Any:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("cupola: %(message)s"))
         logging.getLogger("cupola").addHandler(handler)
+        _driver.call_at_end()
+    from cupola.cpu import _at_exit
+
+    _at_exit.watch()
     if os.environ.get("CUPOLA_INJECT"):
         from cupola.cpu import _faults
 
         _faults.begin_from_environment()
     _driver.report_images()
     return _driver.programs
+
+
+def end() -> bool:
+    """What Python does at the end of a process, in one that does not end it; returns whether work failed unheard."""
+    import atexit
+
+    from cupola.cpu import _at_exit
+
+    failed = _at_exit.tell()
+    atexit._run_exitfuncs()
+    return failed
 
 
 def say(text: str, status: str = "") -> None:

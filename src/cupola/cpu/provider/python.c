@@ -5,12 +5,16 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "cudart/cudart.h"
 #include "cudart/host_code.h"
 #include "driver/base/base.h"
 #include "driver/inject/inject.h"
 #include "driver/lookup.h"
 #include "driver/module/module.h"
+#include "driver/stream/stream.h"
 #include "math/base/math.h"
 #include "math/blas/blas.h"
 #include "math/fft/fft.h"
@@ -219,6 +223,62 @@ static PyObject *injected(PyObject *self, PyObject *arguments) {
                       : NULL;
 }
 
+/* ---- faults that nobody has heard of (cupola.cpu._at_exit) ------------------------------------------------------- */
+
+static void find_busy(void *object, void *busy) {
+    CUstream stream = object;
+    if (atomic_load(&stream->completed) < atomic_load(&stream->submitted)) *(bool *)busy = true;
+}
+
+static PyObject *is_idle(PyObject *self, PyObject *unused) {
+    bool busy = false;
+    (void)self, (void)unused;
+    handle_each(HANDLE_STREAM, find_busy, &busy);
+    return PyBool_FromLong(!busy);
+}
+
+static void find_unheard(void *object, void *list) {
+    CUcontext context = object;
+    char why[EXPLANATION_SIZE];
+    const CUresult status = (CUresult)atomic_load(&context->error);
+    if (context->green || !context_is_alive(context) || !status || atomic_exchange(&context->heard, true)) return;
+    size_t length = context_explain(context, status, why, sizeof why);
+    PyObject *row = Py_BuildValue("(iss)", context->device->ordinal, error_name(status), length ? why : "");
+    if (!row || PyList_Append(list, row)) PyErr_WriteUnraisable(list);
+    Py_XDECREF(row);
+}
+
+static PyObject *unheard_faults(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    PyObject *list = PyList_New(0);
+    if (list) handle_each(HANDLE_CONTEXT, find_unheard, list);
+    return list;
+}
+
+/* The end of a program of another language, in which nobody finalizes Python. What failed unheard makes its status 1
+ * where it is 0. This module stays loaded to the end, unlike the library that the program may have closed. */
+static void end_program(int status, void *unused) {
+    (void)unused;
+    if (!Py_IsInitialized()) return;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("cupola.cpu.programs");
+    PyObject *failed = module ? PyObject_CallMethod(module, "end", NULL) : NULL;
+    const bool change = failed == Py_True && status == 0;
+    if (!failed) PyErr_WriteUnraisable(module);
+    Py_XDECREF(failed);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+    if (!change) return;
+    fflush(NULL);
+    _exit(1);
+}
+
+static PyObject *call_at_end(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    if (on_exit(end_program, NULL)) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 /* ---- what is live, for tests of leaks ------------------------------------------------------------------------- */
 
 static void count_handle(void *object, void *count) {
@@ -262,6 +322,13 @@ static PyMethodDef methods[] = {
     {"inject", inject, METH_VARARGS,
      PyDoc_STR("inject(kind: int, pattern: str, error: str, device: int, nth: int, times: int, seed: int, "
                "probability: float, amount: float) -> int\n\nBegin to inject a fault (driver/inject/inject.h).")},
+    {"is_idle", is_idle, METH_NOARGS,
+     PyDoc_STR("is_idle() -> bool\n\nWhether all streams have done all that was put in them.")},
+    {"unheard_faults", unheard_faults, METH_NOARGS,
+     PyDoc_STR("unheard_faults() -> list\n\nDevice, error and explanation of each context that failed without a call "
+               "that returned it; once.")},
+    {"call_at_end", call_at_end, METH_NOARGS,
+     PyDoc_STR("call_at_end() -> None\n\nCall cupola.cpu.programs.end() when the process ends.")},
     {"live_handles", live_handles, METH_NOARGS,
      PyDoc_STR("live_handles() -> tuple[int, ...]\n\nHow many of each kind of handle exist (driver/base/handle.h).")},
     {"injected", injected, METH_VARARGS,

@@ -43,6 +43,7 @@ static CUresult context_activate(CUcontext context, unsigned flags) {
     context->shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
     context->peers = 0;
     context->error = CUDA_SUCCESS;
+    context->heard = false;
     memcpy(context->limits, default_limits, sizeof default_limits);
     context->heap.used = 0;
     context->heap.limit = context->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
@@ -165,6 +166,7 @@ void context_fault(CUcontext context, CUresult status, CUmodule module, const cp
 CUresult context_error(CUcontext context) {
     CUresult status = (CUresult)atomic_load_explicit(&context->error, memory_order_acquire);
     if (status) {
+        atomic_store_explicit(&context->heard, true, memory_order_relaxed);
         (fail)(status, "earlier work in this context failed; the context must be reset or destroyed");
         thread_state.spoiled = context;
     }

@@ -98,6 +98,7 @@ struct CUctx_st {
     _Atomic bool active;        /* false: destroyed, or a primary context that nobody retains */
     _Atomic int error;          /* CUresult of the first asynchronous error; it stays until the context goes */
     struct fault_record *fault; /* set before `error` */
+    _Atomic bool heard;         /* a call has returned it */
     size_t limits[CU_LIMIT_MAX];
     cpu_heap heap;                     /* of malloc() in kernels */
     _Atomic unsigned pending_launches; /* of kernels by kernels: begun by nobody yet, or not over */
