@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "blas.h"
+#include "math/base/convert.h"
 
 /* ---- while it runs ----------------------------------------------------------------------------------------------- */
 
@@ -20,11 +21,22 @@ static void multiply(const struct blas *blas, enum element type, const void *alp
 /* A matrix of another type, its columns close together. NULL: no memory. */
 static void *widen(enum element from, const void *source, int64_t rows, int64_t columns, int64_t ld, enum element to) {
     void *made = malloc((size_t)larger(rows * columns, 1) * element_size(to));
-    for (int64_t j = 0; made && j < columns; j++)
-        for (int64_t i = 0; i < rows; i++)
-            element_store(to, made, j * rows + i, element_load(from, source, j * ld + i));
+    if (made) convert_matrix(from, source, rows, columns, ld, false, to, made);
     return made;
 }
+
+/* A column of C = alpha sums + beta C, with numbers of the type R, rounded once. */
+#define FINISH_COLUMN(R, name)                                                                                         \
+    static void finish_##name(enum element type, void *c, int64_t rows, R alpha, R beta, R *sums, R *old) {            \
+        if (beta != 0) {                                                                                               \
+            load_##name(type, c, 0, 1, rows, old);                                                                     \
+            for (int64_t i = 0; i < rows; i++) sums[i] = alpha * sums[i] + beta * old[i];                              \
+        } else                                                                                                         \
+            for (int64_t i = 0; i < rows; i++) sums[i] *= alpha;                                                       \
+        store_##name(type, c, 0, 1, rows, sums);                                                                       \
+    }
+FINISH_COLUMN(float, floats)
+FINISH_COLUMN(double, doubles)
 
 static CUresult product(const struct blas *blas, const void *a, const void *b, void *c, number alpha, number beta) {
     int64_t rows_a = blas->op_a == CUBLAS_OP_N ? blas->m : blas->k, columns_a = blas->m + blas->k - rows_a;
@@ -43,18 +55,33 @@ static CUresult product(const struct blas *blas, const void *a, const void *b, v
         if (reads) multiply(blas, wide, factor, a, blas->lda, b, blas->ldb, one, c, blas->ldc);
         return CUDA_SUCCESS;
     }
+    /* A part of the columns at a time, whose sums are finished while they are in the cache. */
+    int64_t block = larger(256, (1 << 20) / blas->m);
+    if (block > blas->n) block = blas->n;
     void *wide_a = widen(blas->type, a, rows_a, columns_a, blas->lda, wide);
     void *wide_b = widen(blas->b_type, b, rows_b, columns_b, blas->ldb, wide);
-    void *sums = malloc((size_t)(blas->m * blas->n) * element_size(wide));
+    void *sums = malloc((size_t)(blas->m * (block + 1)) * element_size(wide));
     bool fits = wide_a && wide_b && sums;
-    if (fits) {
-        multiply(blas, wide, one, wide_a, rows_a, wide_b, rows_b, zero, sums, blas->m);
-        for (int64_t j = 0; j < blas->n; j++)
-            for (int64_t i = 0; i < blas->m; i++) {
-                number sum = alpha * element_load(wide, sums, j * blas->m + i);
-                if (beta != 0) sum += beta * element_load(blas->c_type, c, j * blas->ldc + i);
-                element_store(blas->c_type, c, j * blas->ldc + i, sum);
-            }
+    for (int64_t first = 0; fits && first < blas->n; first += block) {
+        struct blas part = *blas;
+        part.n = blas->n - first < block ? blas->n - first : block;
+        const void *of_b = element_at(wide_b, wide, blas->op_b == CUBLAS_OP_N ? first * rows_b : first);
+        multiply(&part, wide, one, wide_a, rows_a, of_b, rows_b, zero, sums, blas->m);
+        void *old = element_at(sums, wide, blas->m * block);
+        for (int64_t j = 0; j < part.n; j++) {
+            void *column = element_at(c, blas->c_type, (first + j) * blas->ldc);
+            void *of_column = element_at(sums, wide, j * blas->m);
+            if (wide == S)
+                finish_floats(blas->c_type, column, blas->m, (float)creal(alpha), (float)creal(beta), of_column, old);
+            else if (wide == D)
+                finish_doubles(blas->c_type, column, blas->m, creal(alpha), creal(beta), of_column, old);
+            else
+                for (int64_t i = 0; i < blas->m; i++) {
+                    number sum = alpha * element_load(wide, of_column, i);
+                    if (beta != 0) sum += beta * element_load(blas->c_type, column, i);
+                    element_store(blas->c_type, column, i, sum);
+                }
+        }
     }
     free(wide_a), free(wide_b), free(sums);
     return fits ? CUDA_SUCCESS : no_memory("a product of matrices");
