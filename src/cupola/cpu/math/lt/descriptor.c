@@ -162,9 +162,9 @@ static cublasStatus_t fill_preference(struct lt_preference *record) {
 #define DESCRIPTOR(Kind, kind_type, record_type, value, parameters, arguments)                                         \
     _Static_assert(sizeof(struct record_type) <= sizeof(cublasLt##Kind##Opaque_t), "room in the program's record");    \
     static cublasStatus_t cublasLt##Kind##Init_internal(cublasLt##Kind##_t record, size_t size PASS parameters) {      \
-        if (!record) return blas_null("cublasLt" #Kind "Init", "the descriptor");                                      \
         if (size < sizeof(struct record_type))                                                                         \
             return blas_fail(CUBLAS_STATUS_ALLOC_FAILED, "cublasLt" #Kind "Init: %zu bytes are too few", size);        \
+        if (!record) return blas_null("cublasLt" #Kind "Init", "the descriptor");                                      \
         return fill_##kind_type((struct record_type *)record PASS arguments);                                          \
     }                                                                                                                  \
     static cublasStatus_t cublasLt##Kind##Create(cublasLt##Kind##_t *record PASS parameters) {                         \

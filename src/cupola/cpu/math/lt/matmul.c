@@ -89,8 +89,9 @@ static void add_products(const struct operand *left, const struct operand *right
 
 /* ---- while it runs: sums and scalars only ------------------------------------------------------------------------ */
 
-static bool is_plain(const struct lt_call *call) {
-    return call->operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT && call->vectors == LT_BOTH_SCALARS &&
+/* A product with 0 is calculated: it is no number where A or B are none. */
+static bool is_plain(const struct lt_call *call, number alpha) {
+    return call->operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT && alpha != 0 && call->vectors == LT_BOTH_SCALARS &&
            call->a.type == call->sums && call->d.type == call->sums && call->c.by_rows == call->d.by_rows;
 }
 
@@ -150,7 +151,7 @@ static CUresult run_one(const struct lt_call *call, int64_t index, number alpha,
     void *rooms[2] = {NULL, NULL}, *sums = NULL, *gradients = NULL;
     size_t sizes[2] = {0, 0};
     CUresult status = CUDA_SUCCESS;
-    if (is_plain(call)) {
+    if (is_plain(call, alpha)) {
         bool fits =
             make_ready(&left, call->sums, &rooms[0], &sizes[0]) && make_ready(&right, call->sums, &rooms[1], &sizes[1]);
         if (fits) run_plain(call, index, left, right, alpha, beta);
@@ -232,23 +233,37 @@ static cublasStatus_t matrix_of(const char *function, const char *name, const st
 static bool is_operation(int op) { return (unsigned)op <= CUBLAS_OP_C; }
 
 static cublasStatus_t check_epilogue(const char *function, const struct lt_operation *operation, struct lt_call *call) {
-    if (!lt_is_epilogue(operation->epilogue))
-        return blas_fail(CUBLAS_STATUS_INVALID_VALUE, "%s: there is no epilogue %u", function, operation->epilogue);
-    bool real = !is_complex(call->d.type);
-    if (operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !real)
-        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: complex numbers have no epilogues", function);
+    uint32_t epilogue = operation->epilogue;
+    BLAS_CHECK(lt_is_epilogue(epilogue), "%s: there is no epilogue %u", function, epilogue);
+    uint32_t of_vector = LT_BIAS | LT_BGRAD | LT_BGRADA | LT_BGRADB;
+    BLAS_CHECK(!operation->bias || (epilogue & of_vector),
+               "%s: there is a bias pointer, but the epilogue %u has no bias", function, epilogue);
     enum element usual = call->d.type == I8 ? S : call->d.type;
     call->bias_type = operation->bias_type < 0 ? usual : element_of((cudaDataType)operation->bias_type);
     call->aux_type = operation->aux_type < 0 ? call->d.type : element_of((cudaDataType)operation->aux_type);
-    if (call->bias_type != usual || call->aux_type != call->d.type)
-        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: the bias or the auxiliary matrix has another type than D",
-                         function);
-    if (operation->epilogue & LT_AUX) {
-        bool bits = operation->epilogue & (LT_RELU | LT_DRELU);
+    BLAS_CHECK(call->bias_type == usual && call->aux_type == call->d.type,
+               "%s: the bias or the auxiliary matrix has another type than D", function);
+    if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
+    const char *why = NULL;
+    if (is_complex(call->d.type)) why = "complex numbers have no epilogues";
+    else if (call->scale == I32) why = "sums of whole numbers have no epilogues";
+    else if (call->d.type == I8 && (epilogue & (LT_BGRAD | LT_BGRADA | LT_BGRADB)))
+        why = "whole numbers have no gradients";
+    else if (call->d.by_rows && (epilogue & (of_vector | LT_AUX))) why = "D has to lie in columns for this epilogue";
+    else if ((epilogue & LT_BGRADA) && (call->a.by_rows || operation->op_a != CUBLAS_OP_N))
+        why = "A has to lie in columns, and not to be transposed, for its gradient";
+    else if ((epilogue & LT_BGRADB) && (call->b.by_rows || operation->op_b == CUBLAS_OP_N))
+        why = "B has to lie in columns, and to be transposed, for its gradient";
+    if (why) return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: %s", function, why);
+    BLAS_CHECK(!(epilogue & LT_BGRAD) || call->k > 1, "%s: with one product a sum there is no gradient of the bias",
+               function);
+    if (epilogue & LT_AUX) {
+        bool bits = epilogue & (LT_RELU | LT_DRELU);
         int64_t unit = bits ? 128 : 8;
         BLAS_CHECK(
             operation->aux_ld >= call->m && operation->aux_ld % unit == 0,
-            "%s: the auxiliary matrix has a leading dimension of %lld; it must be a multiple of %lld and at least %lld",
+            "%s: the auxiliary matrix has a leading dimension of %lld; it must be a multiple of %lld and at least "
+            "%lld",
             function, (long long)operation->aux_ld, (long long)unit, (long long)call->m);
     }
     return CUBLAS_STATUS_SUCCESS;
@@ -278,6 +293,10 @@ cublasStatus_t lt_describe(const char *function, const struct lt_operation *oper
     BLAS_CHECK(a->batch == d->batch && b->batch == d->batch && c->batch == d->batch && d->batch > 0,
                "%s: the batches have %d, %d, %d and %d matrices", function, a->batch, b->batch, c->batch, d->batch);
     call->batch = d->batch;
+    BLAS_CHECK(call->c.by_rows == call->d.by_rows, "%s: C and D have different orders", function);
+    BLAS_CHECK(!operation->fast, "%s: these types have no fast accumulation", function);
+    if (call->d.type == I8 && call->m % 4)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: results of 8 bits have to have rows in fours", function);
     switch (operation->pointer_mode) {
         case CUBLASLT_POINTER_MODE_HOST:
         case CUBLASLT_POINTER_MODE_DEVICE: call->vectors = LT_BOTH_SCALARS; break;
@@ -288,9 +307,11 @@ cublasStatus_t lt_describe(const char *function, const struct lt_operation *oper
             return blas_fail(CUBLAS_STATUS_INVALID_VALUE, "%s: there is no pointer mode %d", function,
                              operation->pointer_mode);
     }
-    if (operation->a_scale || operation->b_scale || operation->c_scale || operation->d_scale || operation->amax ||
-        operation->aux_scale || operation->aux_amax || operation->d_out_scale)
-        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: these types have no scales", function);
+    if (call->vectors != LT_BOTH_SCALARS && call->d.type != I8)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: these types have no vectors of scalars", function);
+    BLAS_CHECK(!operation->a_scale && !operation->b_scale && !operation->c_scale && !operation->d_scale &&
+                   !operation->amax && !operation->aux_scale && !operation->aux_amax && !operation->d_out_scale,
+               "%s: these types have no scales", function);
     return check_epilogue(function, operation, call);
 }
 
@@ -306,18 +327,23 @@ static cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
                                      cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
                                      const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspace_size,
                                      cudaStream_t stream) {
-    (void)algorithm, (void)workspace, (void)workspace_size; /* there is one algorithm, which needs no workspace */
+    (void)algorithm; /* there is one, which needs no workspace */
     BLAS_RETURN_IF(blas_check((cublasHandle_t)handle, LT_NAME));
     struct lt_call described = {0};
     BLAS_RETURN_IF(lt_describe(LT_NAME, (struct lt_operation *)operation, (struct lt_layout *)a_layout,
                                (struct lt_layout *)b_layout, (struct lt_layout *)c_layout, (struct lt_layout *)d_layout,
                                &described));
     if (!alpha || (!beta && !described.beta_is_zero)) return blas_null(LT_NAME, alpha ? "beta" : "alpha");
+    BLAS_CHECK(!workspace_size || (workspace && (uintptr_t)workspace % 256 == 0),
+               LT_NAME ": the workspace %p of %zu bytes is not aligned to 256 bytes", workspace, workspace_size);
+    BLAS_CHECK((uintptr_t)described.operation.bias % element_size(described.bias_type) == 0,
+               LT_NAME ": the bias at %p is not aligned", described.operation.bias);
     if (!a || !b || !d) return blas_null(LT_NAME, !a ? "A" : !b ? "B" : "D");
     if ((described.operation.epilogue & (LT_BIAS | LT_BGRAD | LT_BGRADA | LT_BGRADB)) && !described.operation.bias)
         return blas_null(LT_NAME, "the bias pointer");
     if ((described.operation.epilogue & LT_AUX) && !described.operation.aux)
-        return blas_null(LT_NAME, "the pointer to the auxiliary matrix");
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, LT_NAME ": the pointer to the auxiliary matrix is null");
+    BLAS_CHECK(c != d || described.c.ld == described.d.ld, LT_NAME ": C is D, but has another leading dimension");
     struct lt_call *call = calloc(1, sizeof *call);
     if (!call) return blas_status(no_memory("a call of cuBLASLt"));
     *call = described;

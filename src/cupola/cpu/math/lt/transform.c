@@ -1,4 +1,5 @@
 /* Transformations of matrices: C = alpha op(A) + beta op(B), in any order and type (cuBLAS Library, 3.4.23). */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static CUresult run(struct call *head) {
                 number value = 0;
                 if (alpha != 0) value += alpha * value_of(&call->a, call->op_a, index, row, column);
                 if (beta != 0) value += beta * value_of(&call->b, call->op_b, index, row, column);
+                if (c->type == I8 || c->type == I32) value = trunc(creal(value)); /* not to nearest, as on a GPU */
                 element_store(c->type, c->data, matrix_at(c, index) + line * c->ld + i, value);
             }
     }
@@ -52,8 +54,14 @@ static CUresult run(struct call *head) {
 
 static bool is_scale_of(enum element scale, enum element type) {
     if (scale == I32) return type == I8 || type == I32;
-    if (is_complex(scale)) return type == scale;
-    return type < ELEMENTS && !is_complex(type) && (scale == D ? type == D || type == S : type != D);
+    if (scale == S) return type == S || type == H || type == B || type == I8 || type == I32;
+    return type == scale;
+}
+
+/* Types may differ between A and C, when there is no B, and they are float and a shorter one. */
+static bool agree(enum element a, enum element c, bool alone) {
+    bool near = (a == S && (c == H || c == B)) || (c == S && (a == H || a == B));
+    return a == c || (alone && near);
 }
 
 static cublasStatus_t matrix_of(const char *name, const struct lt_layout *layout, void *data, int op, int64_t rows,
@@ -119,6 +127,8 @@ static cublasStatus_t cublasLtMatrixTransform(cublasLtHandle_t handle, cublasLtM
         if (!beta) return blas_null(NAME, "beta");
         take_scalar(&filled.beta, scale, beta, on_device);
     }
+    if ((a && !agree(filled.a.type, filled.c.type, !b)) || (b && !agree(filled.b.type, filled.c.type, !a)))
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, NAME ": A, B and C have different types");
     struct transformation *call = calloc(1, sizeof *call);
     if (!call) return blas_status(no_memory("a call of cuBLASLt"));
     *call = filled;

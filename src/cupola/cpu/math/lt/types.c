@@ -27,25 +27,45 @@ static enum kind kind_of(int compute) {
 static const struct combination {
     uint8_t kind, scale, operands, result, sums;
 } combinations[] = {
-    {HALVES, H, H, H, S},  {FLOATS, S, H, H, S},  {FLOATS, S, B, B, S},     {FLOATS, S, H, S, S},  {FLOATS, S, B, S, S},
-    {FLOATS, S, S, S, S},  {FLOATS, S, I8, S, D}, {FLOATS, C, C, C, C},     {FAST, S, S, S, S},    {FAST, C, C, C, C},
+    {HALVES, H, H, H, S},  {FLOATS, S, H, H, S},  {FLOATS, S, B, B, S},     {FLOATS, S, H, S, S},
+    {FLOATS, S, B, S, S},  {FLOATS, S, S, S, S},  {FLOATS, S, I8, S, D},    {FLOATS, C, C, C, C},
+    {FAST, S, S, S, S},    {FAST, S, H, H, S},    {FAST, S, B, B, S},       {FAST, C, C, C, C},
     {DOUBLES, D, D, D, D}, {DOUBLES, Z, Z, Z, Z}, {WHOLE, I32, I8, I32, D}, {WHOLE, S, I8, I8, D},
 };
+
+/* Whether scalars of that type can be with the compute type at all. */
+static bool is_scale(enum kind kind, enum element scale) {
+    switch (kind) {
+        case HALVES: return scale == H;
+        case FLOATS:
+        case FAST: return scale == S || scale == C;
+        case DOUBLES: return scale == D || scale == Z;
+        case WHOLE: return scale == S || scale == I32;
+        default: return false;
+    }
+}
 
 cublasStatus_t lt_types(const char *function, int compute, int scale, int a, int b, int c, int d,
                         struct lt_call *call) {
     enum element operands = element_of((cudaDataType)a), result = element_of((cudaDataType)d);
+    enum element scalars = element_of((cudaDataType)scale);
+    enum kind kind = kind_of(compute);
     for (size_t i = 0; a == b && c == d && i < sizeof combinations / sizeof *combinations; i++) {
         const struct combination *row = &combinations[i];
-        if (row->kind != kind_of(compute) || row->scale != element_of((cudaDataType)scale)) continue;
-        if (row->operands != operands || row->result != result) continue;
+        if (row->kind != kind || row->scale != scalars || row->operands != operands || row->result != result) continue;
         call->sums = row->sums;
         call->scale = row->scale;
         return CUBLAS_STATUS_SUCCESS;
     }
+    /* Types that contradict each other are invalid; those that nobody has made a kernel for are not supported. */
+    bool is_8_bits = operands == ELEMENTS || result == ELEMENTS;
+    bool agree = is_scale(kind, scalars) && (a == b || is_8_bits) &&
+                 (is_8_bits ||
+                  (c == d && is_complex(scalars) == is_complex(result) && is_complex(operands) == is_complex(result)));
+    if (kind == WHOLE && operands == I8) agree = agree && result == (scalars == S ? I8 : I32);
     return blas_fail(
-        CUBLAS_STATUS_NOT_SUPPORTED,
-        "%s: there is no product of the types %d and %d, with C of type %d and D of type %d, in compute type %d "
-        "with scalars of type %d",
+        agree || !kind ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_INVALID_VALUE,
+        "%s: there is no product of the types %d and %d, with C of type %d and D of type %d, in compute type "
+        "%d with scalars of type %d",
         function, a, b, c, d, compute, scale);
 }
