@@ -180,3 +180,25 @@ except RuntimeError as error:
         "cpu cupola CPU device",
         "the cpu device is in use already: choose before the first CUDA call, or set CUPOLA_DEVICE=gpu",
     ]
+
+
+NVML = """
+int nvmlInitWithFlags(unsigned flags) { return flags ? 2 : 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("visible", "expected"), [(None, False), ("0", False), ("1,-1", False), ("", True), ("-1", True), ("-1,0", True)]
+)
+def test_without_visible_devices_it_will_be_the_cpu_device(run_python, tmp_path, visible, expected):
+    if not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    (tmp_path / "nvml.c").write_text(NVML)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "nvml.c"], cwd=tmp_path, check=True)
+    source = "from cupola.bindings import _provider; print(_provider.is_cpu(), _provider.current())"
+    environment = {"CUPOLA_DEVICE": "auto", "LD_LIBRARY_PATH": str(tmp_path)}
+    if visible is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = visible
+    assert run(run_python, source, **environment) == f"{expected} None"

@@ -152,7 +152,7 @@ def is_cpu() -> bool:
     chosen = current() or _wanted()
     if chosen != "auto":
         return chosen == "cpu"
-    if _stands_in():
+    if _stands_in() or _all_hidden():
         return True
     from cupola.bindings import nvml
     from cupola.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
@@ -162,6 +162,12 @@ def is_cpu() -> bool:
     except DynamicLibNotFoundError:
         return True
     return status != 0 or count == 0
+
+
+def _all_hidden() -> bool:
+    """Whether ``CUDA_VISIBLE_DEVICES`` names no device, which NVML does not look at: the first name is none."""
+    names = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return names is not None and names.split(",")[0].strip() in ("", "-1", "NoDevFiles")
 
 
 def provide_library() -> bool:
