@@ -334,6 +334,7 @@ LIBRARIES = {
             ),
             includes=("<stdio.h>", *_MATH_INCLUDES),
             cimports=("from libc.stdio cimport FILE", *_MATH_CIMPORTS),
+            exported=True,
             deprecated="cusparse(Axpby|Rot|SpVV|SpGEMMreuse|SpMMOp).*",  # of the generic API
         ),
         Library(

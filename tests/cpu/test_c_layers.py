@@ -39,6 +39,7 @@ UPWARD = [
     "math/fft",
     "math/rand",
     "math/solver",
+    "math/sparse",
     "math",
     "provider",
 ]

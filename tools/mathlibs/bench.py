@@ -169,6 +169,7 @@ class Bench:
         self._slot = slot
         self._kept: list[Any] = []  # until the next line
         self._owned: list[Any] = []
+        self.before_line: list[Callable[[], None]] = []
         self._restore()
 
     def _pointer(self, value: int) -> int:
@@ -202,6 +203,8 @@ class Bench:
     def answer(self, line: str) -> str:
         """Make the calls of a line. The statuses, and what changed; "fault N" when the context is unusable."""
         self._kept.clear()
+        for clear in self.before_line:
+            clear()
         names = _Names(self)
         try:
             result = eval(line, {"__builtins__": {}}, names)

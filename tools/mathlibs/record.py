@@ -25,6 +25,7 @@ HANDLES = {
     "cublas": "cublasCreate_v2",
     "cublasLt": "cublasLtCreate",
     "cusolver": "cusolverDnCreate",
+    "cusparse": "cusparseCreate",
 }
 
 LONGEST = 30  # seconds of a line
@@ -77,6 +78,10 @@ def bench_of(name: str, emulated: bool) -> Bench:
         from tools.mathlibs.solvers import prepare
 
         prepare(bench, driver)
+    if name == "cusparse":
+        from tools.mathlibs.sparse import Sparse
+
+        Sparse(bench, driver)
     return bench
 
 

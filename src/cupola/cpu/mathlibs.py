@@ -20,6 +20,7 @@ SONAMES = {
     "cufft": (11, 12),
     "curand": (10, 10),
     "cusolver": (11, 12),
+    "cusparse": (12, 12),
 }
 """The libraries, and the versions in the names of their files in CUDA 12 and in CUDA 13."""
 

@@ -60,6 +60,14 @@ PROGRAMS = {
         "0 fine\n",
         "",
     ),
+    "a sparse vector": (
+        "int n[] = {1}, *i; void *sparse, *dense; cusparseCreate(&handle); cudaMalloc(&p, 16); cudaMalloc(&i, 16);"
+        "cudaMemcpy(p, x, 16, 1); cudaMemcpy(i, n, 4, 1); cusparseCreateDnVec(&dense, 4LL, p, 0);"
+        "cusparseCreateSpVec(&sparse, 4LL, 1LL, i, p, 2, 0, 0);"
+        'printf("%d ", cusparseGather(handle, dense, sparse)); cudaMemcpy(y, p, 16, 2); printf("%g\\n", y[0]);',
+        "0 2\n",
+        "",
+    ),
 }  # fmt: skip
 
 
@@ -71,7 +79,7 @@ def run(program, **variables):
 def build(folder, body, major, *flags):
     (folder / "program.c").write_text(HEAD + body + "\n}\n")
     link = os.path.join(programs.library_folder(), f"link{major}")
-    libraries = ["-lcublas", "-lcurand", "-lcusolver", "-lcudart"]
+    libraries = ["-lcublas", "-lcurand", "-lcusolver", "-lcusparse", "-lcudart"]
     command = ["gcc", "-w", "program.c", "-o", "program", f"-L{link}", *flags, *libraries]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "program"

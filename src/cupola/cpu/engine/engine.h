@@ -117,6 +117,10 @@ const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3
 int cpu_engine_run(cpu_launch *launch);
 _Bool cpu_engine_is_quick(const cpu_launch *launch); /* is it expected to end soon? */
 
+/* Call task for each index below count, on this thread and on helper threads that are free. Tasks take at least some tens of
+ * microseconds, so that it is worth while to wake a helper. */
+void cpu_pool_run(void (*task)(void *data, uint64_t index), void *data, uint64_t count);
+
 /* How many threads may work on one launch, 0: one for each processor. */
 void cpu_pool_set_threads(int threads);
 

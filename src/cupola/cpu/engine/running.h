@@ -94,6 +94,8 @@ typedef struct cpu_job {
     uint64_t grid_workspace;
     int helpers; /* under the pool's lock */
     struct cpu_job *next;
+    void (*task)(void *data, uint64_t index); /* not NULL: what is done for each index, instead of a kernel's blocks */
+    void *task_data;
     /* For stop.c. */
     struct cpu_job *next_running;
     uint64_t deadline; /* of clock_now(), 0: none */

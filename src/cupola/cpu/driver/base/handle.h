@@ -39,6 +39,7 @@ enum handle_kind {
     HANDLE_RAND, /* generators of cuRAND */
     HANDLE_SOLVER, /* of cuSOLVER */
     HANDLE_SOLVER_OBJECT, /* its settings */
+    HANDLE_SPARSE, /* handles and descriptors of cuSPARSE */
     HANDLE_KINDS,
 };
 

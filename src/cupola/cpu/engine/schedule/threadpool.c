@@ -48,6 +48,12 @@ static bool has_work(const cpu_job *job) {
            !atomic_load_explicit(&job->fault, memory_order_relaxed);
 }
 
+static void run_tasks(cpu_job *job) {
+    uint64_t index;
+    while ((index = atomic_fetch_add_explicit(&job->next_cluster, 1, memory_order_relaxed)) < job->cluster_count)
+        job->task(job->task_data, index);
+}
+
 static void *help(void *argument) {
     (void)argument;
     pthread_mutex_lock(&pool.lock);
@@ -60,7 +66,8 @@ static void *help(void *argument) {
         }
         job->helpers++;
         pthread_mutex_unlock(&pool.lock);
-        cpu_worker_run(job, NULL, NULL);
+        if (job->task) run_tasks(job);
+        else cpu_worker_run(job, NULL, NULL);
         cpu_share_leave(job->launch->share);
         pthread_mutex_lock(&pool.lock);
         if (--job->helpers == 0) pthread_cond_broadcast(&pool.left);
@@ -100,4 +107,13 @@ void cpu_pool_withdraw(cpu_job *job) {
     if (*link) *link = job->next;
     while (job->helpers) pthread_cond_wait(&pool.left, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
+}
+
+void cpu_pool_run(void (*task)(void *data, uint64_t index), void *data, uint64_t count) {
+    static cpu_launch none; /* of no share of the threads */
+    cpu_job job = {.launch = &none, .cluster_count = count, .task = task, .task_data = data};
+    bool together = count > 1 && cpu_pool_threads() > 1;
+    if (together) cpu_pool_offer(&job);
+    run_tasks(&job);
+    if (together) cpu_pool_withdraw(&job);
 }
