@@ -83,72 +83,84 @@ CUresult fft_callback_run(const struct fft_callback *callback, CUstream stream, 
 
 /* ---- entry points ------------------------------------------------------------------------------------------------ */
 
-static bool is_callback(cufftXtCallbackType type) { return (unsigned)type < CUFFT_CB_UNDEFINED; }
+/* Is it LTO-IR, or a fat binary, which may have some? */
+static bool is_code(const void *code, size_t size) {
+    static const uint32_t ltoir = 0x7f4e43ed, fatbin = 0xba55ed50;
+    return size >= 16 && (!memcmp(code, &ltoir, sizeof ltoir) || !memcmp(code, &fatbin, sizeof fatbin));
+}
 
-static cufftResult no_callback(const char *function, cufftXtCallbackType type) {
-    return fft_fail(CUFFT_INVALID_TYPE, "%s: %d is no type of a callback", function, (int)type);
+static cufftResult set(struct fft_plan *plan, const char *name, const void *code, size_t size, cufftXtCallbackType type,
+                       void **info) {
+    static const char *const names[] = {
+        "cufftJITCallbackLoadComplex",    "cufftJITCallbackLoadDoubleComplex", "cufftJITCallbackLoadReal",
+        "cufftJITCallbackLoadDoubleReal", "cufftJITCallbackStoreComplex",      "cufftJITCallbackStoreDoubleComplex",
+        "cufftJITCallbackStoreReal",      "cufftJITCallbackStoreDoubleReal",
+    };
+    if (plan->is_made)
+        return fft_fail(CUFFT_INVALID_PLAN, "cufftXtSetJITCallback: callbacks are set before the plan is made");
+    if (!code || !size) return fft_fail(CUFFT_INVALID_VALUE, "cufftXtSetJITCallback: the code is missing");
+    if ((unsigned)type >= CUFFT_CB_UNDEFINED)
+        return fft_fail(CUFFT_INVALID_TYPE, "cufftXtSetJITCallback: %d is no type of a callback", (int)type);
+    if (!is_code(code, size))
+        return fft_fail(CUFFT_INVALID_VALUE, "cufftXtSetJITCallback: the code is neither LTO-IR nor a fat binary");
+    struct fft_callback *callback = &plan->callback[type >= CUFFT_CB_ST_COMPLEX];
+    struct fft_callback made = {.type = type, .size = size, .info = info ? info[0] : NULL, .shared = callback->shared};
+    made.name = strdup(name ? name : names[type]);
+    made.code = malloc(size);
+    if (!made.name || !made.code) {
+        free(made.name);
+        free(made.code);
+        return fft_fail(CUFFT_ALLOC_FAILED, "cufftXtSetJITCallback: the host has no memory for the callback");
+    }
+    memcpy(made.code, code, size);
+    fft_callback_end(callback);
+    *callback = made;
+    return CUFFT_SUCCESS;
 }
 
 static cufftResult cufftXtSetJITCallback(cufftHandle handle, const char *name, const void *code, size_t size,
                                          cufftXtCallbackType type, void **info) {
     struct fft_plan *plan = fft_plan_get(handle, "cufftXtSetJITCallback");
     if (!plan) return CUFFT_INVALID_PLAN;
-    cufftResult status = CUFFT_SUCCESS;
     pthread_mutex_lock(&plan->lock);
-    if (plan->is_made)
-        status = fft_fail(CUFFT_INVALID_PLAN, "cufftXtSetJITCallback: callbacks are set before the plan is made");
-    else if (!name || !code || !size)
-        status = fft_fail(CUFFT_INVALID_VALUE, "cufftXtSetJITCallback: the name or the code is missing");
-    else if (!is_callback(type)) status = no_callback("cufftXtSetJITCallback", type);
-    if (!status) {
-        struct fft_callback *callback = &plan->callback[type >= CUFFT_CB_ST_COMPLEX];
-        struct fft_callback made = {
-            .type = type, .size = size, .info = info ? info[0] : NULL, .shared = callback->shared};
-        made.name = strdup(name);
-        made.code = malloc(size);
-        if (made.name && made.code) {
-            memcpy(made.code, code, size);
-            fft_callback_end(callback);
-            *callback = made;
-        } else {
-            free(made.name);
-            free(made.code);
-            status = fft_fail(CUFFT_ALLOC_FAILED, "cufftXtSetJITCallback: the host has no memory for the callback");
-        }
-    }
+    cufftResult status = set(plan, name, code, size, type, info);
     pthread_mutex_unlock(&plan->lock);
     fft_plan_release(plan);
     return status;
 }
 
-static cufftResult cufftXtClearCallback(cufftHandle handle, cufftXtCallbackType type) {
-    if (!is_callback(type)) return no_callback("cufftXtClearCallback", type);
-    struct fft_plan *plan = fft_plan_get(handle, "cufftXtClearCallback");
-    if (!plan) return CUFFT_INVALID_PLAN;
-    pthread_mutex_lock(&plan->lock);
-    fft_callback_end(&plan->callback[type >= CUFFT_CB_ST_COMPLEX]);
-    pthread_mutex_unlock(&plan->lock);
-    fft_plan_release(plan);
-    return CUFFT_SUCCESS;
-}
-
 static cufftResult cufftXtSetCallbackSharedSize(cufftHandle handle, cufftXtCallbackType type, size_t size) {
     enum { MOST = 16 << 10 }; /* as documented */
-    if (!is_callback(type)) return no_callback("cufftXtSetCallbackSharedSize", type);
-    if (size > MOST)
-        return fft_fail(CUFFT_INVALID_VALUE, "cufftXtSetCallbackSharedSize: %zu bytes are more than 16 KiB", size);
     struct fft_plan *plan = fft_plan_get(handle, "cufftXtSetCallbackSharedSize");
     if (!plan) return CUFFT_INVALID_PLAN;
     pthread_mutex_lock(&plan->lock);
-    plan->callback[type >= CUFFT_CB_ST_COMPLEX].shared = size;
+    cufftResult status = CUFFT_SUCCESS;
+    struct fft_callback *callback = &plan->callback[type >= CUFFT_CB_ST_COMPLEX];
+    if (!callback->name || callback->type != type)
+        status = fft_fail(CUFFT_INVALID_PLAN, "cufftXtSetCallbackSharedSize: plan %d has no callback of type %d",
+                          handle, (int)type);
+    else if (size > MOST)
+        status = fft_fail(CUFFT_INVALID_VALUE, "cufftXtSetCallbackSharedSize: %zu bytes are more than 16 KiB", size);
+    else callback->shared = size;
     pthread_mutex_unlock(&plan->lock);
     fft_plan_release(plan);
-    return CUFFT_SUCCESS;
+    return status;
+}
+
+/* Callbacks by the addresses of functions are those of NVIDIA's static library; the shared one refuses them, too. */
+static cufftResult cufftXtSetCallback(cufftHandle handle, void **callback, cufftXtCallbackType type, void **info) {
+    (void)handle, (void)callback, (void)type, (void)info;
+    return fft_fail(CUFFT_NOT_IMPLEMENTED, "cufftXtSetCallback is for the static library: use cufftXtSetJITCallback");
+}
+static cufftResult cufftXtClearCallback(cufftHandle handle, cufftXtCallbackType type) {
+    (void)handle, (void)type;
+    return fft_fail(CUFFT_NOT_IMPLEMENTED, "cufftXtClearCallback is for the static library: make another plan");
 }
 
 const struct entry fft_callback_entries[] = {
     FFT_ENTRY(cufftXtSetJITCallback),
-    FFT_ENTRY(cufftXtClearCallback),
     FFT_ENTRY(cufftXtSetCallbackSharedSize),
+    FFT_ENTRY(cufftXtSetCallback),
+    FFT_ENTRY(cufftXtClearCallback),
     {NULL, NULL, NULL},
 };

@@ -229,6 +229,11 @@ static cufftResult execute_plan(const struct fft_plan *plan, const char *functio
                         direction);
     if (layout.kind == COMPLEX_TO_COMPLEX && !to)
         return fft_fail(CUFFT_EXEC_FAILED, "%s: the output is a null pointer", function);
+    const uintptr_t complex_size = 2 * unit_size(layout.precision); /* also on the side that is real */
+    if ((uintptr_t)from % complex_size || (uintptr_t)to % complex_size)
+        return fft_fail(CUFFT_INVALID_VALUE, "%s: the %s at %p is not aligned to %d bytes", function,
+                        (uintptr_t)from % complex_size ? "input" : "output", (uintptr_t)from % complex_size ? from : to,
+                        (int)complex_size);
     CUstream stream;
     CUresult status = math_stream(plan->stream, &stream);
     if (status) return fft_status(status);

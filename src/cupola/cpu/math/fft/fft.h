@@ -46,7 +46,7 @@ struct fft_plan {
     bool is_made;
     struct layout layout;
     cudaStream_t stream;
-    long long property[5];
+    bool property[5];
     struct fft_callback callback[2]; /* that loads, and that stores */
 };
 

@@ -77,7 +77,6 @@ static cufftResult create(const char *function, cufftHandle *handle) {
     if (!made) return fft_fail(CUFFT_ALLOC_FAILED, "%s: the host has no memory for a plan", function);
     pthread_mutex_init(&made->lock, NULL);
     made->references = 1;
-    made->property[NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS] = 1;
     cufftResult status = handle_for(made, handle);
     if (!status) return CUFFT_SUCCESS;
     fft_plan_release(made);
@@ -169,13 +168,14 @@ static cufftResult lay_out(const struct request *r, struct layout *layout) {
         for (int i = 0; i < r->rank; i++) {
             from[i] = at(r->small_from, r->from, i);
             to[i] = at(r->small_to, r->to, i);
-            REQUIRE(i == 0 || (from[i] > 0 && to[i] > 0), CUFFT_INVALID_VALUE,
+            REQUIRE(i == 0 || (from[i] > 0 && to[i] > 0), CUFFT_INVALID_SIZE,
                     "%s: inembed[%d] is %lld and onembed[%d] is %lld; they must be positive", r->function, i,
                     (long long)from[i], i, (long long)to[i]);
         }
-        REQUIRE(r->batch == 1 || (r->from_distance >= 0 && r->to_distance >= 0), CUFFT_INVALID_VALUE,
-                "%s: idist is %lld and odist is %lld; they must not be negative", r->function,
-                (long long)r->from_distance, (long long)r->to_distance);
+        const int64_t least = r->batch > 1; /* what is not used may be 0 */
+        REQUIRE(r->from_distance >= least && r->to_distance >= least, CUFFT_INVALID_VALUE,
+                "%s: idist is %lld and odist is %lld; they must be positive", r->function, (long long)r->from_distance,
+                (long long)r->to_distance);
         fits = set_side(&layout->from, r->rank, from, r->from_stride, r->from_distance) &&
                set_side(&layout->to, r->rank, to, r->to_stride, r->to_distance);
     }

@@ -38,34 +38,35 @@ static cufftResult cufftXtSetWorkArea(cufftHandle handle, void **areas) {
     WITH_PLAN("cufftXtSetWorkArea", (void)0);
 }
 static cufftResult cufftXtSetWorkAreaPolicy(cufftHandle handle, cufftXtWorkAreaPolicy policy, size_t *size) {
-    if ((unsigned)policy > CUFFT_WORKAREA_PERFORMANCE)
-        return fft_fail(CUFFT_INVALID_VALUE, "cufftXtSetWorkAreaPolicy: %d is no policy", (int)policy);
-    if (policy == CUFFT_WORKAREA_USER && !size)
-        return fft_fail(CUFFT_INVALID_VALUE, "cufftXtSetWorkAreaPolicy: 'workSize' is a null pointer");
-    WITH_PLAN("cufftXtSetWorkAreaPolicy", (void)0);
-}
-
-/* ---- properties: how a GPU makes and runs its kernels, noted and given back --------------------------------------- */
-
-static bool is_property(cufftProperty property) {
-    return property >= NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT && property <= NVFFT_PLAN_PROPERTY_INT64_DISABLE_FMA;
-}
-
-static cufftResult no_property(const char *function, cufftProperty property) {
-    return fft_fail(CUFFT_NOT_SUPPORTED, "%s: %d is no property of a plan", function, (int)property);
-}
-
-static cufftResult set_property(const char *function, cufftHandle handle, cufftProperty property, long long value) {
-    if (!is_property(property)) return no_property(function, property);
-    WITH_PLAN(function, {
-        if (plan->is_made)
-            status = fft_fail(CUFFT_INVALID_PLAN, "%s: properties are set before the plan is made", function);
-        else plan->property[property] = value;
+    WITH_PLAN("cufftXtSetWorkAreaPolicy", {
+        if (!plan->is_made)
+            status = fft_fail(CUFFT_INVALID_PLAN, "cufftXtSetWorkAreaPolicy: plan %d is not made yet", handle);
+        else if ((unsigned)policy > CUFFT_WORKAREA_PERFORMANCE)
+            status = fft_fail(CUFFT_INVALID_VALUE, "cufftXtSetWorkAreaPolicy: %d is no policy", (int)policy);
+        else if (policy == CUFFT_WORKAREA_USER && !size)
+            status = fft_fail(CUFFT_INVALID_VALUE, "cufftXtSetWorkAreaPolicy: 'workSize' is a null pointer");
     });
 }
 
-static long long default_of(cufftProperty property) {
-    return property == NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS;
+/* ---- properties: switches for how a GPU makes its kernels, noted and given back ------------------------------------ */
+
+static cufftResult check_property(const char *function, cufftProperty property) {
+    switch (property) {
+        case NVFFT_PLAN_PROPERTY_INT64_PATIENT_JIT:
+        case NVFFT_PLAN_PROPERTY_INT64_BLUESTEIN_ONLY:
+        case NVFFT_PLAN_PROPERTY_INT64_DISABLE_FMA: return CUFFT_SUCCESS;
+        case NVFFT_PLAN_PROPERTY_INT64_MAX_NUM_HOST_THREADS:
+            return fft_fail(CUFFT_NOT_SUPPORTED, "%s: the number of host threads cannot be set", function);
+    }
+    return fft_fail(CUFFT_INVALID_VALUE, "%s: %d is no property of a plan", function, (int)property);
+}
+
+static cufftResult set_property(const char *function, cufftHandle handle, cufftProperty property, bool value) {
+    WITH_PLAN(function, {
+        if (plan->is_made)
+            status = fft_fail(CUFFT_NOT_SUPPORTED, "%s: properties are set before the plan is made", function);
+        else if (!(status = check_property(function, property))) plan->property[property] = value;
+    });
 }
 
 static cufftResult cufftSetPlanPropertyInt64(cufftHandle handle, cufftProperty property, const long long value) {
@@ -73,13 +74,15 @@ static cufftResult cufftSetPlanPropertyInt64(cufftHandle handle, cufftProperty p
 }
 
 static cufftResult cufftResetPlanProperty(cufftHandle handle, cufftProperty property) {
-    return set_property("cufftResetPlanProperty", handle, property, default_of(property));
+    return set_property("cufftResetPlanProperty", handle, property, false);
 }
 
 static cufftResult cufftGetPlanPropertyInt64(cufftHandle handle, cufftProperty property, long long *value) {
-    if (!is_property(property)) return no_property("cufftGetPlanPropertyInt64", property);
-    if (!value) return fft_fail(CUFFT_INVALID_VALUE, "cufftGetPlanPropertyInt64: the result's place is a null pointer");
-    WITH_PLAN("cufftGetPlanPropertyInt64", *value = plan->property[property]);
+    WITH_PLAN("cufftGetPlanPropertyInt64", {
+        if (!value)
+            status = fft_fail(CUFFT_INVALID_VALUE, "cufftGetPlanPropertyInt64: the result's place is a null pointer");
+        else if (!(status = check_property("cufftGetPlanPropertyInt64", property))) *value = plan->property[property];
+    });
 }
 
 /* ---- the library ------------------------------------------------------------------------------------------------- */
