@@ -29,6 +29,7 @@ from cupola.pathfinder._dynamic_libraries import copies_of
 LIBRARIES = {
     "libcuda.so.1": "_libcuda",
     "libcuda.so": "_libcuda_unversioned",
+    "libnvidia-ml.so.1": "_libnvml",
     "libcudart.so.12": "_libcudart12",
     "libcudart.so.13": "_libcudart13",
     "libnvrtc.so.12": "_libnvrtc12",

@@ -30,6 +30,7 @@ struct cpu_programs {
     void *(*runtime)(const char *symbol);      /* a function of libcudart.so.13; NULL: there is none */
     void *(*runtime_12)(const char *symbol);   /* a function of libcudart.so.12 */
     void *(*driver)(const char *symbol);       /* a function of libcuda */
+    void *(*nvml)(const char *symbol);         /* a function of NVML */
     bool (*adopt)(struct host_binary *binary); /* false: no memory */
     void (*disown)(struct host_binary *binary);
     void (*say)(const char *text); /* a warning on the logger, once for each text */
