@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "run",
         help="run a program in Python or any other language, unchanged, on cupola",
         usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] [--inject RULE] "
-        "(SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
+        "[--check memory] (SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
         description="Run a program written for CUDA Python unchanged: in its process, the names cuda.core, "
         "cuda.bindings and cuda.pathfinder are cupola's. Or run any other program: the CUDA libraries that it loads "
         "are the CPU device's then, or those of the GPU.",
@@ -52,6 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         help="a fault to inject on the CPU device, such as call=cuMemAlloc*,nth=3; may be repeated",
+    )
+    runner.add_argument(
+        "--check",
+        metavar="CHECK",
+        help="fail when a kernel did, even if the program does not look at errors (memory: accesses to memory, and "
+        "all else that ends kernels)",
     )
     runner.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     runner.add_argument(
@@ -72,16 +78,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         commands.choices.get(options.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
 
     if options.command == "run":
-        from . import run
+        from . import check, run
 
         if not options.module and not options.program:
             runner.error("name a script, or a module with -m")
         try:
             if options.inject:
                 options.device = run.inject(options.inject, options.device)
+            if options.check is not None:
+                options.device = check.prepare(options.check, options.device)
             run.choose_device(options.device, options.model, options.devices)
         except ValueError as error:
             runner.error(str(error))
+        if options.check is not None:
+            return check.run(["-m", *options.module] if options.module else options.program)
         if options.module:
             return run.run(options.module[1:], module=options.module[0])
         return run.run(options.program, module=None)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base.h"
+#include "fault_log.h"
 #include "engine/memory/usage.h"
 
 enum { API_VERSION = 3020 };
@@ -156,7 +157,10 @@ void context_fault(CUcontext context, CUresult status, CUmodule module, const cp
         atomic_store_explicit(&context->error, status, memory_order_release);
     }
     pthread_mutex_unlock(&context->lock);
-    if (first && launch) cpu_usage_fault(cpu_usage_place(context->device->ordinal), (int)status);
+    if (first && launch) {
+        cpu_usage_fault(cpu_usage_place(context->device->ordinal), (int)status);
+        log_fault(status, launch);
+    }
     if (first || !fault) return;
     if (fault->module) module_release(fault->module);
     free(fault->text);
