@@ -17,7 +17,8 @@ class KernelInfo:
     ``ptx_version`` is the virtual architecture (90 for sm_90) of its PTX, ``binary_version`` the architecture of the
     cubin that it is from, 0 when it came as PTX, which is compiled for the device that loads it. ``code`` is the
     kernel's address for kernels that launch it, as a distance from where functions are; ``launches`` says what it asks
-    of the device runtime, as bits: 1 to launch graphs, 2 dynamic parallelism, 4 which graph it runs in.
+    of the device runtime, as bits: 1 to launch graphs, 2 dynamic parallelism, 4 which graph it runs in, 8 to update
+    nodes of graphs.
     """
 
     name: str

@@ -22,7 +22,7 @@ from cupola.cpu.compiler.emit.threads.layout import (
 from cupola.cpu.compiler.emit.threads.shape import Shape
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
-from cupola.cpu.compiler.images.device_runtime import link_device_runtime
+from cupola.cpu.compiler.images.device_runtime import UPDATES, link_device_runtime
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.objects.device_calls import ASKED, FUNCTIONS
 from cupola.cpu.compiler.passes.control_flow import suspends
@@ -74,6 +74,7 @@ class ParsedModule:
             self._places = module_places(self.module)
             self._numbers = {name: number for number, name in enumerate(self.module.functions)}
             self._asks = not ASKED.keys().isdisjoint(self._numbers)
+            self._updates = not self._numbers.keys().isdisjoint(UPDATES)
             self.kernels = [
                 self._prepare(function)
                 for function in self.module.functions.values()
@@ -136,16 +137,28 @@ class ParsedModule:
             stack_bytes=prepared.stack_bytes,
             stack_grows=prepared.stack_grows,
             code=code_address(self._numbers[function.name]) - abi.CODE_WINDOW,
-            launches=self._launches(prepared),
+            launches=self._launches(function, prepared),
         )
 
-    def _launches(self, prepared: ast.Function) -> int:
+    def _launches(self, function: ast.Function, prepared: ast.Function) -> int:
         """What a kernel asks of the device runtime (`KernelInfo.launches`)."""
         functions = tuple(FUNCTIONS.values())
         names = symbols(prepared) if self._asks else ()
         asked = [functions[ASKED[name]] for name in names if name in ASKED]
         reads = any(special.name.lstrip("%") == "current_graph_exec" for special in specials(prepared))
-        return sum({2 if function.parallelism else 1 for function in asked}) + 4 * reads
+        updates = self._updates and not self._reachable(function).isdisjoint(UPDATES)
+        return sum({2 if call.parallelism else 1 for call in asked}) + 4 * reads + 8 * updates
+
+    def _reachable(self, function: ast.Function) -> set[str]:
+        """The functions that a kernel calls, or takes the address of, and what those call."""
+        found: set[str] = set()
+        waiting = [function]
+        while waiting:
+            for name in symbols(waiting.pop()):
+                if name in self.module.functions and name not in found:
+                    found.add(name)
+                    waiting.append(self.module.functions[name])
+        return found
 
 
 def _architecture(target: str) -> int:

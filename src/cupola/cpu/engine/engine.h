@@ -152,7 +152,13 @@ _Bool cpu_stop_end_inline(void);
  * did not end. Memory faults elsewhere are not ours (fault/guard.c). */
 _Bool cpu_guard_access(void (*f)(void *), void *argument);
 
-enum cpu_launches { CPU_LAUNCHES_GRAPHS = 1, CPU_LAUNCHES_KERNELS = 2, CPU_LAUNCHES_READS_GRAPH = 4 };
+enum cpu_launches {
+    CPU_LAUNCHES_GRAPHS = 1,
+    CPU_LAUNCHES_KERNELS = 2,
+    CPU_LAUNCHES_READS_GRAPH = 4,
+    CPU_LAUNCHES_ASKS = 7,         /* any of these: the driver takes part in its run */
+    CPU_LAUNCHES_UPDATES_NODES = 8 /* functions of PTX alone do that */
+};
 
 /* Shared memory the kernel declares statically, and local (stack) bytes a thread. */
 typedef struct cpu_kernel_info {

@@ -14,17 +14,22 @@ from cupola.cpu.compiler import ptx
 from cupola.cpu.compiler.objects import device_calls
 from cupola.cpu.compiler.ptx import ast
 
-FUNCTIONS = (
+UPDATES = (
     "cudaGraphKernelNodeSetEnabled",
     "cudaGraphKernelNodeSetGridDim",
     "cudaGraphKernelNodeSetParam",
     "cudaGraphKernelNodeUpdatesApply",  # which calls the others
+)
+"""Those that change nodes of graphs."""
+
+FUNCTIONS = (
+    *UPDATES,
     "cudaCGGetIntrinsicHandle",
     "cudaCGSynchronize",
     *device_calls.SPELLINGS,
 )
 
-_CALLS = {"cudaGraphKernelNodeUpdatesApply": FUNCTIONS[:3]}
+_CALLS = {"cudaGraphKernelNodeUpdatesApply": UPDATES[:3]}
 
 
 @functools.cache

@@ -78,7 +78,7 @@ void launched_run(struct op *op, unsigned depth, const struct origin *origin, st
     bool is_kernel = op->kind == OP_KERNEL;
     if (!is_kernel) (void)op_execute(op);
     else if (atomic_load(&context->error)) (void)0; /* what a fault leaves over does not run */
-    else if (op->kernel.function->image_kernel->info->launches) (void)run(op, depth, origin, tails);
+    else if (op->kernel.function->image_kernel->info->launches & CPU_LAUNCHES_ASKS) (void)run(op, depth, origin, tails);
     else (void)kernel_run(op);
     op_free(op);
     atomic_fetch_sub(&context->pending_launches, 1);

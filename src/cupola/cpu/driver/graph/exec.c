@@ -90,7 +90,7 @@ bool plan_launches(const struct plan *plan) { return plan->launches; }
 
 static void note_launches(struct plan *plan, const struct op *op) {
     uint32_t launches = op->kind == OP_KERNEL ? op->kernel.function->image_kernel->info->launches : 0;
-    if (launches) plan->waits = true;
+    if (launches & CPU_LAUNCHES_ASKS) plan->waits = true;
     if (launches & CPU_LAUNCHES_GRAPHS) plan->launches = true;
 }
 
@@ -128,7 +128,7 @@ static bool is_pageable(const char *address) {
 }
 
 /* Host memory that CUDA does not know is out of reach for a body, which the device runs by itself. */
-static bool copies_pageable(const struct op *op) {
+bool copies_pageable(const struct op *op) {
     return op->kind == OP_COPY && (is_pageable(op->copy.source) || is_pageable(op->copy.target));
 }
 
@@ -551,6 +551,12 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
         return wrong(params, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL, CUDA_ERROR_INVALID_VALUE,
                      "a conditional handle was made for the graph, but no conditional node uses it");
     if (on_device) RETURN_IF(check_device_launch(hGraph, params));
+    CUcontext context = NULL;
+    CUgraphNode elsewhere = graph_find_other_context(hGraph, on_device, &context);
+    if (elsewhere)
+        return wrong(params, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED, elsewhere, CUDA_ERROR_INVALID_VALUE,
+                     on_device ? "all nodes of a graph for launches from the device must be in one context"
+                               : "the kernels of a graph that launch graphs must be in one context");
     if (graph_has_updatable(hGraph, true))
         return fail(CUDA_ERROR_NOT_SUPPORTED,
                     "a graph with device-updatable kernel nodes has one executable at a time: destroy the other first");
@@ -568,6 +574,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
         return no_memory("the executable graph");
     }
     graph_adopt_updatable(exec->graph, hGraph);
+    graph_note_launches(exec, exec->graph);
     params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     *phGraphExec = exec;
     return params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? cuGraphUpload(exec, stream) : CUDA_SUCCESS;

@@ -32,6 +32,7 @@ struct CUgraphNode_st {
     CUgraphNodeType type;
     bool disabled;              /* in an executable graph */
     bool runs_device;           /* an executable's node that has the definition's `device` */
+    uint32_t first_launches;    /* enum cpu_launches: of an executable's kernel node when it was made */
     uint64_t version;           /* counts changes of what it does */
     struct device_node *device; /* of a kernel node that kernels can change; NULL: they cannot */
     struct edges dependencies, dependents;

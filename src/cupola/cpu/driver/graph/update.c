@@ -34,47 +34,21 @@ static CUgraphExecUpdateResult differ(CUgraphExecUpdateResultInfo *info, CUgraph
     return result;
 }
 
-/* Pinned memory counts as the type that the program gave, host or unified memory; an array is always an array. */
-static bool same_memory(CUmemorytype a, CUmemorytype b) {
-    return (a == CU_MEMORYTYPE_HOST) == (b == CU_MEMORYTYPE_HOST) &&
-           (a == CU_MEMORYTYPE_ARRAY) == (b == CU_MEMORYTYPE_ARRAY);
-}
-
 /* What may not change although the types are the same. */
-static CUgraphExecUpdateResult compare_parameters(CUgraphNode own, CUgraphNode other,
-                                                  CUgraphExecUpdateResultInfo *info) {
+static struct change compare_parameters(CUgraphExec exec, CUgraphNode own, CUgraphNode other) {
     if (own->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
         if (own->condition_type != other->condition_type || own->body_count != other->body_count)
-            return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, other, NULL);
-        return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+            return (struct change){CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
+                                   "the kind of a conditional node or the number of its bodies changed"};
+        return (struct change){CU_GRAPH_EXEC_UPDATE_SUCCESS, NULL};
     }
-    if (own->op == NULL) return CU_GRAPH_EXEC_UPDATE_SUCCESS;
-    if (own->device || other->device) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, other, NULL);
-    const struct op *a = own->op->op, *b = other->op->op;
-    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
-    switch ((int)own->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL:
-            if (a->context != b->context) result = CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
-            break;
-        case CU_GRAPH_NODE_TYPE_MEMCPY:
-            if (a->context != b->context || (a->copy.form && b->copy.form &&
-                                             !(same_memory(a->copy.form->srcMemoryType, b->copy.form->srcMemoryType) &&
-                                               same_memory(a->copy.form->dstMemoryType, b->copy.form->dstMemoryType))))
-                result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-            break;
-        case CU_GRAPH_NODE_TYPE_MEMSET:
-            if (a->context != b->context) result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-            break;
-        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-            if (!values_are_alike(a, b)) result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-            break;
-        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        case CU_GRAPH_NODE_TYPE_MEM_FREE:
-            if (a->memory.address != b->memory.address) result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
-            break;
-        default: break;
-    }
-    return result ? differ(info, result, other, NULL) : CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    if (own->op == NULL) return (struct change){CU_GRAPH_EXEC_UPDATE_SUCCESS, NULL};
+    if ((own->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || own->type == CU_GRAPH_NODE_TYPE_MEM_FREE) &&
+        own->op->op->memory.address != other->op->op->memory.address)
+        return (struct change){CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED,
+                               "nodes that allocate or free memory cannot be updated"};
+    struct change change = graph_compare_attributes(exec, own, other);
+    return change.result ? change : graph_compare_ops(exec, own, other->op->op);
 }
 
 static void number(CUgraph graph) {
@@ -82,9 +56,13 @@ static void number(CUgraph graph) {
     for (CUgraphNode node = graph->first; node; node = node->next) node->degree = n++;
 }
 
+static bool same_edge(const CUgraphEdgeData *a, const CUgraphEdgeData *b) {
+    return a->from_port == b->from_port && a->to_port == b->to_port && a->type == b->type;
+}
+
 /* Compare two graphs and list the pairs of their nodes, those of bodies and child graphs included. */
-static CUgraphExecUpdateResult compare(CUgraph own, CUgraph other, struct pairs *pairs,
-                                       CUgraphExecUpdateResultInfo *info) {
+static CUgraphExecUpdateResult compare(CUgraphExec exec, CUgraph own, CUgraph other, struct pairs *pairs,
+                                       CUgraphExecUpdateResultInfo *info, const char **text) {
     if (own->count != other->count) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
     number(own);
     number(other);
@@ -96,16 +74,18 @@ static CUgraphExecUpdateResult compare(CUgraph own, CUgraph other, struct pairs 
             CUgraphNode from = b->dependencies.items[i].node;
             bool found = false;
             for (size_t j = 0; j < a->dependencies.count && !found; j++)
-                found = a->dependencies.items[j].node->degree == from->degree;
+                found = a->dependencies.items[j].node->degree == from->degree &&
+                        same_edge(&a->dependencies.items[j].data, &b->dependencies.items[i].data);
             if (!found) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, b, from);
         }
-        CUgraphExecUpdateResult result = compare_parameters(a, b, info);
-        if (result) return result;
+        struct change change = compare_parameters(exec, a, b);
+        *text = change.text;
+        if (change.result) return differ(info, change.result, b, NULL);
         if (!pairs_append(pairs, a, b)) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, b, NULL);
     }
     for (CUgraphNode a = own->first, b = other->first; a; a = a->next, b = b->next)
         for (unsigned i = 0; i < a->body_count; i++) {
-            CUgraphExecUpdateResult result = compare(a->bodies[i], b->bodies[i], pairs, info);
+            CUgraphExecUpdateResult result = compare(exec, a->bodies[i], b->bodies[i], pairs, info, text);
             if (result) return result;
         }
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
@@ -186,19 +166,21 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
         [CU_GRAPH_EXEC_UPDATE_ERROR] = "the host has no memory for it",
         [CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED] = "nodes or edges were added or removed",
         [CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED] = "a node has another type",
-        [CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED] =
-            "parameters of a node changed that cannot change (the context, the kinds of memory, the number of bodies)",
-        [CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED] = "allocation, free and device-updatable nodes cannot be updated",
-        [CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE] = "a kernel of another context was given to a node",
     };
     CUgraphExecUpdateResultInfo ignored, *info = resultInfo ? resultInfo : &ignored;
     RETURN_IF(graph_exec_check(hGraphExec));
     RETURN_IF(graph_check(hGraph));
     struct pairs pairs = {0};
     struct replaced replaced = {0};
+    const char *text = NULL;
     *info = (CUgraphExecUpdateResultInfo){0};
     RETURN_IF(graph_exec_lock(hGraphExec));
-    CUgraphExecUpdateResult result = compare(hGraphExec->graph, hGraph, &pairs, info);
+    if (graph_has_updatable(hGraphExec->graph, false) || graph_has_updatable(hGraph, false)) {
+        graph_exec_unlock(hGraphExec);
+        return fail(CUDA_ERROR_NOT_SUPPORTED,
+                    "a graph with device-updatable nodes cannot be updated as a whole: change its nodes one by one");
+    }
+    CUgraphExecUpdateResult result = compare(hGraphExec, hGraphExec->graph, hGraph, &pairs, info, &text);
     if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS && !take_over(hGraphExec->graph, hGraph, &pairs, &replaced))
         result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
     if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) graph_exec_changed(hGraphExec);
@@ -207,7 +189,7 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUp
     replaced_release(&replaced);
     if (result == CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
-                "the executable graph cannot be updated: %s; instantiate it again", texts[result]);
+                "the executable graph cannot be updated: %s; instantiate it again", text ? text : texts[result]);
 }
 
 /* The form before CUDA 12. */
@@ -226,8 +208,10 @@ static CUresult set_child(CUgraphExec exec, CUgraphNode own, CUgraph child, stru
     struct pairs pairs = {0};
     RETURN_IF(graph_check(child));
     CUresult status = CUDA_SUCCESS;
-    if (compare(own->bodies[0], child, &pairs, &info))
-        status = fail(CUDA_ERROR_INVALID_VALUE, "the new child graph must have the nodes and edges of the old one");
+    const char *text = NULL;
+    if (compare(exec, own->bodies[0], child, &pairs, &info, &text))
+        status = fail(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the child graph cannot be changed: %s",
+                      text ? text : "the new one must have the nodes and edges of the old one");
     else if (!take_over(own->bodies[0], child, &pairs, replaced)) status = no_memory("the executable graph");
     else graph_exec_changed(exec);
     free(pairs.items);
@@ -242,11 +226,10 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode own, const CUgraphNodeP
     if (own->type == CU_GRAPH_NODE_TYPE_GRAPH) return set_child(exec, own, params->graph.graph, replaced);
     struct op *op;
     RETURN_IF(graph_make_op(params, node_attributes(own), &op));
-    if (own->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && !values_are_alike(own->op->op, op)) {
+    struct change change = graph_compare_ops(exec, own, op);
+    if (change.result) {
         op_free(op);
-        return fail(CUDA_ERROR_INVALID_VALUE,
-                    "an executable graph keeps the context, the number and the types of the memory operations of a "
-                    "node: addresses, values and what is waited for can change");
+        return fail(CUDA_ERROR_INVALID_VALUE, "%s; instantiate the graph again", change.text);
     }
     RETURN_IF(graph_node_set_op(own, op));
     graph_exec_changed(exec);

@@ -224,7 +224,7 @@ CUresult kernel_run(struct op *op) {
 const char *kernel_op_name(const struct op *op) { return cpu_kernel_name(op->kernel.function->kernel); }
 
 CUresult kernel_execute(struct op *op) {
-    if (unlikely(op->kernel.function->image_kernel->info->launches)) return grid_execute(op);
+    if (unlikely(op->kernel.function->image_kernel->info->launches & CPU_LAUNCHES_ASKS)) return grid_execute(op);
     return kernel_run(op);
 }
 
