@@ -162,6 +162,10 @@ def _load(name: str) -> ModuleType:
             f"cupola has no {target}, so it has no {name}; docs/migrate.md lists what differs from CUDA Python",
             name=name,
         ) from None
+    if name == "cuda.core":
+        from cupola.core.device._stream import call_streams_of_cuda_core
+
+        call_streams_of_cuda_core()
     return _Package(name, module) if name in PACKAGES else module
 
 

@@ -34,6 +34,27 @@ cdef extern from *:
     PyObject* cupola_streams
 
 
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        const char* tp_name
+        unsigned long tp_flags
+    enum:
+        Py_TPFLAGS_HEAPTYPE
+    void PyType_Modified(PyTypeObject* kind)
+
+
+def call_streams_of_cuda_core():
+    """From here on the module of the class `Stream` is ``cuda.core``.
+
+    nvmath-python and others tell by the name of that module which package a stream is of. An extension type keeps it in
+    its full name.
+    """
+    cdef PyTypeObject* kind = <PyTypeObject*>Stream
+    if not kind.tp_flags & Py_TPFLAGS_HEAPTYPE:
+        kind.tp_name = b"cuda.core.Stream"
+        PyType_Modified(kind)
+
+
 cdef CUresult _destroy(void* stream) noexcept nogil:
     return cu.cuStreamDestroy(<CUstream>stream)
 
