@@ -105,6 +105,48 @@ def test_gemm(stream: Stream, handle: int, letter: str, a_op: Any, b_op: Any) ->
     close(on_c.read(), 1.5 * apply(a_op, a) @ apply(b_op, b) - 0.5 * c, k, dtype)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_groups_of_batches(stream: Stream, handle: int, dtype: Any) -> None:
+    """Two groups, of two products and of one, each with sizes, operations and scalars of its own."""
+    shapes = [(N, N, 9, 7, 5, 1.5, 0.5), (N, N, 9, 7, 5, 1.5, 0.5), (T, N, 4, 6, 8, -2.0, 0.0)]
+    matrices: list[list[Array]] = [[], [], []]
+    for i, (a_op, _, m, n, k, _, _) in enumerate(shapes):
+        for j, shape in enumerate([(m, k) if a_op == N else (k, m), (k, n), (m, n)]):
+            matrices[j].append(Array(stream, random(shape, dtype, 3 * i + j)))
+    tables = [Array(stream, np.array([x.address for x in row], np.uint64)) for row in matrices]
+    wide = np.float32 if dtype == np.float16 else dtype
+    alpha, beta = np.array([1.5, -2], wide), np.array([0.5, 0], wide)
+    ops, sides = ([N, T], [N, N]), ([9, 4], [7, 6], [5, 8])
+    lda, ldb, ldc, sizes = [9, 8], [5, 8], [9, 4], [2, 1]
+    a, b, c = (table.address for table in tables)
+    if dtype == np.float16:
+        cublas.gemm_grouped_batched_ex(
+            handle, *ops, *sides, alpha, a, R_16F, lda, b, R_16F, ldb, beta, c, R_16F, ldc, 2, sizes,
+            cublas.ComputeType.COMPUTE_32F,
+        )  # fmt: skip
+    else:
+        gemm = cublas.sgemm_grouped_batched if dtype == np.float32 else cublas.dgemm_grouped_batched
+        gemm(handle, *ops, *sides, alpha, a, lda, b, ldb, beta, c, ldc, 2, sizes)
+    for i, (a_op, _, _, _, k_size, factor, keep) in enumerate(shapes):
+        x, y, z = (row[i].values.astype(np.float64) for row in matrices)
+        close(matrices[2][i].read(), factor * apply(a_op, x) @ y + keep * z, k_size, dtype)
+
+
+def test_copies_of_vectors_and_matrices(stream: Stream, handle: int) -> None:
+    on_device, host = Array(stream, np.zeros((6, 4), np.float32)), random((5, 3), np.float32)
+    source, target = np.asfortranarray(host), np.zeros((5, 3), np.float32, order="F")
+    cublas.set_matrix(5, 3, 4, source.ctypes.data, 5, on_device.address, 6)
+    assert np.array_equal(on_device.read()[:5, :3], host) and not on_device.read()[5].any()
+    cublas.get_matrix(5, 3, 4, on_device.address, 6, target.ctypes.data, 5)
+    assert np.array_equal(target, host)
+    every_second = np.zeros(6, np.float32)
+    cublas.get_vector(3, 4, on_device.address, 6, every_second.ctypes.data, 2)
+    assert np.array_equal(every_second[::2], host[0])
+    with pytest.raises(cublas.cuBLASError) as caught:
+        cublas.set_matrix(5, 3, 4, source.ctypes.data, 4, on_device.address, 6)
+    assert caught.value.status == cublas.Status.MAPPING_ERROR
+
+
 @pytest.mark.parametrize("letter", LETTERS)
 def test_gemm_of_batches(stream: Stream, handle: int, letter: str) -> None:
     dtype = LETTERS[letter]

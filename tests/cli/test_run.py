@@ -31,7 +31,8 @@ print(values.sum())
 IMPORTS = {
     "import cuda.core, cupola": "cuda.core.Device is cupola.Device and cuda.core.__version__ == '1.2.2'",
     "from cuda import core; import cupola": "core.launch is cupola.launch and 'Stream' in dir(core)",
-    "import cuda.core, cupola; S = cupola.Stream": "S is cuda.core.Stream and S.__module__ == 'cuda.core'",  # nvmath-python
+    # As nvmath-python tells packages apart.
+    "import cuda.core, cupola; S = cupola.Stream": "S is cuda.core.Stream and S.__module__ == 'cuda.core'",
     "from cuda.core.utils import StridedMemoryView as V; import cupola.utils": "V is cupola.utils.StridedMemoryView",
     "from cuda.core.graph import GraphBuilder as G; import cupola.graph": "G is cupola.graph.GraphBuilder",
     "import cuda.core.typing as t, cupola.typing": "t is cupola.typing",

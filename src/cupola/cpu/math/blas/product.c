@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "blas.h"
 #include "math/base/convert.h"
+#include "product.h"
 
 /* ---- while it runs ----------------------------------------------------------------------------------------------- */
 
@@ -104,20 +104,10 @@ static CUresult run_product(struct blas *blas) {
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* The arguments of all these functions. */
-struct product {
-    cublasOperation_t op_a, op_b;
-    int64_t m, n, k;
-    const void *alpha, *a, *b, *beta;
-    void *c;
-    enum element a_type, b_type, c_type, compute, scale;
-    int64_t lda, ldb, ldc, stride_a, stride_b, stride_c, batch;
-    bool pointers;
-};
-
 static bool is_operation(cublasOperation_t op) { return (unsigned)op <= CUBLAS_OP_C; }
 
-static cublasStatus_t submit_product(cublasHandle_t handle, const char *function, struct product p) {
+cublasStatus_t product_make(cublasHandle_t handle, const char *function, struct product p, struct blas **made) {
+    *made = NULL;
     BLAS_RETURN_IF(blas_check(handle, function));
     BLAS_CHECK(is_operation(p.op_a), "%s: transa is %d; it must be CUBLAS_OP_N, _T or _C", function, (int)p.op_a);
     BLAS_CHECK(is_operation(p.op_b), "%s: transb is %d; it must be CUBLAS_OP_N, _T or _C", function, (int)p.op_b);
@@ -146,7 +136,14 @@ static cublasStatus_t submit_product(cublasHandle_t handle, const char *function
     blas->pointers = p.pointers;
     blas_scalar(handle, blas, &blas->alpha, p.scale, p.alpha);
     blas_scalar(handle, blas, &blas->beta, p.scale, p.beta);
-    return blas_submit(handle, blas);
+    *made = blas;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t submit_product(cublasHandle_t handle, const char *function, struct product p) {
+    struct blas *blas;
+    BLAS_RETURN_IF(product_make(handle, function, p, &blas));
+    return blas ? blas_submit(handle, blas) : CUBLAS_STATUS_SUCCESS;
 }
 
 #define OPERANDS(type_a, type_b, type_c, type_wide, type_scale)                                                         \
