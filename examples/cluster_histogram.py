@@ -8,7 +8,6 @@ import numpy as np
 from arrays import to_device, to_host
 
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
-from cupola.pathfinder import find_nvidia_header_directory
 
 SOURCE = r"""
 #include <cooperative_groups.h>
@@ -37,8 +36,7 @@ def main(n: int = 300_007, bins: int = 32768, cluster: int = 4) -> None:
         return
     stream = dev.create_stream()
     # The folders with the headers of cooperative groups.
-    headers = [folder for part in ("cudart", "cccl") if (folder := find_nvidia_header_directory(part))]
-    options = ProgramOptions(std="c++17", arch=f"sm_{dev.arch}", lineinfo=True, include_path=headers)
+    options = ProgramOptions(std="c++17", arch=f"sm_{dev.arch}", lineinfo=True)
     kernel = Program(SOURCE, code_type="c++", options=options).compile("cubin").get_kernel("histogram")
     x = np.random.default_rng(6).normal(bins / 2, bins / 9, n).clip(0, bins - 1).astype(np.uint16)
     x_device = to_device(dev, x, stream)

@@ -20,7 +20,6 @@ from arrays import to_device, to_host
 
 from cupola import Device, LaunchConfig, Program, ProgramOptions, TensorMapDescriptor, launch
 from cupola.core.exchange._tensor_map import TensorMapSwizzle
-from cupola.pathfinder import find_nvidia_header_directory
 from cupola.utils import StridedMemoryView
 
 ROWS, COLUMNS, DEPTH, STAGES = 128, 256, 64, 4  # the tile of C, how far a stage goes along K, and the ring
@@ -160,7 +159,6 @@ def main(m: int = 300, n: int = 520, k: int = 456, blocks: int | None = None) ->
     options = ProgramOptions(
         std="c++17",
         arch="sm_90a",  # wgmma and setmaxnreg are in no other architecture
-        include_path=[path for part in ("cudart", "cccl") if (path := find_nvidia_header_directory(part))],
         define_macro=[(name, str(globals()[name])) for name in ("ROWS", "COLUMNS", "DEPTH", "STAGES")],
     )
     kernel = Program(source(), code_type="c++", options=options).compile("cubin").get_kernel("product")

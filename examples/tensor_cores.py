@@ -4,7 +4,6 @@ import numpy as np
 from arrays import to_device, to_host
 
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
-from cupola.pathfinder import find_nvidia_header_directory
 
 SOURCE = r"""
 #include <mma.h>
@@ -32,8 +31,7 @@ def main(n: int = 256) -> None:
     dev = Device()
     dev.set_current()
     stream = dev.create_stream()
-    headers = find_nvidia_header_directory("cudart")  # where mma.h is, and crt/mma.h of nvidia-cuda-crt
-    options = ProgramOptions(std="c++17", arch=f"sm_{dev.arch}", include_path=headers)
+    options = ProgramOptions(std="c++17", arch=f"sm_{dev.arch}")
     kernel = Program(SOURCE, code_type="c++", options=options).compile("cubin").get_kernel("product")
     rng = np.random.default_rng(5)
     a, b = (rng.random((n, n), dtype=np.float32).astype(np.float16) for _ in range(2))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cupola import texture as texture
     from cupola import typing as typing
     from cupola import utils as utils
+    from cupola.core._compile import compile as compile
     from cupola.core.array._array import Array as Array
     from cupola.core.base._errors import CompilerWarning as CompilerWarning
     from cupola.core.base._errors import CUDAError as CUDAError
@@ -119,6 +120,7 @@ _HOMES = {
     "VirtualMemoryResourceOptions": "core.memory._options",
     "WorkqueueResource": "core.device._resources",
     "WorkqueueResourceOptions": "core.device._options",
+    "compile": "core._compile",
     "launch": "core.launch._launch",
 }
 

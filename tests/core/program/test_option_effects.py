@@ -12,6 +12,7 @@ import pytest
 
 from cupola import CompilerWarning, NVRTCError, Program, ProgramOptions
 from cupola.core.program import _nvrtc
+from cupola.pathfinder import find_nvidia_header_directory
 
 VERSION = _nvrtc.version()
 
@@ -265,13 +266,26 @@ class TestPrecompiledHeaders:
         assert "precompiled header" in log.getvalue()
 
 
+HALF = "#include <cuda_fp16.h>\n__global__ void k(__half* x) { x[0] = 1; }"
+
+
+def test_cuda_headers(tmp_path):
+    if find_nvidia_header_directory("cudart") is None:
+        pytest.skip("the headers of CUDA are not installed")
+    assert "st.global" in compile_(HALF)[0]
+    with pytest.raises(NVRTCError, match="cuda_headers=False kept them out"):
+        compile_(HALF, cuda_headers=False)
+    (tmp_path / "cuda_fp16.h").write_text("typedef int __half;")  # the program's own folders come first
+    assert "st.global.u32" in compile_(HALF, include_path=tmp_path)[0].replace(".b32", ".u32")
+
+
 def test_every_option_is_tested():
     here = {row[0] for row in (*IN_PTX, *IN_LOG, *ACCEPTED)}
     here |= {"disable_warnings", "diag_suppress", "diag_error", "brief_diagnostics", "no_display_error_number"}
     here |= {"include_path", "pre_include", "no_source_include", "use_bundled_headers", "fdevice_syntax_only"}
     here |= {"link_time_optimization", "gen_opt_lto", "name", "time", "fdevice_time_trace"}
     here |= {"max_register_count", "undefine_macro", "device_float128", "restrict", "optimization_info"}
-    here |= {"pch", "create_pch", "use_pch", "pch_dir"}
+    here |= {"pch", "create_pch", "use_pch", "pch_dir", "cuda_headers"}
     for_nvvm = {"extra_sources", "use_libdevice"}
     assert {field.name for field in fields(ProgramOptions)} == here | for_nvvm
 

@@ -417,6 +417,15 @@ class TestKey:
     def test_everything_counts(self, changes):
         assert key(**changes) not in (key(), key(name_expressions=("b",)))
 
+    def test_versions_of_the_headers_that_are_there_count(self, monkeypatch):
+        from cupola.core.program import _program_key
+
+        source = "#include <cuda_fp16.h>\n" + SOURCE
+        before = key(code=source)
+        assert key(code=source, options={"cuda_headers": False}) != before
+        monkeypatch.setattr(_program_key, "_header_versions", lambda folder: b"other headers")
+        assert key(code=source) != before
+
     def test_versions_count(self, monkeypatch):
         from cupola.core.program import _nvrtc, _program_key
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from cupola import NVRTCError, Program, ProgramOptions
+from cupola import NVRTCError, Program
 from cupola.pathfinder import find_nvidia_header_directory
 
 KERNEL = 'extern "C" __global__ void k(float* x) { BODY }'
@@ -25,14 +25,14 @@ CASES = [
     ("#include <string.h>", "", ["memcpy() and memset()", "<cuda/std/cstring>"], []),
     ("#include <string>", "", ["no replacement"], ["<cuda/std"]),
     ("#include <pthread.h>", "", ["no replacement"], []),
-    ("#include <cuda_fp16.h>", "", ["searches no folder", "find_nvidia_header_directory"], ["a host header"]),
-    ("#include <cuda/std/array>", "", ["searches no folder", "find_nvidia_header_directory"], ["a host header"]),
+    ("#include <cuda_fp16.h>", "", ["were not found", "pip install"], ["a host header"]),
+    ("#include <cuda/std/array>", "", ["were not found", "pip install"], ["a host header"]),
     ('#include "crt/mma.h"', "", ["pip install nvidia-cuda-crt", "CUDA toolkit"], ["searches no folder"]),
     ('#include "mine.h"', "", ['the one that "mine.h" is in with ProgramOptions(include_path=...)'], ["a host header"]),
     ("", "uint32_t n = 1;", ["For uint32_t, #include <cuda/std/cstdint>", "unsigned int"], []),
     ("", "x[0] = FLT_MAX;", ["For FLT_MAX, #include <cuda/std/cfloat>"], ["unsigned int"]),
-    ("", "half h;", ["For half, #include <cuda_fp16.h>", '("cudart", "cccl")'], ["unsigned int"]),
-    ("", "curandState s;", ["For curandState, #include <curand_kernel.h>", '("cudart", "cccl", "curand")'], []),
+    ("", "half h;", ["For half, #include <cuda_fp16.h>", "cupola[cu13]"], ["unsigned int"]),
+    ("", "curandState s;", ["For curandState, #include <curand_kernel.h>", "nvidia-curand"], []),
     ("namespace cg = cooperative_groups;", "", ["namespace cooperative_groups, #include <cooperative_groups.h>"], []),
     ("", "cuda::std::array<int, 3> a;", ["For the namespace cuda, #include the header of cuda/std"], []),
     ("", "x[0] = std::min(1, 2);", ["has no std::min.", "min(), max()", "cuda::std::min"], []),
@@ -45,7 +45,8 @@ CASES = [
 @pytest.mark.parametrize(("include", "body", "said", "unsaid"), CASES, ids=[c[0] or c[1] for c in CASES])
 def test_hint(include, body, said, unsaid):
     with pytest.raises(NVRTCError) as caught:
-        Program(f"{include}\n{KERNEL.replace('BODY', body)}", "c++", {"name": "mine.cu"}).compile("ptx")
+        source = f"{include}\n{KERNEL.replace('BODY', body)}"
+        Program(source, "c++", {"name": "mine.cu", "cuda_headers": False}).compile("ptx")
     for text in said:
         assert text in str(caught.value)
     for text in unsaid:
@@ -71,8 +72,7 @@ def test_what_needs_no_header(body):
 
 
 def test_the_advice_works():
-    folders = [find_nvidia_header_directory(part) for part in ("cudart", "cccl")]
-    if None in folders:
+    if None in [find_nvidia_header_directory(part) for part in ("cudart", "cccl")]:
         pytest.skip("the headers of CUDA are not installed")
     names = (
         "cassert",
@@ -89,4 +89,4 @@ def test_the_advice_works():
     source = "".join(f"#include <cuda/std/{name}>\n" for name in names) + KERNEL.replace(
         "BODY", "x[0] = uint32_t(INT_MAX);"
     )
-    assert Program(source, "c++", ProgramOptions(include_path=folders)).compile("ptx").code
+    assert Program(source, "c++").compile("ptx").code

@@ -11,6 +11,7 @@ import warnings
 
 from cupola.core.base._errors import CompilerWarning, NVRTCError
 from cupola.core.program import _nvrtc
+from cupola.core.program._cuda_headers import flags_for
 from cupola.core.program._object_code import ObjectCode
 
 TYPE_CHECKING = False  # typing is slow to import
@@ -64,6 +65,7 @@ class CxxCompiler:
     def compile(self, target: str, name_expressions: Sequence[str | bytes], logs: LogSink | None) -> ObjectCode:
         """Compile; see :meth:`Program.compile`."""
         flags = self._options.as_bytes("nvrtc", target)
+        flags += flags_for(self._options, self._code, _nvrtc.version)
         if self._options.debug and self._options.lineinfo:
             flags.remove(b"--generate-line-info")  # part of --device-debug, and the assembler warns of both
         if target == "ltoir" and not self._options.link_time_optimization:

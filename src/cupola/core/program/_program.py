@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from _thread import RLock
 
+from cupola.core.base._errors import CUDAError, NVRTCError
 from cupola.core.base._options import as_options
 from cupola.core.program._object_code import ObjectCode
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from cupola.bindings.driver import CUlinkState
     from cupola.bindings.nvrtc import nvrtcProgram
     from cupola.core.program._cxx_compiler import CxxCompiler
+    from cupola.core.program._kernel import Kernel
     from cupola.core.program._nvvm_compiler import NvvmCompiler
     from cupola.core.program._program_cache import ProgramCacheResource
     from cupola.core.program._program_options import ProgramOptions
@@ -63,7 +65,7 @@ class Program:
     >>> kernel = program.compile("cubin", name_expressions=("scale<float>",)).get_kernel("scale<float>")
     """
 
-    __slots__ = ("__weakref__", "_closed", "_code", "_code_type", "_compiler", "_compiling", "_options")
+    __slots__ = ("__weakref__", "_closed", "_code", "_code_type", "_compiler", "_compiling", "_kernels", "_options")
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class Program:
         options: ProgramOptions | dict[str, Any] | None = None,
     ) -> None:
         self._closed = False
+        self._kernels: dict[str, Kernel] = {}
         self._compiling = RLock()  # the compilers keep the result in their program: one compile at a time
         from cupola.core.program._program_options import ProgramOptions
 
@@ -142,6 +145,59 @@ class Program:
             if cache is None:
                 return self._compiler.compile(target, name_expressions or (), logs)
             return self._compile_once(target, logs, cache)
+
+    def kernel(self, name: str) -> Kernel:
+        """Compile the program to machine code and get a kernel of it; the second time the kernel is known.
+
+        Parameters
+        ----------
+        name : str
+            Of the kernel: plain if it is ``extern "C"`` or there is only one, else a C++ name such as
+            ``"scale<float>"``.
+
+        Returns
+        -------
+        Kernel
+
+        Raises
+        ------
+        NVRTCError
+            The program does not compile.
+        CUDAError
+            There is no such kernel.
+
+        Examples
+        --------
+        >>> program.kernel("scale<float>")[1, 32](buffer, 2.0)
+        """
+        with self._compiling:
+            if self._closed:
+                raise RuntimeError("Program has been closed")
+            found = self._kernels.get(name)
+            if found is None:
+                found = self._kernels[name] = self._get_kernel(name)
+            return found
+
+    def _get_kernel(self, name: str) -> Kernel:
+        # In programs of their own, so that compile() may still be given other names.
+        target = "ptx" if self._code_type == "nvvm" else "cubin"
+        missing = None
+        if "<" not in name:
+            with Program(self._code, self._code_type, self._options) as program:
+                code = program.compile(target)
+            try:
+                return code.get_kernel(name)
+            except CUDAError as error:
+                missing = error
+        if self._code_type == "c++":
+            with Program(self._code, self._code_type, self._options) as program:
+                try:
+                    return program.compile(target, name_expressions=(name,)).get_kernel(name)
+                except NVRTCError:
+                    if missing is None:
+                        raise
+        assert missing is not None
+        raise missing
 
     @property
     def backend(self) -> CompilerBackendType:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cupola.core.program import _option_flags
+from cupola.core.program._cuda_headers import flags_for
 from cupola.core.program._nvjitlink import require_nvjitlink
 from cupola.core.program._program_options import ProgramOptions
 
@@ -184,6 +185,9 @@ def _describe_cxx(options: ProgramOptions, target: str, text: bytes, extra: byte
                     f"extra_digest"
                 )
         headers = [_header_versions(folder) for folder in _folders(options)]
+    # CUDA's own headers are described by their versions: where they lie does not matter.
+    found = flags_for(options, text.decode(errors="replace"), _nvrtc.version)
+    headers += [_header_versions(os.fsdecode(flag).partition("=")[2]) for flag in found]
     return [_version(_nvrtc.version), *headers, *options.as_bytes("nvrtc", target)]
 
 

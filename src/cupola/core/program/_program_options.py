@@ -70,8 +70,7 @@ class ProgramOptions:
     undefine_macro : str or sequence of str
         Macros to undefine.
     include_path : path or sequence of paths
-        Directories to search for headers. NVRTC knows none by itself; those of CUDA's own headers are
-        ``[find_nvidia_header_directory(part) for part in ("cudart", "cccl")]``, from :mod:`cupola.pathfinder`.
+        Directories to search for headers. Behind them come those of CUDA's own headers (`cuda_headers`).
     use_bundled_headers : bool
         Flag: the CUDA headers that NVRTC carries, unpacked into the user's cache (NVRTC 13.3 and later).
     pre_include : path or sequence of paths
@@ -126,6 +125,10 @@ class ProgramOptions:
         Flag: add libdevice, for NVVM programs only.
     numba_debug : bool
         Flag: debug information as Numba wants it.
+    cuda_headers : bool
+        For CUDA C++ with an #include: whether the folders of CUDA's own headers (cudart, libcu++, cuRAND, CUTLASS), as
+        :mod:`cupola.pathfinder` finds them, are searched behind `include_path`. By default they are, if they are of the
+        same CUDA as NVRTC.
     """
 
     name: str | None = DEFAULT_NAME
@@ -183,6 +186,7 @@ class ProgramOptions:
     extra_sources: _Sources = None
     use_libdevice: bool | None = None
     numba_debug: bool | None = None
+    cuda_headers: bool | None = None
 
     def __post_init__(self) -> None:
         if self.name is None:

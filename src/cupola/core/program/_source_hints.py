@@ -74,10 +74,8 @@ _NAMESPACES = {
 
 _CUDA = re.compile(r"cuda|cooperative_groups|cub/|thrust/|nv/|curand|cublas|cufft|mma\.h|crt/|vector_types|device_")
 
-_FIND = (
-    'ProgramOptions(include_path=[find_nvidia_header_directory(part) for part in ("cudart", "cccl")]), '
-    "from cupola.pathfinder"
-)
+# CUDA's headers are found without being asked for, where they are installed.
+_FIND = 'pip install "cupola[cu13]" (or cu12), or a CUDA toolkit'
 
 
 def hint(log: str) -> str:
@@ -89,8 +87,8 @@ def hint(log: str) -> str:
         if name in _NAMES:
             header = _NAMES[name]
             instead = " Or write the type out, as in unsigned int." if header.endswith("cstdint") else ""
-            find = _FIND.replace('"cccl"', '"cccl", "curand"') if header.startswith("curand") else _FIND
-            return f"For {name}, #include <{header}>, which is found with\n{find}.{instead}"
+            find = "pip install nvidia-curand, or a CUDA toolkit" if header.startswith("curand") else _FIND
+            return f"For {name}, #include <{header}>, which comes with\n{find}.{instead}"
         if name == "cudaGraphSetConditional":
             return (
                 f"{name} is a function of the device runtime, which NVRTC leaves to the program to declare:\n"
@@ -100,7 +98,7 @@ def hint(log: str) -> str:
     line = _NO_NAMESPACE.search(log)
     for name, header in _NAMESPACES.items() if line else ():
         if re.search(rf"\b{name}\b", line[1]):  # type: ignore[index]
-            return f"For the namespace {name}, #include {_bracketed(header)} which is found with\n{_FIND}."
+            return f"For the namespace {name}, #include {_bracketed(header)} which comes with\n{_FIND}."
     absent = _NOT_IN_STD.search(log)
     if absent and absent[1] in _HOST_ONLY.split():
         return f"std::{absent[1]} is for the host only, and device code has no replacement."
@@ -108,7 +106,7 @@ def hint(log: str) -> str:
         return (
             f"Device code has no std::{absent[1]}. What the compiler has built in, such as min(), max() and the "
             f"functions of <cmath>, needs no namespace;\nmuch of the rest is in libcu++ as cuda::std::{absent[1]}, "
-            f"whose headers (cuda/std/...) are found with\n{_FIND}."
+            f"whose headers (cuda/std/...) come with\n{_FIND}."
         )
     return ""
 
@@ -129,12 +127,12 @@ def _about_header(path: str) -> str:
             "leave the #include out, or put it between #ifndef __CUDACC_RTC__ and #endif."
         )
         if name in _IN_LIBCUXX.split():
-            text += f"\nThe rest of it is in libcu++ as <cuda/std/{name}>, which is found with\n{_FIND}."
+            text += f"\nThe rest of it is in libcu++ as <cuda/std/{name}>, which comes with\n{_FIND}."
         return text
     if name in _IN_LIBCUXX.split():
         return (
-            f"<{path}> is a host header. Device code has it from libcu++: #include <cuda/std/{name}>, which is "
-            f"found with\n{_FIND}."
+            f"<{path}> is a host header. Device code has it from libcu++: #include <cuda/std/{name}>, which comes "
+            f"with\n{_FIND}."
         )
     if name in _HOST_ONLY.split():
         return (
@@ -147,7 +145,10 @@ def _about_header(path: str) -> str:
             "folder of an installed\nCUDA toolkit, often /usr/local/cuda/include, for ProgramOptions(include_path=...)."
         )
     if _CUDA.match(path):
-        return f"NVRTC searches no folder by itself. The headers of CUDA and of libcu++ are found with\n{_FIND}."
+        return (
+            "The headers of CUDA and of libcu++ were not found, or cuda_headers=False kept them out. They come with\n"
+            f"{_FIND}; or name their folder with ProgramOptions(include_path=...)."
+        )
     return (
         f'NVRTC searches no folder by itself: name the one that "{path}" is in with ProgramOptions(include_path=...).'
     )
