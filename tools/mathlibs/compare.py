@@ -112,6 +112,20 @@ DIFFERENCES = {
         r"PropertyInt64\(got_int\(\), [34],": "properties that are newer than the library that was recorded",
         r"N[cz]": "infinity and NaN, in sums of complex numbers",
     },
+    "cusparse": {
+        r"Get(Version|Property)": "the version is that of the headers",
+        r"DnVecGetValues\(.*null.*-> crash": "a null pointer that is not expected crashes the process there",
+        r"\binfo(, null)?\)?\) -> 0|, info, null, null\)|buf2, info\)|info \+ 32, null": "the sizes of buffers",
+        r"\b[yN]i?\b.*-> 7|spvec\(\"[qi]\"\).*-> 7|Ai.*-> 7": "integers, with which cuSPARSE has an internal error",
+        r"Csr2cscEx2(_bufferSize)?\(h, (0, 5|4, 0), 8": "elements of a matrix that has none",
+        r"bsr\(.*-> 10": "blocks of kinds that newer libraries have",
+        r"SpGEMM.*, \d+, [12], spgemm": "the steps of algorithms that need more memory than the bench gives",
+        r"SpGEMM_compute.*, 0, [45], spgemm": "ALG2 and ALG3 without cusparseSpGEMM_estimateMemory",
+        r"SpSV.*, 0, [12], spsv": "algorithms that newer libraries have",
+        r"SDDMM\(h, (2, \d|\d, 2), two_[cz]": "conjugate transposes, which are read there as if they were none",
+        r"^cusparseSpGEMM_copy\(h.*-> 0": "a copy before there is a result",
+        r"^cusparseSp(SV|SM)_updateMatrix\(h.*-> 0": "new values before the analysis",
+    },
 }  # fmt: skip
 
 

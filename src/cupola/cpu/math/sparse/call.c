@@ -161,6 +161,31 @@ cusparseStatus_t check_operation(const char *function, const char *what, cuspars
     return CUSPARSE_STATUS_SUCCESS;
 }
 
+cusparseStatus_t check_conjugation(const char *function, const char *what, cusparseOperation_t op, enum element type) {
+    SPARSE_CHECK(op != CUSPARSE_OPERATION_CONJUGATE_TRANSPOSE || is_complex(type),
+                 "%s: %s is CONJUGATE_TRANSPOSE, but the numbers are real", function, what);
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
+cusparseStatus_t check_compute(const char *function, cudaDataType compute) {
+    SPARSE_CHECK(is_value_type(compute), "%s: computeType is %d, which is no type", function, (int)compute);
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
+cusparseStatus_t check_matrix(const char *function, const struct matrix *matrix) {
+    SPARSE_SUPPORT(matrix->type != ELEMENTS && matrix->index_type != CUSPARSE_INDEX_16U,
+                   "%s: the CPU device does not calculate with values of type %d and indices of type %d", function,
+                   (int)matrix->value_type, (int)matrix->index_type);
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
+cusparseStatus_t check_external(const char *function, const void *buffer) {
+    SPARSE_CHECK(buffer,
+                 "%s: 'externalBuffer' is a null pointer; it must have as many bytes as the function for its size says",
+                 function);
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
 cusparseStatus_t check_types(const char *function, bool known, const struct matrix *a, const struct dense *x,
                              const struct dense *y, cudaDataType compute) {
     SPARSE_SUPPORT(known,

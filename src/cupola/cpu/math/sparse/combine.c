@@ -215,7 +215,7 @@ static CUresult run(struct sparse *sparse) {
         case COMPUTE:
         case SUM_COUNT:
             RETURN_IF(form(sparse, sparse->form == SUM_COUNT, false, &rows, &products));
-            status = put_offsets(sparse, &rows);
+            status = sparse->form == SUM_COUNT ? put_offsets(sparse, &rows) : CUDA_SUCCESS;
             pthread_mutex_lock(&result->lock);
             rows_free(&result->rows);
             result->rows = rows;
@@ -251,6 +251,7 @@ static cusparseStatus_t create(const char *function, enum object_kind kind, stru
 }
 
 static cusparseStatus_t destroy(const char *function, enum object_kind kind, struct cusparseSpGEMMDescr *descr) {
+    if (!descr) return CUSPARSE_STATUS_SUCCESS; /* as free() does */
     SPARSE_RETURN_IF(object_check(descr, kind, function, "descr"));
     struct result *result = descr->result;
     SPARSE_RETURN_IF(object_destroy(descr, kind, function));
@@ -298,11 +299,16 @@ static cusparseStatus_t check(const struct operands *p) {
     if (!p->without_scalars && (!p->alpha || !p->beta)) return sparse_null(function, p->alpha ? "beta" : "alpha");
     SPARSE_RETURN_IF(check_operation(function, "opA", p->op_a));
     SPARSE_RETURN_IF(check_operation(function, "opB", p->op_b));
+    SPARSE_RETURN_IF(check_compute(function, p->compute));
     SPARSE_CHECK(p->alg >= 0 && p->alg <= p->algorithms, "%s: %d is no algorithm", function, p->alg);
     const struct matrix *a = &p->a->is, *b = &p->b->is, *c = &p->c->is;
     SPARSE_SUPPORT(a->format == CUSPARSE_FORMAT_CSR && b->format == CUSPARSE_FORMAT_CSR &&
                        c->format == CUSPARSE_FORMAT_CSR,
                    "%s: the matrices must be in the format CSR", function);
+    SPARSE_RETURN_IF(check_matrix(function, a));
+    SPARSE_SUPPORT(a->index_type == b->index_type && a->index_type == c->index_type && a->base == b->base &&
+                       a->base == c->base,
+                   "%s: the matrices must have indices of one type and one base", function);
     bool plain = p->op_a == CUSPARSE_OPERATION_NON_TRANSPOSE && p->op_b == CUSPARSE_OPERATION_NON_TRANSPOSE;
     SPARSE_SUPPORT(p->is_sum || plain, "%s: opA and opB must be NON_TRANSPOSE", function);
     int64_t m = op_rows(p->op_a, a->rows, a->columns), k = op_rows(p->op_a, a->columns, a->rows);
@@ -312,8 +318,7 @@ static cusparseStatus_t check(const struct operands *p) {
                  (long long)k, (long long)rows, (long long)n, (long long)c->rows, (long long)c->columns);
     bool known = a->value_type == b->value_type && a->value_type == c->value_type;
     if (!p->without_scalars) {
-        enum element wide = a->type == H || a->type == B ? S : a->type;
-        known &= wide <= Z && element_of(p->compute) == wide;
+        known &= a->type <= B && element_of(p->compute) == a->type;
     }
     SPARSE_SUPPORT(known, "%s: there is no such combination of types: %d, %d and %d, compute type %d", function,
                    (int)a->value_type, (int)b->value_type, (int)c->value_type, (int)p->compute);
@@ -352,11 +357,9 @@ static cusparseStatus_t count(const struct operands *p, enum step step) {
     return CUSPARSE_STATUS_SUCCESS;
 }
 
-enum { BUFFER = 256 }; /* bytes: callers tell by a buffer that they want more than its size */
-
 /* The first of two calls asks for the size of a buffer. */
 static bool asks(size_t *size, const void *buffer) {
-    if (!buffer) *size = BUFFER;
+    if (!buffer) *size = BUFFER_BYTES;
     return !buffer;
 }
 
@@ -406,14 +409,14 @@ static cusparseStatus_t cusparseSpGEMM_estimateMemory(cusparseHandle_t handle, c
                                                       cusparseSpGEMMAlg_t alg, cusparseSpGEMMDescr_t descr,
                                                       float fraction, size_t *size3, void *buffer3, size_t *size2) {
     PRODUCT("cusparseSpGEMM_estimateMemory");
-    SPARSE_SUPPORT(alg == CUSPARSE_SPGEMM_ALG2 || alg == CUSPARSE_SPGEMM_ALG3, "%s: the algorithm must be ALG2 or ALG3",
-                   p.function);
+    SPARSE_CHECK(alg == CUSPARSE_SPGEMM_ALG2 || alg == CUSPARSE_SPGEMM_ALG3, "%s: the algorithm must be ALG2 or ALG3",
+                 p.function);
     SPARSE_CHECK(fraction > 0 && fraction <= 1, "%s: chunk_fraction is %g; it must be above 0, and 1 at most",
                  p.function, (double)fraction);
     if (!size3) return sparse_null(p.function, "bufferSize3");
     if (asks(size3, buffer3)) return CUSPARSE_STATUS_SUCCESS;
     if (!size2) return sparse_null(p.function, "bufferSize2");
-    *size2 = BUFFER;
+    *size2 = BUFFER_BYTES;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -424,8 +427,9 @@ static cusparseStatus_t cusparseSpGEMM_compute(cusparseHandle_t handle, cusparse
                                                cusparseSpGEMMDescr_t descr, size_t *size, void *buffer) {
     PRODUCT("cusparseSpGEMM_compute");
     if (!size) return sparse_null(p.function, "bufferSize2");
+    if (asks(size, buffer)) return CUSPARSE_STATUS_SUCCESS;
     SPARSE_CHECK(descr->estimated, "%s: cusparseSpGEMM_workEstimation comes first", p.function);
-    return asks(size, buffer) ? CUSPARSE_STATUS_SUCCESS : count(&p, COMPUTE);
+    return count(&p, COMPUTE);
 }
 
 static cusparseStatus_t cusparseSpGEMM_copy(cusparseHandle_t handle, cusparseOperation_t op_a, cusparseOperation_t op_b,
@@ -491,7 +495,7 @@ static cusparseStatus_t cusparseSpGEAM_bufferSize(cusparseHandle_t handle, cuspa
                                                   cusparseSpGEAMDescr_t descr, size_t *size) {
     SUM_OF("cusparseSpGEAM_bufferSize");
     if (!size) return sparse_null(p.function, "bufferSize");
-    *size = 0;
+    *size = BUFFER_BYTES;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -499,8 +503,8 @@ static cusparseStatus_t cusparseSpGEAM_nnz(cusparseHandle_t handle, cusparseOper
                                            const void *alpha, cusparseSpMatDescr_t a, const void *beta,
                                            cusparseSpMatDescr_t b, cusparseSpMatDescr_t c, cudaDataType compute,
                                            cusparseSpGEAMAlg_t alg, cusparseSpGEAMDescr_t descr, void *buffer) {
-    (void)buffer;
     SUM_OF("cusparseSpGEAM_nnz");
+    SPARSE_RETURN_IF(check_external(p.function, buffer));
     return count(&p, SUM_COUNT);
 }
 
@@ -508,8 +512,8 @@ static cusparseStatus_t cusparseSpGEAM(cusparseHandle_t handle, cusparseOperatio
                                        const void *alpha, cusparseSpMatDescr_t a, const void *beta,
                                        cusparseSpMatDescr_t b, cusparseSpMatDescr_t c, cudaDataType compute,
                                        cusparseSpGEAMAlg_t alg, cusparseSpGEAMDescr_t descr, void *buffer) {
-    (void)buffer;
     SUM_OF("cusparseSpGEAM");
+    SPARSE_RETURN_IF(check_external(p.function, buffer));
     SPARSE_CHECK(p.descr->counted, "%s: cusparseSpGEAM_nnz comes first", p.function);
     return submit(&p, SUM, false);
 }

@@ -49,10 +49,10 @@ static cusparseStatus_t check_pair(cusparseHandle_t handle, const char *function
     SPARSE_CHECK(sparse->is.rows == dense->is.rows && sparse->is.columns == dense->is.columns,
                  "%s: one matrix is %lld by %lld, the other %lld by %lld", function, (long long)sparse->is.rows,
                  (long long)sparse->is.columns, (long long)dense->is.rows, (long long)dense->is.columns);
-    SPARSE_CHECK(sparse->is.value_type == dense->is.value_type, "%s: one matrix is of type %d, the other of %d",
-                 function, (int)sparse->is.value_type, (int)dense->is.value_type);
+    SPARSE_SUPPORT(sparse->is.value_type == dense->is.value_type, "%s: one matrix is of type %d, the other of %d",
+                   function, (int)sparse->is.value_type, (int)dense->is.value_type);
     SPARSE_SUPPORT(sparse->is.format != CUSPARSE_FORMAT_BSR, "%s: the format BSR", function);
-    return CUSPARSE_STATUS_SUCCESS;
+    return check_matrix(function, &sparse->is);
 }
 
 static cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t handle, cusparseConstSpMatDescr_t a,
@@ -60,14 +60,14 @@ static cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t handle
                                                          size_t *size) {
     SPARSE_RETURN_IF(check_pair(handle, "cusparseSparseToDense_bufferSize", a, b, (int)alg, "matA", "matB"));
     if (!size) return sparse_null("cusparseSparseToDense_bufferSize", "bufferSize");
-    *size = 0;
+    *size = BUFFER_BYTES;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
 static cusparseStatus_t cusparseSparseToDense(cusparseHandle_t handle, cusparseConstSpMatDescr_t a,
                                               cusparseDnMatDescr_t b, cusparseSparseToDenseAlg_t alg, void *buffer) {
-    (void)buffer;
     SPARSE_RETURN_IF(check_pair(handle, "cusparseSparseToDense", a, b, (int)alg, "matA", "matB"));
+    SPARSE_RETURN_IF(check_external("cusparseSparseToDense", buffer));
     struct sparse *sparse = sparse_new("cusparseSparseToDense", run_to_dense);
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
     sparse->a = a->is;
@@ -133,14 +133,15 @@ static cusparseStatus_t cusparseDenseToSparse_bufferSize(cusparseHandle_t handle
                                                          size_t *size) {
     SPARSE_RETURN_IF(check_pair(handle, "cusparseDenseToSparse_bufferSize", b, a, (int)alg, "matB", "matA"));
     if (!size) return sparse_null("cusparseDenseToSparse_bufferSize", "bufferSize");
-    *size = 0;
+    *size = BUFFER_BYTES;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
 static cusparseStatus_t cusparseDenseToSparse_analysis(cusparseHandle_t handle, cusparseConstDnMatDescr_t a,
                                                        cusparseSpMatDescr_t b, cusparseDenseToSparseAlg_t alg,
                                                        void *buffer) {
-    (void)buffer;
+    SPARSE_RETURN_IF(check_pair(handle, "cusparseDenseToSparse_analysis", b, a, (int)alg, "matB", "matA"));
+    SPARSE_RETURN_IF(check_external("cusparseDenseToSparse_analysis", buffer));
     return to_sparse(handle, "cusparseDenseToSparse_analysis", ANALYSIS, a, b, (int)alg);
 }
 
@@ -168,6 +169,10 @@ static CUresult run_turn(struct sparse *sparse) {
     RETURN_IF(touch(sparse, "cscRowInd", indices, count, sizeof(int32_t)));
     if (sparse->form) RETURN_IF(touch(sparse, "csrVal", from.values, count, size));
     if (sparse->form) RETURN_IF(touch(sparse, "cscVal", values, count, size));
+    if (!count) { /* the offsets do not matter */
+        for (int64_t i = 0; i <= from.columns; i++) offsets[i] = (int32_t)from.base;
+        return CUDA_SUCCESS;
+    }
     const char *source = from.values;
     from.values = NULL;
     RETURN_IF(rows_of(sparse, &from, "the CSR matrix", CUSPARSE_OPERATION_TRANSPOSE, true, &rows));
@@ -180,36 +185,57 @@ static CUresult run_turn(struct sparse *sparse) {
     return CUDA_SUCCESS;
 }
 
-static cusparseStatus_t check_turn(cusparseHandle_t handle, const char *function, struct matrix *a,
-                                   cusparseAction_t action, cusparseCsr2CscAlg_t alg) {
+struct turn {
+    struct matrix from;
+    void *values, *offsets, *indices;
+    cusparseAction_t action;
+    cusparseCsr2CscAlg_t alg;
+};
+
+static cusparseStatus_t check_turn(cusparseHandle_t handle, const char *function, struct turn *turn) {
+    struct matrix *a = &turn->from;
     SPARSE_RETURN_IF(sparse_check(handle, function));
-    SPARSE_CHECK(a->rows >= 0 && a->columns >= 0 && a->count >= 0, "%s: m is %lld, n is %lld and nnz is %lld", function,
-                 (long long)a->rows, (long long)a->columns, (long long)a->count);
-    SPARSE_CHECK((unsigned)action <= CUSPARSE_ACTION_NUMERIC, "%s: copyValues is %d", function, (int)action);
+    SPARSE_CHECK(a->rows >= 0 && a->columns >= 0 && a->count >= 0 && a->count <= a->rows * a->columns,
+                 "%s: m is %lld, n is %lld and nnz is %lld", function, (long long)a->rows, (long long)a->columns,
+                 (long long)a->count);
+    SPARSE_CHECK((unsigned)turn->action <= CUSPARSE_ACTION_NUMERIC, "%s: copyValues is %d", function,
+                 (int)turn->action);
     SPARSE_CHECK((uint64_t)a->base <= 1, "%s: idxBase is %lld; it must be 0 or 1", function, (long long)a->base);
-    SPARSE_CHECK(alg == CUSPARSE_CSR2CSC_ALG_DEFAULT, "%s: %d is no algorithm", function, (int)alg);
+    SPARSE_CHECK(turn->alg == CUSPARSE_CSR2CSC_ALG_DEFAULT, "%s: %d is no algorithm", function, (int)turn->alg);
+    SPARSE_CHECK(is_value_type(a->value_type), "%s: the type %d of values is none that cuSPARSE has", function,
+                 (int)a->value_type);
+    bool numeric = turn->action == CUSPARSE_ACTION_NUMERIC;
+    SPARSE_CHECK(a->offsets && turn->offsets && (!a->count || (a->indices && turn->indices)) &&
+                     (!a->count || !numeric || (a->values && turn->values)),
+                 "%s: the address of an array is a null pointer", function);
     a->type = element_of(a->value_type);
-    SPARSE_SUPPORT(a->type != ELEMENTS, "%s: the type %d of values is none that cuSPARSE has", function,
-                   (int)a->value_type);
+    if (a->type == ELEMENTS) a->type = I32; /* complex halves: values are only moved */
     a->format = CUSPARSE_FORMAT_CSR;
     a->offset_type = a->index_type = CUSPARSE_INDEX_32I;
     a->batch = 1;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
-static cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, int n, int nnz, const void *csr_values,
-                                           const int *csr_offsets, const int *csr_indices, void *csc_values,
-                                           int *csc_offsets, int *csc_indices, cudaDataType type,
-                                           cusparseAction_t action, cusparseIndexBase_t base, cusparseCsr2CscAlg_t alg,
-                                           void *buffer) {
+static struct turn turn_of(int m, int n, int nnz, const void *values, const int *offsets, const int *indices,
+                           void *csc_values, int *csc_offsets, int *csc_indices, cudaDataType type,
+                           cusparseAction_t action, cusparseIndexBase_t base, cusparseCsr2CscAlg_t alg) {
+    struct matrix from = {.rows = m, .columns = n, .count = nnz, .base = (int64_t)base, .value_type = type};
+    from.values = (void *)values, from.offsets = (void *)offsets, from.indices = (void *)indices;
+    return (struct turn){from, csc_values, csc_offsets, csc_indices, action, alg};
+}
+
+static cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, int n, int nnz, const void *values,
+                                           const int *offsets, const int *indices, void *csc_values, int *csc_offsets,
+                                           int *csc_indices, cudaDataType type, cusparseAction_t action,
+                                           cusparseIndexBase_t base, cusparseCsr2CscAlg_t alg, void *buffer) {
     static const char function[] = "cusparseCsr2cscEx2";
-    (void)buffer;
-    struct matrix a = {.rows = m, .columns = n, .count = nnz, .offsets = (void *)csr_offsets, .base = base};
-    a.indices = (void *)csr_indices, a.values = (void *)csr_values, a.value_type = type;
-    SPARSE_RETURN_IF(check_turn(handle, function, &a, action, alg));
+    struct turn turn =
+        turn_of(m, n, nnz, values, offsets, indices, csc_values, csc_offsets, csc_indices, type, action, base, alg);
+    SPARSE_RETURN_IF(check_turn(handle, function, &turn));
+    SPARSE_RETURN_IF(check_external(function, buffer));
     struct sparse *sparse = sparse_new(function, run_turn);
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
-    sparse->a = a;
+    sparse->a = turn.from;
     sparse->form = action == CUSPARSE_ACTION_NUMERIC;
     sparse->extra[CSC_VALUES] = csc_values;
     sparse->extra[CSC_OFFSETS] = csc_offsets;
@@ -218,17 +244,17 @@ static cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, int n
 }
 
 static cusparseStatus_t cusparseCsr2cscEx2_bufferSize(cusparseHandle_t handle, int m, int n, int nnz,
-                                                      const void *csr_values, const int *csr_offsets,
-                                                      const int *csr_indices, void *csc_values, int *csc_offsets,
-                                                      int *csc_indices, cudaDataType type, cusparseAction_t action,
+                                                      const void *values, const int *offsets, const int *indices,
+                                                      void *csc_values, int *csc_offsets, int *csc_indices,
+                                                      cudaDataType type, cusparseAction_t action,
                                                       cusparseIndexBase_t base, cusparseCsr2CscAlg_t alg,
                                                       size_t *size) {
     static const char function[] = "cusparseCsr2cscEx2_bufferSize";
-    (void)csr_values, (void)csr_offsets, (void)csr_indices, (void)csc_values, (void)csc_offsets, (void)csc_indices;
-    struct matrix a = {.rows = m, .columns = n, .count = nnz, .base = base, .value_type = type};
-    SPARSE_RETURN_IF(check_turn(handle, function, &a, action, alg));
+    struct turn turn =
+        turn_of(m, n, nnz, values, offsets, indices, csc_values, csc_offsets, csc_indices, type, action, base, alg);
+    SPARSE_RETURN_IF(check_turn(handle, function, &turn));
     if (!size) return sparse_null(function, "bufferSize");
-    *size = 0;
+    *size = BUFFER_BYTES;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -274,9 +300,11 @@ static CUresult run_expand(struct sparse *sparse) {
 static cusparseStatus_t change_indices(cusparseHandle_t handle, const char *function,
                                        CUresult (*run)(struct sparse *sparse), const int *from, int nnz, int m, int *to,
                                        cusparseIndexBase_t base) {
+    if (!handle) return sparse_fail(CUSPARSE_STATUS_NOT_INITIALIZED, "%s: 'handle' is a null pointer", function);
     SPARSE_RETURN_IF(sparse_check(handle, function));
     SPARSE_CHECK(nnz >= 0 && m >= 0, "%s: nnz is %d and m is %d", function, nnz, m);
     SPARSE_CHECK((unsigned)base <= 1, "%s: idxBase is %d; it must be 0 or 1", function, (int)base);
+    if (!m || (!nnz && run == run_expand)) return CUSPARSE_STATUS_SUCCESS;
     struct sparse *sparse = sparse_new(function, run);
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
     sparse->a = (struct matrix){.rows = m, .count = nnz, .base = base, .batch = 1};

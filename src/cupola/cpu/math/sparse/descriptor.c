@@ -11,12 +11,11 @@ static cusparseStatus_t new_sparse_vector(const char *function, cusparseSpVecDes
     if (!result) return sparse_null(function, "spVecDescr");
     SPARSE_CHECK(is.size >= 0 && is.count >= 0 && is.count <= is.size, "%s: size is %lld and nnz is %lld", function,
                  (long long)is.size, (long long)is.count);
-    if (is.count && (!is.indices || !is.values)) return sparse_null(function, is.indices ? "values" : "indices");
-    SPARSE_CHECK(is.index_type == CUSPARSE_INDEX_32I || is.index_type == CUSPARSE_INDEX_64I,
+    SPARSE_CHECK(is.index_type >= CUSPARSE_INDEX_16U && is.index_type <= CUSPARSE_INDEX_64I,
                  "%s: idxType is %d; it must be CUSPARSE_INDEX_32I or _64I", function, (int)is.index_type);
     SPARSE_CHECK((uint64_t)is.base <= 1, "%s: idxBase is %lld; it must be 0 or 1", function, (long long)is.base);
     is.type = element_of(is.value_type);
-    SPARSE_CHECK(is.type != ELEMENTS, "%s: the type %d of values is none that cuSPARSE has", function,
+    SPARSE_CHECK(is_value_type(is.value_type), "%s: the type %d of values is none that cuSPARSE has", function,
                  (int)is.value_type);
     struct cusparseSpVecDescr *made = object_new(SPARSE_VECTOR);
     if (!made) return no_room(function);
@@ -44,6 +43,13 @@ static cusparseStatus_t cusparseDestroySpVec(cusparseConstSpVecDescr_t vector) {
     return object_destroy(vector, SPARSE_VECTOR, "cusparseDestroySpVec");
 }
 
+/* All places for results are there. */
+#define WANT(...)                                                                     \
+    do {                                                                              \
+        const void *const places[] = {__VA_ARGS__};                                   \
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++)                   \
+            if (!places[i]) return sparse_null(function, "a result");                 \
+    } while (0)
 #define GET(place, value)                                                             \
     do {                                                                              \
         if (!(place)) return sparse_null(function, #place);                           \
@@ -56,6 +62,7 @@ static cusparseStatus_t get_sparse_vector(const char *function, cusparseConstSpV
                                           int64_t *nnz, void **indices, void **values, cusparseIndexType_t *idxType,
                                           cusparseIndexBase_t *idxBase, cudaDataType *valueType) {
     CHECK(spVecDescr, SPARSE_VECTOR);
+    WANT(size, nnz, indices, values, idxType, idxBase, valueType);
     GET(size, spVecDescr->is.size);
     GET(nnz, spVecDescr->is.count);
     GET(indices, spVecDescr->is.indices);
@@ -105,7 +112,6 @@ static cusparseStatus_t cusparseSpVecGetIndexBase(cusparseConstSpVecDescr_t spVe
     static cusparseStatus_t cusparse##Name##SetValues(cusparse##Type##Descr_t descriptor, void *values) {              \
         static const char function[] = "cusparse" #Name "SetValues";                                                   \
         CHECK(descriptor, kind);                                                                                       \
-        if (!values) return sparse_null(function, "values");                                                           \
         descriptor->is.values = values;                                                                                \
         return CUSPARSE_STATUS_SUCCESS;                                                                                \
     }
@@ -117,9 +123,8 @@ VALUES(DnMat, DnMat, DENSE_MATRIX)
 
 static cusparseStatus_t check_dense(const char *function, struct dense *is) {
     is->type = element_of(is->value_type);
-    SPARSE_CHECK(is->type != ELEMENTS, "%s: the type %d of values is none that cuSPARSE has", function,
+    SPARSE_CHECK(is_value_type(is->value_type), "%s: the type %d of values is none that cuSPARSE has", function,
                  (int)is->value_type);
-    if (is->rows && is->columns && !is->values) return sparse_null(function, "values");
     return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -154,6 +159,7 @@ static cusparseStatus_t cusparseDestroyDnVec(cusparseConstDnVecDescr_t vector) {
 static cusparseStatus_t get_vector(const char *function, cusparseConstDnVecDescr_t dnVecDescr, int64_t *size,
                                    void **values, cudaDataType *valueType) {
     CHECK(dnVecDescr, DENSE_VECTOR);
+    WANT(size, values, valueType);
     GET(size, dnVecDescr->is.rows);
     GET(values, dnVecDescr->is.values);
     GET(valueType, dnVecDescr->is.value_type);
@@ -207,6 +213,7 @@ static cusparseStatus_t get_matrix(const char *function, cusparseConstDnMatDescr
                                    int64_t *cols, int64_t *ld, void **values, cudaDataType *type,
                                    cusparseOrder_t *order) {
     CHECK(dnMatDescr, DENSE_MATRIX);
+    WANT(rows, cols, ld, values, type, order);
     GET(rows, dnMatDescr->is.rows);
     GET(cols, dnMatDescr->is.columns);
     GET(ld, dnMatDescr->is.ld);
@@ -233,9 +240,11 @@ static cusparseStatus_t cusparseDnMatSetStridedBatch(cusparseDnMatDescr_t dnMatD
     CHECK(dnMatDescr, DENSE_MATRIX);
     struct dense *is = &dnMatDescr->is;
     int64_t size = is->ld * (is->order == CUSPARSE_ORDER_COL ? is->columns : is->rows);
-    SPARSE_CHECK(batchCount > 0, "%s: batchCount is %d", function, batchCount);
-    SPARSE_CHECK(!batchStride || batchStride >= size, "%s: batchStride is %lld, but a matrix has %lld elements",
-                 function, (long long)batchStride, (long long)size);
+    SPARSE_CHECK(batchCount > 0 && batchStride >= 0, "%s: batchCount is %d and batchStride %lld", function, batchCount,
+                 (long long)batchStride);
+    SPARSE_CHECK(!batchStride || batchCount == 1 || batchStride >= size,
+                 "%s: batchStride is %lld, but a matrix has %lld elements", function, (long long)batchStride,
+                 (long long)size);
     is->batch = batchCount;
     is->stride = batchStride;
     return CUSPARSE_STATUS_SUCCESS;
@@ -245,6 +254,7 @@ static cusparseStatus_t cusparseDnMatGetStridedBatch(cusparseConstDnMatDescr_t d
                                                      int64_t *batchStride) {
     static const char function[] = "cusparseDnMatGetStridedBatch";
     CHECK(dnMatDescr, DENSE_MATRIX);
+    WANT(batchCount, batchStride);
     GET(batchCount, (int)dnMatDescr->is.batch);
     GET(batchStride, dnMatDescr->is.stride);
     return CUSPARSE_STATUS_SUCCESS;

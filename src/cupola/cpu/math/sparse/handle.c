@@ -44,6 +44,7 @@ bool object_is(const void *object, enum object_kind kind) {
 
 cusparseStatus_t sparse_check(cusparseHandle_t handle, const char *function) {
     if (likely(object_is(handle, LIBRARY))) return CUSPARSE_STATUS_SUCCESS;
+    if (!handle) return sparse_null(function, "handle");
     return sparse_fail(CUSPARSE_STATUS_NOT_INITIALIZED,
                        "%s: the handle %p is none of cusparseCreate's, or was destroyed", function, (void *)handle);
 }
@@ -56,6 +57,7 @@ cusparseStatus_t object_check(const void *object, enum object_kind kind, const c
 }
 
 cusparseStatus_t object_destroy(const void *object, enum object_kind kind, const char *function) {
+    if (!object) return CUSPARSE_STATUS_SUCCESS; /* as free() does */
     SPARSE_RETURN_IF(object_check(object, kind, function, "the descriptor"));
     if (!handle_kill((void *)object)) return object_check(object, kind, function, "the descriptor");
     if (handle_release((void *)object)) handle_free(HANDLE_SPARSE, (void *)object);
@@ -75,7 +77,6 @@ static cusparseStatus_t cusparseCreate(cusparseHandle_t *handle) {
 }
 
 static cusparseStatus_t cusparseDestroy(cusparseHandle_t handle) {
-    SPARSE_RETURN_IF(sparse_check(handle, "cusparseDestroy"));
     return object_destroy(handle, LIBRARY, "cusparseDestroy");
 }
 
@@ -178,15 +179,17 @@ static cusparseStatus_t cusparseDestroyMatDescr(cusparseMatDescr_t matrix) {
     return object_destroy(matrix, LEGACY, "cusparseDestroyMatDescr");
 }
 
-#define SETTING(Name, type, most)                                                                            \
-    static cusparseStatus_t cusparseSetMat##Name(cusparseMatDescr_t matrix, type value) {                    \
-        SPARSE_RETURN_IF(object_check(matrix, LEGACY, "cusparseSetMat" #Name, "descrA"));                    \
-        SPARSE_CHECK((unsigned)value <= most, "cusparseSetMat" #Name ": %d is no value of this setting", (int)value); \
-        matrix->Name = value;                                                                                \
-        return CUSPARSE_STATUS_SUCCESS;                                                                      \
-    }                                                                                                        \
-    static type cusparseGetMat##Name(const cusparseMatDescr_t matrix) {                                      \
-        return object_is(matrix, LEGACY) ? matrix->Name : (type)0;                                           \
+#define SETTING(Name, type, most)                                                                                    \
+    static cusparseStatus_t cusparseSetMat##Name(cusparseMatDescr_t matrix, type value) {                            \
+        static const char function[] = "cusparseSetMat" #Name;                                                       \
+        if (!object_is(matrix, LEGACY))                                                                              \
+            return sparse_fail(CUSPARSE_STATUS_NOT_INITIALIZED, "%s: 'descrA' is no descriptor", function);          \
+        SPARSE_CHECK((unsigned)value <= most, "%s: %d is no value of this setting", function, (int)value);           \
+        matrix->Name = value;                                                                                        \
+        return CUSPARSE_STATUS_SUCCESS;                                                                              \
+    }                                                                                                                \
+    static type cusparseGetMat##Name(const cusparseMatDescr_t matrix) {                                              \
+        return object_is(matrix, LEGACY) ? matrix->Name : (type)0;                                                   \
     }
 SETTING(Type, cusparseMatrixType_t, CUSPARSE_MATRIX_TYPE_TRIANGULAR)
 SETTING(FillMode, cusparseFillMode_t, CUSPARSE_FILL_MODE_UPPER)
@@ -196,14 +199,27 @@ SETTING(IndexBase, cusparseIndexBase_t, CUSPARSE_INDEX_BASE_ONE)
 /* ---- the log: there is none to switch on ------------------------------------------------------------------------- */
 
 static cusparseStatus_t cusparseLoggerSetLevel(int level) {
-    SPARSE_CHECK(level >= 0 && level <= 5, "cusparseLoggerSetLevel: %d is no level; it must be 0 to 5", level);
+    SPARSE_CHECK(level >= 0 && level <= 6, "cusparseLoggerSetLevel: %d is no level; it must be 0 to 6", level);
     return CUSPARSE_STATUS_SUCCESS;
 }
 
 static cusparseStatus_t cusparseLoggerSetMask(int mask) {
-    SPARSE_CHECK(mask >= 0 && mask <= 31, "cusparseLoggerSetMask: %d has bits that there are not", mask);
+    (void)mask;
     return CUSPARSE_STATUS_SUCCESS;
 }
+
+static cusparseStatus_t no_log(const char *function, bool wanted) {
+    SPARSE_SUPPORT(!wanted, "%s: the CPU device's cuSPARSE writes no log", function);
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
+static cusparseStatus_t cusparseLoggerSetCallback(cusparseLoggerCallback_t callback) {
+    return no_log("cusparseLoggerSetCallback", callback);
+}
+
+static cusparseStatus_t cusparseLoggerSetFile(FILE *file) { return no_log("cusparseLoggerSetFile", file); }
+
+static cusparseStatus_t cusparseLoggerOpenFile(const char *name) { return no_log("cusparseLoggerOpenFile", name); }
 
 static cusparseStatus_t cusparseLoggerForceDisable(void) { return CUSPARSE_STATUS_SUCCESS; }
 
@@ -221,6 +237,9 @@ const struct entry sparse_handle_entries[] = {
     SPARSE_ENTRY(cusparseLoggerSetLevel),
     SPARSE_ENTRY(cusparseLoggerSetMask),
     SPARSE_ENTRY(cusparseLoggerForceDisable),
+    SPARSE_ENTRY(cusparseLoggerSetCallback),
+    SPARSE_ENTRY(cusparseLoggerSetFile),
+    SPARSE_ENTRY(cusparseLoggerOpenFile),
     SPARSE_ENTRY(cusparseCreateMatDescr),
     SPARSE_ENTRY(cusparseDestroyMatDescr),
     SPARSE_ENTRY(cusparseSetMatType),

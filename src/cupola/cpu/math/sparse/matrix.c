@@ -5,7 +5,7 @@
 
 /* ---- made and destroyed ------------------------------------------------------------------------------------------ */
 
-static bool is_index(cusparseIndexType_t type) { return type == CUSPARSE_INDEX_32I || type == CUSPARSE_INDEX_64I; }
+static bool is_index(cusparseIndexType_t type) { return type >= CUSPARSE_INDEX_16U && type <= CUSPARSE_INDEX_64I; }
 
 static struct matrix arrays(cusparseFormat_t format, int64_t rows, int64_t columns, int64_t count, const void *offsets,
                             const void *indices, const void *values, cusparseIndexType_t offset_type,
@@ -36,8 +36,10 @@ static cusparseStatus_t new_matrix(const char *function, const void *result, str
                  (int)is.offset_type, (int)is.index_type);
     SPARSE_CHECK((uint64_t)is.base <= 1, "%s: idxBase is %lld; it must be 0 or 1", function, (long long)is.base);
     is.type = element_of(is.value_type);
-    SPARSE_CHECK(is.type != ELEMENTS, "%s: the type %d of values is none that cuSPARSE has", function,
+    SPARSE_CHECK(is_value_type(is.value_type), "%s: the type %d of values is none that cuSPARSE has", function,
                  (int)is.value_type);
+    SPARSE_SUPPORT(is.offset_type == is.index_type, "%s: offsets and indices are of different types, %d and %d",
+                   function, (int)is.offset_type, (int)is.index_type);
     is.batch = 1;
     struct cusparseSpMatDescr *made = object_new(SPARSE_MATRIX);
     if (!made)
@@ -78,6 +80,13 @@ static cusparseStatus_t new_matrix(const char *function, const void *result, str
                           (void **)indices, (void **)values, offset_type, index_type, base, type);                       \
     }
 
+/* All places for results are there. */
+#define WANT(...)                                                                     \
+    do {                                                                              \
+        const void *const places[] = {__VA_ARGS__};                                   \
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++)                   \
+            if (!places[i]) return sparse_null(function, "a result");                 \
+    } while (0)
 #define GET(place, value)                                                             \
     do {                                                                              \
         if (!(place)) return sparse_null(function, #place);                           \
@@ -96,6 +105,7 @@ static cusparseStatus_t get_arrays(const char *function, cusparseConstSpMatDescr
                                    void **values, cusparseIndexType_t *offset_type, cusparseIndexType_t *index_type,
                                    cusparseIndexBase_t *idxBase, cudaDataType *valueType) {
     SPARSE_RETURN_IF(check_format(function, matrix, format));
+    WANT(rows, cols, nnz, offsets, indices, values, offset_type, index_type, idxBase, valueType);
     GET(rows, matrix->is.rows);
     GET(cols, matrix->is.columns);
     GET(nnz, matrix->is.count);
@@ -145,8 +155,9 @@ static cusparseStatus_t cusparseConstCooGet(cusparseConstSpMatDescr_t matrix, in
 
 static cusparseStatus_t new_blocks(const char *function, const void *result, int64_t block_rows, int64_t block_columns,
                                    cusparseOrder_t order, struct matrix is) {
-    SPARSE_CHECK(block_rows > 0 && block_columns > 0, "%s: a block has %lld by %lld elements", function,
-                 (long long)block_rows, (long long)block_columns);
+    SPARSE_CHECK(block_rows > 0 && block_columns == block_rows,
+                 "%s: blocks must be square, but one has %lld by %lld elements", function, (long long)block_rows,
+                 (long long)block_columns);
     SPARSE_CHECK(order == CUSPARSE_ORDER_COL || order == CUSPARSE_ORDER_ROW,
                  "%s: order is %d; it must be CUSPARSE_ORDER_COL or _ROW", function, (int)order);
     is.block_rows = block_rows, is.block_columns = block_columns;
@@ -220,7 +231,6 @@ static cusparseStatus_t cusparseConstSpMatGetValues(cusparseConstSpMatDescr_t ma
 static cusparseStatus_t cusparseSpMatSetValues(cusparseSpMatDescr_t matrix, void *values) {
     static const char function[] = "cusparseSpMatSetValues";
     CHECK_MATRIX();
-    if (!values) return sparse_null(function, "values");
     matrix->is.values = values;
     return CUSPARSE_STATUS_SUCCESS;
 }
@@ -229,17 +239,16 @@ static cusparseStatus_t cusparseSpMatGetSize(cusparseConstSpMatDescr_t matrix, i
                                              int64_t *nnz) {
     static const char function[] = "cusparseSpMatGetSize";
     CHECK_MATRIX();
+    WANT(rows, cols, nnz);
     GET(rows, matrix->is.rows);
     GET(cols, matrix->is.columns);
-    GET(nnz, matrix->is.count);
+    GET(nnz, element_count(&matrix->is));
     return CUSPARSE_STATUS_SUCCESS;
 }
 
 static cusparseStatus_t set_pointers(const char *function, cusparseSpMatDescr_t matrix, cusparseFormat_t format,
                                      void *offsets, void *indices, void *values) {
     SPARSE_RETURN_IF(check_format(function, matrix, format));
-    if (!offsets || !indices || !values)
-        return sparse_null(function, !offsets ? "offsets" : !indices ? "indices" : "values");
     matrix->is.offsets = offsets, matrix->is.indices = indices, matrix->is.values = values;
     return CUSPARSE_STATUS_SUCCESS;
 }
@@ -260,9 +269,18 @@ static cusparseStatus_t cusparseCooSetPointers(cusparseSpMatDescr_t matrix, void
 
 static cusparseStatus_t set_batch(const char *function, cusparseSpMatDescr_t matrix, cusparseFormat_t format, int count,
                                   int64_t offset_stride, int64_t index_stride, int64_t value_stride) {
-    SPARSE_RETURN_IF(check_format(function, matrix, format));
+    SPARSE_RETURN_IF(object_check(matrix, SPARSE_MATRIX, function, "spMatDescr"));
+    cusparseFormat_t own = matrix->is.format == CUSPARSE_FORMAT_CSC ? CUSPARSE_FORMAT_CSR : matrix->is.format;
+    SPARSE_CHECK(own == format, "%s: the matrix has another format, %d", function, (int)own);
     SPARSE_CHECK(count > 0, "%s: batchCount is %d", function, count);
     SPARSE_CHECK(offset_stride >= 0 && index_stride >= 0 && value_stride >= 0, "%s: a stride is negative", function);
+    int64_t offsets =
+        format == CUSPARSE_FORMAT_COO ? matrix->is.count : matrix->is.rows / larger(matrix->is.block_rows, 1) + 1;
+    SPARSE_CHECK((!offset_stride || offset_stride >= offsets) && (!index_stride || index_stride >= matrix->is.count) &&
+                     (!value_stride || value_stride >= element_count(&matrix->is)),
+                 "%s: matrices overlap: they are %lld, %lld and %lld elements apart, but have %lld, %lld and %lld",
+                 function, (long long)offset_stride, (long long)index_stride, (long long)value_stride,
+                 (long long)offsets, (long long)matrix->is.count, (long long)element_count(&matrix->is));
     matrix->is.batch = count;
     matrix->is.offset_stride = offset_stride;
     matrix->is.index_stride = index_stride;
@@ -316,7 +334,6 @@ static cusparseStatus_t cusparseSpMatSetAttribute(cusparseSpMatDescr_t matrix, c
     SPARSE_RETURN_IF(check_attribute("cusparseSpMatSetAttribute", matrix, attribute, data, size));
     int value;
     memcpy(&value, data, sizeof value);
-    SPARSE_CHECK((unsigned)value <= 1, "cusparseSpMatSetAttribute: %d is no value of this attribute", value);
     if (attribute == CUSPARSE_SPMAT_FILL_MODE) matrix->is.fill = (cusparseFillMode_t)value;
     else matrix->is.diagonal = (cusparseDiagType_t)value;
     return CUSPARSE_STATUS_SUCCESS;

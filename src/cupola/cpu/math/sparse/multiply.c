@@ -73,7 +73,7 @@ static inline __attribute__((always_inline)) void real_rows(const struct product
         }
         for (int k = 0; k < width; k++) {
             int64_t at = row * p->step_c[0] + k * p->step_c[1];
-            double sum = alpha * sums[k];
+            double sum = begin < end && alpha != 0 ? alpha * sums[k] : 0; /* not even a NaN times nothing */
             real_put(type_c, c, at, beta == 0 ? sum : sum + beta * real_at(type_c, c, at));
         }
     }
@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) void complex_rows(const struct prod
         }
         for (int k = 0; k < width; k++) {
             int64_t at = row * p->step_c[0] + k * p->step_c[1];
-            number sum = times(p->alpha, sums[k]);
+            number sum = begin < end && p->alpha != 0 ? times(p->alpha, sums[k]) : 0;
             element_store(type_c, c, at, p->beta == 0 ? sum : sum + times(p->beta, element_load(type_c, c, at)));
         }
     }
@@ -174,7 +174,8 @@ static CUresult run(struct sparse *sparse) {
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 /* Which types go together (cuSPARSE Library, the tables of cusparseSpMV and cusparseSpMM): of A, of B and C, of the sums. */
-static bool types_fit(const struct matrix *a, const struct dense *b, const struct dense *c, cudaDataType compute) {
+static bool types_fit(const struct matrix *a, const struct dense *b, const struct dense *c, cudaDataType compute,
+                      bool vectors) {
     static const struct {
         cudaDataType a, b, c, compute;
     } fits[] = {
@@ -189,7 +190,7 @@ static bool types_fit(const struct matrix *a, const struct dense *b, const struc
     for (size_t i = 0; i < sizeof fits / sizeof *fits; i++)
         if (fits[i].a == a->value_type && fits[i].b == b->value_type && fits[i].c == c->value_type &&
             fits[i].compute == compute)
-            return true;
+            return vectors || a->type != S || b->type != D;
     return false;
 }
 
@@ -200,12 +201,15 @@ struct operands {
     const struct matrix *a;
     const struct dense *b, *c;
     cudaDataType compute;
+    bool vectors;
 };
 
 static cusparseStatus_t check(const struct operands *p) {
     SPARSE_RETURN_IF(check_operation(p->function, "opA", p->op_a));
     SPARSE_RETURN_IF(check_operation(p->function, "opB", p->op_b));
     if (!p->alpha || !p->beta) return sparse_null(p->function, p->alpha ? "beta" : "alpha");
+    SPARSE_RETURN_IF(check_compute(p->function, p->compute));
+    SPARSE_RETURN_IF(check_matrix(p->function, p->a));
     int64_t m = op_rows(p->op_a, p->a->rows, p->a->columns), k = op_rows(p->op_a, p->a->columns, p->a->rows);
     int64_t rows = op_rows(p->op_b, p->b->rows, p->b->columns), n = op_rows(p->op_b, p->b->columns, p->b->rows);
     SPARSE_CHECK(
@@ -214,7 +218,53 @@ static cusparseStatus_t check(const struct operands *p) {
         "turns them",
         p->function, (long long)m, (long long)k, (long long)rows, (long long)n, (long long)p->c->rows,
         (long long)p->c->columns);
-    return check_types(p->function, types_fit(p->a, p->b, p->c, p->compute), p->a, p->b, p->c, p->compute);
+    SPARSE_RETURN_IF(
+        check_types(p->function, types_fit(p->a, p->b, p->c, p->compute, p->vectors), p->a, p->b, p->c, p->compute));
+    SPARSE_SUPPORT(p->a->format != CUSPARSE_FORMAT_BSR || p->op_a == CUSPARSE_OPERATION_NON_TRANSPOSE,
+                   "%s: opA must be NON_TRANSPOSE for matrices in the format BSR", p->function);
+    SPARSE_SUPPORT(!p->vectors || (p->a->fill == CUSPARSE_FILL_MODE_LOWER && !p->a->diagonal),
+                   "%s: matA has the attributes of a triangle, which count for triangular systems only", p->function);
+    SPARSE_RETURN_IF(check_conjugation(p->function, "opA", p->op_a, p->c->type));
+    return check_conjugation(p->function, "opB", p->op_b, p->b->type);
+}
+
+/* Which algorithms there are for a format: all give the same numbers here. */
+static cusparseStatus_t check_algorithm(const struct operands *p, int alg) {
+    static const struct {
+        cusparseFormat_t format;
+        bool vectors;
+        unsigned algorithms; /* a bit for each */
+    } fits[] = {
+        {CUSPARSE_FORMAT_CSR, true, 1 | 1 << CUSPARSE_SPMV_CSR_ALG1 | 1 << CUSPARSE_SPMV_CSR_ALG2},
+        {CUSPARSE_FORMAT_CSC, true, 1 | 1 << CUSPARSE_SPMV_CSR_ALG1 | 1 << CUSPARSE_SPMV_CSR_ALG2},
+        {CUSPARSE_FORMAT_COO, true, 1 | 1 << CUSPARSE_SPMV_COO_ALG1 | 1 << CUSPARSE_SPMV_COO_ALG2},
+        {CUSPARSE_FORMAT_BSR, true, 1 | 1 << CUSPARSE_SPMV_BSR_ALG1},
+        {CUSPARSE_FORMAT_CSR, false,
+         1 | 1 << CUSPARSE_SPMM_CSR_ALG1 | 1 << CUSPARSE_SPMM_CSR_ALG2 | 1 << CUSPARSE_SPMM_CSR_ALG3},
+        {CUSPARSE_FORMAT_CSC, false, 1 | 1 << CUSPARSE_SPMM_CSR_ALG1 | 1 << CUSPARSE_SPMM_CSR_ALG2},
+        {CUSPARSE_FORMAT_COO, false,
+         1 | 1 << CUSPARSE_SPMM_COO_ALG1 | 1 << CUSPARSE_SPMM_COO_ALG2 | 1 << CUSPARSE_SPMM_COO_ALG3 |
+             1 << CUSPARSE_SPMM_COO_ALG4},
+        {CUSPARSE_FORMAT_BSR, false, 1 | 1 << CUSPARSE_SPMM_BSR_ALG1},
+    };
+    for (size_t i = 0; i < sizeof fits / sizeof *fits; i++)
+        if (fits[i].format == p->a->format && fits[i].vectors == p->vectors && (unsigned)alg < 32 &&
+            fits[i].algorithms >> alg & 1)
+            return CUSPARSE_STATUS_SUCCESS;
+    return sparse_fail(CUSPARSE_STATUS_INVALID_VALUE, "%s: there is no algorithm %d for matrices of the format %d",
+                       p->function, alg, (int)p->a->format);
+}
+
+static bool needs_buffer(const struct operands *p) {
+    if (p->a->format == CUSPARSE_FORMAT_CSR || p->a->format == CUSPARSE_FORMAT_CSC) return true;
+    return p->a->format == CUSPARSE_FORMAT_COO && p->vectors && p->op_a == CUSPARSE_OPERATION_NON_TRANSPOSE;
+}
+
+static cusparseStatus_t check_buffer(const struct operands *p, cusparseStatus_t status, const void *buffer) {
+    if (buffer || !needs_buffer(p)) return CUSPARSE_STATUS_SUCCESS;
+    return sparse_fail(status,
+                       "%s: 'externalBuffer' is a null pointer; it must have as many bytes as %s_bufferSize says",
+                       p->function, p->vectors ? "cusparseSpMV" : "cusparseSpMM");
 }
 
 static cusparseStatus_t submit(cusparseHandle_t handle, const struct operands *p, bool vectors) {
@@ -242,19 +292,19 @@ static cusparseStatus_t vector_operands(cusparseHandle_t handle, const char *fun
                                         cusparseConstDnVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY,
                                         cudaDataType compute, cusparseSpMVAlg_t alg, struct operands *p) {
     CHECK_OBJECTS(matA, SPARSE_MATRIX, vecX, DENSE_VECTOR, vecY, DENSE_VECTOR);
-    *p = (struct operands){function,  op,     CUSPARSE_OPERATION_NON_TRANSPOSE, alpha, beta, &matA->is, &vecX->is,
-                           &vecY->is, compute};
-    SPARSE_CHECK((unsigned)alg <= CUSPARSE_SPMV_BSR_ALG1, "%s: %d is no algorithm", function, (int)alg);
-    return check(p);
+    *p = (struct operands){
+        function, op, CUSPARSE_OPERATION_NON_TRANSPOSE, alpha, beta, &matA->is, &vecX->is, &vecY->is, compute, true};
+    SPARSE_RETURN_IF(check(p));
+    return check_algorithm(p, (int)alg);
 }
 
 static cusparseStatus_t cusparseSpMV(cusparseHandle_t handle, cusparseOperation_t op, const void *alpha,
                                      cusparseConstSpMatDescr_t a, cusparseConstDnVecDescr_t x, const void *beta,
                                      cusparseDnVecDescr_t y, cudaDataType compute, cusparseSpMVAlg_t alg,
                                      void *buffer) {
-    (void)buffer;
     struct operands p;
     SPARSE_RETURN_IF(vector_operands(handle, "cusparseSpMV", op, alpha, a, x, beta, y, compute, alg, &p));
+    SPARSE_RETURN_IF(check_buffer(&p, CUSPARSE_STATUS_INVALID_VALUE, buffer));
     return submit(handle, &p, true);
 }
 
@@ -265,7 +315,7 @@ static cusparseStatus_t cusparseSpMV_bufferSize(cusparseHandle_t handle, cuspars
     struct operands p;
     SPARSE_RETURN_IF(vector_operands(handle, "cusparseSpMV_bufferSize", op, alpha, a, x, beta, y, compute, alg, &p));
     if (!size) return sparse_null(p.function, "bufferSize");
-    *size = 0;
+    *size = needs_buffer(&p) ? BUFFER_BYTES : 0;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -273,9 +323,9 @@ static cusparseStatus_t cusparseSpMV_preprocess(cusparseHandle_t handle, cuspars
                                                 cusparseConstSpMatDescr_t a, cusparseConstDnVecDescr_t x,
                                                 const void *beta, cusparseDnVecDescr_t y, cudaDataType compute,
                                                 cusparseSpMVAlg_t alg, void *buffer) {
-    (void)buffer;
     struct operands p;
-    return vector_operands(handle, "cusparseSpMV_preprocess", op, alpha, a, x, beta, y, compute, alg, &p);
+    SPARSE_RETURN_IF(vector_operands(handle, "cusparseSpMV_preprocess", op, alpha, a, x, beta, y, compute, alg, &p));
+    return check_buffer(&p, CUSPARSE_STATUS_INTERNAL_ERROR, buffer);
 }
 
 static cusparseStatus_t matrix_operands(cusparseHandle_t handle, const char *function, cusparseOperation_t op_a,
@@ -283,23 +333,22 @@ static cusparseStatus_t matrix_operands(cusparseHandle_t handle, const char *fun
                                         cusparseConstDnMatDescr_t matB, const void *beta, cusparseDnMatDescr_t matC,
                                         cudaDataType compute, cusparseSpMMAlg_t alg, struct operands *p) {
     CHECK_OBJECTS(matA, SPARSE_MATRIX, matB, DENSE_MATRIX, matC, DENSE_MATRIX);
-    *p = (struct operands){function, op_a, op_b, alpha, beta, &matA->is, &matB->is, &matC->is, compute};
-    SPARSE_CHECK((unsigned)alg <= 6 || (alg >= CUSPARSE_SPMM_CSR_ALG3 && alg <= CUSPARSE_SPMM_BSR_ALG1),
-                 "%s: %d is no algorithm", function, (int)alg);
+    *p = (struct operands){function, op_a, op_b, alpha, beta, &matA->is, &matB->is, &matC->is, compute, false};
     int64_t batch = matC->is.batch;
-    SPARSE_CHECK((matA->is.batch == batch || matA->is.batch == 1) && (matB->is.batch == batch || matB->is.batch == 1),
-                 "%s: batches of %lld, %lld and %lld matrices", function, (long long)matA->is.batch,
-                 (long long)matB->is.batch, (long long)batch);
-    return check(p);
+    SPARSE_CHECK(matA->is.batch == batch && matB->is.batch == batch,
+                 "%s: batches of %lld, %lld and %lld matrices; a stride of 0 makes one matrix serve all", function,
+                 (long long)matA->is.batch, (long long)matB->is.batch, (long long)batch);
+    SPARSE_RETURN_IF(check(p));
+    return check_algorithm(p, (int)alg);
 }
 
 static cusparseStatus_t cusparseSpMM(cusparseHandle_t handle, cusparseOperation_t op_a, cusparseOperation_t op_b,
                                      const void *alpha, cusparseConstSpMatDescr_t a, cusparseConstDnMatDescr_t b,
                                      const void *beta, cusparseDnMatDescr_t c, cudaDataType compute,
                                      cusparseSpMMAlg_t alg, void *buffer) {
-    (void)buffer;
     struct operands p;
     SPARSE_RETURN_IF(matrix_operands(handle, "cusparseSpMM", op_a, op_b, alpha, a, b, beta, c, compute, alg, &p));
+    SPARSE_RETURN_IF(check_buffer(&p, CUSPARSE_STATUS_INTERNAL_ERROR, buffer));
     return submit(handle, &p, false);
 }
 
@@ -312,7 +361,7 @@ static cusparseStatus_t cusparseSpMM_bufferSize(cusparseHandle_t handle, cuspars
     SPARSE_RETURN_IF(
         matrix_operands(handle, "cusparseSpMM_bufferSize", op_a, op_b, alpha, a, b, beta, c, compute, alg, &p));
     if (!size) return sparse_null(p.function, "bufferSize");
-    *size = 0;
+    *size = needs_buffer(&p) ? BUFFER_BYTES : 0;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -321,9 +370,10 @@ static cusparseStatus_t cusparseSpMM_preprocess(cusparseHandle_t handle, cuspars
                                                 cusparseConstSpMatDescr_t a, cusparseConstDnMatDescr_t b,
                                                 const void *beta, cusparseDnMatDescr_t c, cudaDataType compute,
                                                 cusparseSpMMAlg_t alg, void *buffer) {
-    (void)buffer;
     struct operands p;
-    return matrix_operands(handle, "cusparseSpMM_preprocess", op_a, op_b, alpha, a, b, beta, c, compute, alg, &p);
+    SPARSE_RETURN_IF(
+        matrix_operands(handle, "cusparseSpMM_preprocess", op_a, op_b, alpha, a, b, beta, c, compute, alg, &p));
+    return check_buffer(&p, CUSPARSE_STATUS_INTERNAL_ERROR, buffer);
 }
 
 const struct entry sparse_multiply_entries[] = {

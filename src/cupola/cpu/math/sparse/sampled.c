@@ -73,6 +73,10 @@ static cusparseStatus_t check(cusparseHandle_t handle, const char *function, cus
     if (!alpha || !beta) return sparse_null(function, alpha ? "beta" : "alpha");
     SPARSE_RETURN_IF(check_operation(function, "opA", op_a));
     SPARSE_RETURN_IF(check_operation(function, "opB", op_b));
+    SPARSE_RETURN_IF(check_compute(function, compute));
+    SPARSE_RETURN_IF(check_matrix(function, &matC->is));
+    SPARSE_RETURN_IF(check_conjugation(function, "opA", op_a, matA->is.type));
+    SPARSE_RETURN_IF(check_conjugation(function, "opB", op_b, matB->is.type));
     SPARSE_CHECK(alg == CUSPARSE_SDDMM_ALG_DEFAULT, "%s: %d is no algorithm", function, (int)alg);
     const struct dense *a = &matA->is, *b = &matB->is;
     int64_t rows = op_rows(op_a, a->rows, a->columns), inner = op_rows(op_a, a->columns, a->rows);
@@ -83,10 +87,12 @@ static cusparseStatus_t check(cusparseHandle_t handle, const char *function, cus
                  (long long)matC->is.columns);
     SPARSE_SUPPORT(matC->is.format == CUSPARSE_FORMAT_CSR || matC->is.format == CUSPARSE_FORMAT_BSR,
                    "%s: matC must be in the format CSR or BSR", function);
+    SPARSE_SUPPORT(matC->is.format == CUSPARSE_FORMAT_CSR || inner % matC->is.block_rows == 0,
+                   "%s: op(A) has %lld columns, not a multiple of the size of blocks, %lld", function, (long long)inner,
+                   (long long)matC->is.block_rows);
     int64_t batch = matC->is.batch;
-    SPARSE_CHECK((a->batch == batch || a->batch == 1) && (b->batch == batch || b->batch == 1),
-                 "%s: batches of %lld, %lld and %lld matrices", function, (long long)a->batch, (long long)b->batch,
-                 (long long)batch);
+    SPARSE_CHECK(a->batch == batch && b->batch == batch, "%s: batches of %lld, %lld and %lld matrices", function,
+                 (long long)a->batch, (long long)b->batch, (long long)batch);
     enum element type = matC->is.type;
     bool known = (type == S || type == D || type == C || type == Z) && a->type == type && b->type == type &&
                  element_of(compute) == type;
@@ -98,8 +104,8 @@ static cusparseStatus_t cusparseSDDMM(cusparseHandle_t handle, cusparseOperation
                                       const void *alpha, cusparseConstDnMatDescr_t a, cusparseConstDnMatDescr_t b,
                                       const void *beta, cusparseSpMatDescr_t c, cudaDataType compute,
                                       cusparseSDDMMAlg_t alg, void *buffer) {
-    (void)buffer;
     SPARSE_RETURN_IF(check(handle, "cusparseSDDMM", op_a, op_b, alpha, a, b, beta, c, compute, alg));
+    SPARSE_RETURN_IF(check_external("cusparseSDDMM", buffer));
     struct sparse *sparse = sparse_new("cusparseSDDMM", run);
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
     sparse->op_a = op_a, sparse->op_b = op_b;
@@ -116,7 +122,7 @@ static cusparseStatus_t cusparseSDDMM_bufferSize(cusparseHandle_t handle, cuspar
                                                  cusparseSDDMMAlg_t alg, size_t *size) {
     SPARSE_RETURN_IF(check(handle, "cusparseSDDMM_bufferSize", op_a, op_b, alpha, a, b, beta, c, compute, alg));
     if (!size) return sparse_null("cusparseSDDMM_bufferSize", "bufferSize");
-    *size = 0;
+    *size = BUFFER_BYTES;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -125,8 +131,8 @@ static cusparseStatus_t cusparseSDDMM_preprocess(cusparseHandle_t handle, cuspar
                                                  cusparseConstDnMatDescr_t a, cusparseConstDnMatDescr_t b,
                                                  const void *beta, cusparseSpMatDescr_t c, cudaDataType compute,
                                                  cusparseSDDMMAlg_t alg, void *buffer) {
-    (void)buffer;
-    return check(handle, "cusparseSDDMM_preprocess", op_a, op_b, alpha, a, b, beta, c, compute, alg);
+    SPARSE_RETURN_IF(check(handle, "cusparseSDDMM_preprocess", op_a, op_b, alpha, a, b, beta, c, compute, alg));
+    return check_external("cusparseSDDMM_preprocess", buffer);
 }
 
 const struct entry sparse_sampled_entries[] = {

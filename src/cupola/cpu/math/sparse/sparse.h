@@ -116,7 +116,7 @@ struct cusparseSpVecDescr {
 /* A new object of the kind, with room for its struct; NULL: no memory. */
 void *object_new(enum object_kind kind);
 bool object_is(const void *object, enum object_kind kind);
-/* NOT_INITIALIZED. */
+/* INVALID_VALUE for none, NOT_INITIALIZED for what is no handle. */
 cusparseStatus_t sparse_check(cusparseHandle_t handle, const char *function);
 /* INVALID_VALUE, naming the argument. */
 cusparseStatus_t object_check(const void *object, enum object_kind kind, const char *function, const char *what);
@@ -229,11 +229,25 @@ void in_parts(void (*work)(void *data, int64_t first, int64_t last), void *data,
 /* ---- checks of arguments (call.c) -------------------------------------------------------------------------------- */
 
 cusparseStatus_t check_operation(const char *function, const char *what, cusparseOperation_t op);
+/* Real numbers are not conjugated. */
+cusparseStatus_t check_conjugation(const char *function, const char *what, cusparseOperation_t op, enum element type);
+cusparseStatus_t check_compute(const char *function, cudaDataType compute);
+/* NOT_SUPPORTED: what descriptors may have, but nothing calculates with here. */
+cusparseStatus_t check_matrix(const char *function, const struct matrix *matrix);
+/* Where there must be a buffer. */
+cusparseStatus_t check_external(const char *function, const void *buffer);
 cusparseStatus_t check_types(const char *function, bool known, const struct matrix *a, const struct dense *x,
                              const struct dense *y, cudaDataType compute);
 static inline int64_t op_rows(cusparseOperation_t op, int64_t rows, int64_t columns) {
     return op == CUSPARSE_OPERATION_NON_TRANSPOSE ? rows : columns;
 }
+
+/* Types of values that descriptors may have; with complex halves nothing is calculated here. */
+static inline bool is_value_type(cudaDataType type) {
+    return element_of(type) != ELEMENTS || type == CUDA_C_16F || type == CUDA_C_16BF;
+}
+/* Bytes of the buffers that callers are asked for: nobody uses them, but where a buffer is expected, NULL is refused. */
+enum { BUFFER_BYTES = 256 };
 
 #define SPARSE_ENTRY(name) MATH_ENTRY(cupola_cusparse_table, name)
 

@@ -81,7 +81,7 @@ static void solve_columns(void *data, int64_t first, int64_t last) {
         for (int64_t step = 0; step < n; step++) {
             int64_t i = s->plan->upper ? n - 1 - step : step;
             number b = element_load(s->b->type, s->b->values, i * s->step_b[0] + k * s->step_b[1]);
-            number sum = times(s->alpha, s->conjugate_b ? conj(b) : b), diagonal = s->plan->unit ? 1 : 0;
+            number sum = times(s->alpha, s->conjugate_b ? conj(b) : b), diagonal = 1; /* also where there is none */
             for (int64_t e = a->offsets[i]; e < a->offsets[i + 1]; e++) {
                 int64_t j = a->indices[e];
                 number value = a->type == D ? ((const double *)a->values)[e] : ((const number *)a->values)[e];
@@ -147,6 +147,7 @@ static cusparseStatus_t create(const char *function, struct cusparseSpSVDescr **
 }
 
 static cusparseStatus_t destroy(const char *function, struct cusparseSpSVDescr *descr) {
+    if (!descr) return CUSPARSE_STATUS_SUCCESS; /* as free() does */
     SPARSE_RETURN_IF(object_check(descr, SOLVE_PLAN, function, "descr"));
     struct plan *plan = descr->plan;
     SPARSE_RETURN_IF(object_destroy(descr, SOLVE_PLAN, function));
@@ -186,37 +187,66 @@ static const struct dense *dense_of(const struct operands *p, const void *descri
     return p->vectors ? &((cusparseConstDnVecDescr_t)descriptor)->is : &((cusparseConstDnMatDescr_t)descriptor)->is;
 }
 
-static cusparseStatus_t check(const struct operands *p) {
+static cusparseStatus_t check_matrix_of(const struct operands *p) {
     const char *function = p->function;
-    enum object_kind kind = p->vectors ? DENSE_VECTOR : DENSE_MATRIX;
     SPARSE_RETURN_IF(sparse_check(p->handle, function));
     SPARSE_RETURN_IF(object_check(p->a, SPARSE_MATRIX, function, "matA"));
-    SPARSE_RETURN_IF(object_check(p->b, kind, function, p->vectors ? "vecX" : "matB"));
-    SPARSE_RETURN_IF(object_check(p->c, kind, function, p->vectors ? "vecY" : "matC"));
     SPARSE_RETURN_IF(object_check(p->descr, SOLVE_PLAN, function, "the descriptor of the plan"));
     if (!p->alpha) return sparse_null(function, "alpha");
     SPARSE_RETURN_IF(check_operation(function, "opA", p->op_a));
     SPARSE_RETURN_IF(check_operation(function, "opB", p->op_b));
+    SPARSE_RETURN_IF(check_compute(function, p->compute));
     SPARSE_CHECK(p->alg <= p->algorithms, "%s: %d is no algorithm", function, (int)p->alg);
     const struct matrix *a = &p->a->is;
-    const struct dense *b = dense_of(p, p->b), *c = dense_of(p, p->c);
     SPARSE_CHECK(a->rows == a->columns, "%s: matA is %lld by %lld; it must be square", function, (long long)a->rows,
                  (long long)a->columns);
-    int64_t rows = op_rows(p->op_b, b->rows, b->columns), columns = op_rows(p->op_b, b->columns, b->rows);
-    SPARSE_CHECK(rows == a->rows && c->rows == a->rows && columns == c->columns,
-                 "%s: matA is %lld by %lld, the right-hand side %lld by %lld and the solution %lld by %lld", function,
-                 (long long)a->rows, (long long)a->columns, (long long)rows, (long long)columns, (long long)c->rows,
-                 (long long)c->columns);
     SPARSE_SUPPORT(a->format == CUSPARSE_FORMAT_CSR || a->format == CUSPARSE_FORMAT_COO,
                    "%s: matA must be in the format CSR or COO", function);
-    bool known = a->type <= Z && b->type == a->type && c->type == a->type && element_of(p->compute) == a->type;
-    return check_types(function, known, a, b, c, p->compute);
+    SPARSE_RETURN_IF(check_matrix(function, a));
+    SPARSE_SUPPORT(a->type <= Z, "%s: matA is of type %d", function, (int)a->value_type);
+    SPARSE_SUPPORT(p->op_b != CUSPARSE_OPERATION_CONJUGATE_TRANSPOSE, "%s: opB must be NON_TRANSPOSE or TRANSPOSE",
+                   function);
+    return check_conjugation(function, "opA", p->op_a, a->type);
+}
+
+/* The analysis looks at the matrix, and of matrices at the right-hand side. */
+static cusparseStatus_t check_right_hand_side(const struct operands *p) {
+    const char *function = p->function;
+    SPARSE_RETURN_IF(
+        object_check(p->b, p->vectors ? DENSE_VECTOR : DENSE_MATRIX, function, p->vectors ? "vecX" : "matB"));
+    const struct dense *b = dense_of(p, p->b);
+    int64_t rows = op_rows(p->op_b, b->rows, b->columns), n = p->a->is.rows;
+    SPARSE_CHECK(rows == n, "%s: matA has %lld rows, the right-hand side %lld", function, (long long)n,
+                 (long long)rows);
+    SPARSE_SUPPORT(b->type == p->a->is.type, "%s: matA is of type %d, the right-hand side of %d", function,
+                   (int)p->a->is.value_type, (int)b->value_type);
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
+static cusparseStatus_t check_analysis(const struct operands *p) {
+    SPARSE_RETURN_IF(check_matrix_of(p));
+    return p->vectors ? CUSPARSE_STATUS_SUCCESS : check_right_hand_side(p);
+}
+
+static cusparseStatus_t check_solution(const struct operands *p) {
+    const char *function = p->function;
+    SPARSE_RETURN_IF(check_matrix_of(p));
+    SPARSE_RETURN_IF(check_right_hand_side(p));
+    SPARSE_RETURN_IF(
+        object_check(p->c, p->vectors ? DENSE_VECTOR : DENSE_MATRIX, function, p->vectors ? "vecY" : "matC"));
+    const struct matrix *a = &p->a->is;
+    const struct dense *b = dense_of(p, p->b), *c = dense_of(p, p->c);
+    int64_t columns = op_rows(p->op_b, b->columns, b->rows);
+    SPARSE_CHECK(c->rows == a->rows && columns == c->columns,
+                 "%s: the solution is %lld by %lld instead of %lld by %lld", function, (long long)c->rows,
+                 (long long)c->columns, (long long)a->rows, (long long)columns);
+    return check_types(function, c->type == a->type && element_of(p->compute) == a->type, a, b, c, p->compute);
 }
 
 static cusparseStatus_t buffer_size(const struct operands *p, size_t *size) {
-    SPARSE_RETURN_IF(check(p));
+    SPARSE_RETURN_IF(check_analysis(p));
     if (!size) return sparse_null(p->function, "bufferSize");
-    *size = 0;
+    *size = BUFFER_BYTES;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -226,13 +256,13 @@ static struct sparse *new_call(const struct operands *p, CUresult (*run)(struct 
     sparse->call.end = end_call;
     sparse->plan = plan_retain(p->descr->plan);
     sparse->op_a = p->op_a, sparse->op_b = p->op_b;
-    sparse->a = p->a->is, sparse->x = *dense_of(p, p->b), sparse->y = *dense_of(p, p->c);
-    sparse_scalar(p->handle, &sparse->alpha, element_of(p->compute), p->alpha);
+    sparse->a = p->a->is;
     return sparse;
 }
 
-static cusparseStatus_t analyse(const struct operands *p) {
-    SPARSE_RETURN_IF(check(p));
+static cusparseStatus_t analyse(const struct operands *p, const void *buffer) {
+    SPARSE_RETURN_IF(check_analysis(p));
+    SPARSE_RETURN_IF(check_external(p->function, buffer));
     struct plan *plan = calloc(1, sizeof *plan);
     if (!plan) return sparse_status(no_memory("an analysis"));
     plan->references = 1;
@@ -245,10 +275,13 @@ static cusparseStatus_t analyse(const struct operands *p) {
 }
 
 static cusparseStatus_t solve(const struct operands *p) {
-    SPARSE_RETURN_IF(check(p));
-    SPARSE_CHECK(p->descr->plan, "%s: the analysis comes first", p->function);
+    SPARSE_RETURN_IF(check_solution(p));
+    if (!p->descr->plan)
+        return sparse_fail(CUSPARSE_STATUS_NOT_INITIALIZED, "%s: the analysis comes first", p->function);
     struct sparse *sparse = new_call(p, run_solve);
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
+    sparse->x = *dense_of(p, p->b), sparse->y = *dense_of(p, p->c);
+    sparse_scalar(p->handle, &sparse->alpha, element_of(p->compute), p->alpha);
     return sparse_submit(p->handle, sparse, false);
 }
 
@@ -290,8 +323,7 @@ static cusparseStatus_t cusparseSpSV_analysis(cusparseHandle_t handle, cusparseO
                                               cusparseConstSpMatDescr_t a, cusparseConstDnVecDescr_t x,
                                               cusparseDnVecDescr_t y, cudaDataType compute, cusparseSpSVAlg_t alg,
                                               cusparseSpSVDescr_t descr, void *buffer) {
-    (void)buffer;
-    return analyse(VECTORS("cusparseSpSV_analysis"));
+    return analyse(VECTORS("cusparseSpSV_analysis"), buffer);
 }
 
 static cusparseStatus_t cusparseSpSV_solve(cusparseHandle_t handle, cusparseOperation_t op, const void *alpha,
@@ -318,8 +350,7 @@ static cusparseStatus_t cusparseSpSM_analysis(cusparseHandle_t handle, cusparseO
                                               cusparseOperation_t op_b, const void *alpha, cusparseConstSpMatDescr_t a,
                                               cusparseConstDnMatDescr_t b, cusparseDnMatDescr_t c, cudaDataType compute,
                                               cusparseSpSMAlg_t alg, cusparseSpSMDescr_t descr, void *buffer) {
-    (void)buffer;
-    return analyse(MATRICES("cusparseSpSM_analysis"));
+    return analyse(MATRICES("cusparseSpSM_analysis"), buffer);
 }
 
 static cusparseStatus_t cusparseSpSM_solve(cusparseHandle_t handle, cusparseOperation_t op_a, cusparseOperation_t op_b,

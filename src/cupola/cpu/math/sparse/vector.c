@@ -63,8 +63,11 @@ static cusparseStatus_t prepare(cusparseHandle_t handle, const char *function, e
     SPARSE_RETURN_IF(object_check(vecY, DENSE_VECTOR, function, "vecY"));
     SPARSE_CHECK(vecX->is.size == vecY->is.rows, "%s: vecX has %lld elements, vecY %lld", function,
                  (long long)vecX->is.size, (long long)vecY->is.rows);
-    SPARSE_CHECK(vecX->is.value_type == vecY->is.value_type, "%s: vecX is of type %d, vecY of %d", function,
-                 (int)vecX->is.value_type, (int)vecY->is.value_type);
+    SPARSE_SUPPORT(vecX->is.value_type == vecY->is.value_type, "%s: vecX is of type %d, vecY of %d", function,
+                   (int)vecX->is.value_type, (int)vecY->is.value_type);
+    SPARSE_SUPPORT(vecX->is.type != ELEMENTS && vecX->is.type != I32 && vecX->is.index_type != CUSPARSE_INDEX_16U,
+                   "%s: the CPU device has no such vectors: values of type %d, indices of type %d", function,
+                   (int)vecX->is.value_type, (int)vecX->is.index_type);
     if (!made) return CUSPARSE_STATUS_SUCCESS;
     struct sparse *sparse = *made = sparse_new(function, run);
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
@@ -115,10 +118,14 @@ static cusparseStatus_t check_dot(cusparseHandle_t handle, const char *function,
     SPARSE_RETURN_IF(prepare(handle, function, DOT, x, y, NULL));
     SPARSE_RETURN_IF(check_operation(function, "opX", op));
     if (!result) return sparse_null(function, "result");
+    SPARSE_RETURN_IF(check_compute(function, compute));
     enum element type = x->is.type;
     bool known = type == I8 ? compute == CUDA_R_32I || compute == CUDA_R_32F
                             : sum_type(type) != ELEMENTS && element_of(compute) == sum_type(type);
-    return check_types(function, known, &(struct matrix){.value_type = x->is.value_type}, &y->is, &y->is, compute);
+    SPARSE_RETURN_IF(
+        check_types(function, known, &(struct matrix){.value_type = x->is.value_type}, &y->is, &y->is, compute));
+    SPARSE_CHECK(op != CUSPARSE_OPERATION_TRANSPOSE, "%s: opX must be NON_TRANSPOSE or CONJUGATE_TRANSPOSE", function);
+    return check_conjugation(function, "opX", op, type);
 }
 
 static cusparseStatus_t cusparseSpVV_bufferSize(cusparseHandle_t handle, cusparseOperation_t op,
@@ -126,14 +133,14 @@ static cusparseStatus_t cusparseSpVV_bufferSize(cusparseHandle_t handle, cuspars
                                                 const void *result, cudaDataType compute, size_t *size) {
     SPARSE_RETURN_IF(check_dot(handle, "cusparseSpVV_bufferSize", op, x, y, result, compute));
     if (!size) return sparse_null("cusparseSpVV_bufferSize", "bufferSize");
-    *size = 0;
+    *size = BUFFER_BYTES;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
 static cusparseStatus_t cusparseSpVV(cusparseHandle_t handle, cusparseOperation_t op, cusparseConstSpVecDescr_t x,
                                      cusparseConstDnVecDescr_t y, void *result, cudaDataType compute, void *buffer) {
-    (void)buffer;
     SPARSE_RETURN_IF(check_dot(handle, "cusparseSpVV", op, x, y, result, compute));
+    SPARSE_RETURN_IF(check_external("cusparseSpVV", buffer));
     struct sparse *sparse;
     SPARSE_RETURN_IF(prepare(handle, "cusparseSpVV", DOT, x, y, &sparse));
     sparse->op_a = op;
