@@ -10,48 +10,41 @@
 
 cusolverStatus_t solver_begin(struct solver *s) {
     SOLVER_RETURN_IF(solver_check(s->handle, s->function));
+    if (!s->wrong) s->wrong = CUSOLVER_STATUS_INVALID_VALUE;
     if (!s->by_number || (s->type <= Z && s->other_type == s->type)) return CUSOLVER_STATUS_SUCCESS;
-    return solver_fail(CUSOLVER_STATUS_INVALID_VALUE,
-                       "%s: the types are those of one computation in CUDA_R_32F, CUDA_R_64F, CUDA_C_32F or CUDA_C_64F",
-                       s->function);
+    return solver_refuse(
+        s, CUSOLVER_STATUS_INVALID_VALUE, s->quiet_types ? QUIET : 0,
+        "%s: the types are those of one computation in CUDA_R_32F, CUDA_R_64F, CUDA_C_32F or CUDA_C_64F", s->function);
 }
 
-cusolverStatus_t check_fill(const struct solver *s) {
-    SOLVER_CHECK(s->uplo == CUBLAS_FILL_MODE_LOWER || s->uplo == CUBLAS_FILL_MODE_UPPER,
-                 "%s: uplo is %d, neither CUBLAS_FILL_MODE_LOWER nor CUBLAS_FILL_MODE_UPPER", s->function, s->uplo);
-    return CUSOLVER_STATUS_SUCCESS;
+static int64_t tell_one(struct solver *s, void **at, int64_t i) {
+    (void)at;
+    return i ? 0 : s->first;
 }
 
-cusolverStatus_t check_size(const struct solver *s, const char *what, int64_t value) {
-    SOLVER_CHECK(value >= 0, "%s: %s is %lld", s->function, what, (long long)value);
-    return CUSOLVER_STATUS_SUCCESS;
-}
-
-cusolverStatus_t check_ld(const struct solver *s, const char *what, int64_t value, int64_t rows) {
-    SOLVER_CHECK(value >= larger(1, rows), "%s: %s is %lld, but the matrix has %lld rows", s->function, what,
-                 (long long)value, (long long)rows);
-    return CUSOLVER_STATUS_SUCCESS;
+cusolverStatus_t solver_refuse(struct solver *s, cusolverStatus_t status, int position, const char *format, ...) {
+    if (position != QUIET && s->info && !s->asks) {
+        struct solver told = {.handle = s->handle, .function = s->function, .info = s->info, .one = tell_one};
+        told.first = s->positive ? position : -position;
+        if (s->positive) told.batch = larger(s->batch, 1); /* the others become 0 */
+        solver_submit(&told);
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    math_explain((int)status, format, arguments);
+    va_end(arguments);
+    return status;
 }
 
 /* LAPACK takes memory of the host for itself. The size is what a program can allocate. */
-cusolverStatus_t check_room(struct solver *s, int64_t elements, bool *done) {
+cusolverStatus_t solver_answer(struct solver *s, int64_t elements) {
     elements = larger(elements, 1);
-    int64_t bytes = elements * (int64_t)element_size(s->type);
-    *done = s->asks;
-    if (s->asks) {
-        SOLVER_CHECK(s->by_number ? s->bytes && s->host_bytes : s->size || s->bytes,
-                     "%s: a null pointer has no room for the size", s->function);
-        if (s->size) *s->size = (int)smaller(elements, INT32_MAX);
-        if (s->bytes) *s->bytes = (size_t)bytes;
-        if (s->host_bytes) *s->host_bytes = 0;
-        return CUSOLVER_STATUS_SUCCESS;
-    }
-    bool counts_bytes = s->by_number || s->counts_bytes;
-    int64_t wanted = counts_bytes ? bytes : elements;
-    if (s->room >= wanted) return CUSOLVER_STATUS_SUCCESS;
-    return solver_fail(CUSOLVER_STATUS_INVALID_VALUE, "%s: the workspace has %lld %s; %s_bufferSize says %lld",
-                       s->function, (long long)s->room, counts_bytes ? "bytes" : "elements", s->function,
-                       (long long)wanted);
+    SOLVER_CHECK(s->by_number ? s->bytes && s->host_bytes : s->size || s->bytes,
+                 "%s: a null pointer has no room for the size", s->function);
+    if (s->size) *s->size = (int)smaller(elements, INT32_MAX);
+    if (s->bytes) *s->bytes = (size_t)elements * element_size(s->type);
+    if (s->host_bytes) *s->host_bytes = 0;
+    return CUSOLVER_STATUS_SUCCESS;
 }
 
 /* ---- what is used -------------------------------------------------------------------------------------------------- */
@@ -148,7 +141,7 @@ static void end(struct call *call) {
 cusolverStatus_t solver_submit(struct solver *s) {
     struct solver *made = malloc(sizeof *made);
     if (!made) return solver_status(no_memory("a call of cuSOLVER"));
-    if (!s->silent) use_vector(s, AT_INFO, "devInfo", s->info, I32, 1);
+    if (!s->silent && (s->info || s->must_tell)) use_vector(s, AT_INFO, "devInfo", s->info, I32, 1);
     memcpy((void *)made, s, sizeof *made);
     made->call.references = 1;
     made->call.run = run, made->call.end = end;

@@ -19,7 +19,7 @@ static bool is_sound(const struct solver *s, void **at) {
 static int64_t unsound(const struct solver *s, void **at) {
     fill_nan(real_of(s->type), at[AT_W], s->n, 1, s->n);
     if (s->job == CUSOLVER_EIG_MODE_VECTOR) fill_nan(s->type, at[AT_A], s->n, s->n, s->lda);
-    return s->n; /* nothing has converged */
+    return s->object ? s->n + 1 : 0; /* Jacobi's method has not converged; the others do not notice */
 }
 
 static int64_t syevd_one(struct solver *s, void **at, int64_t i) {
@@ -33,8 +33,9 @@ static int64_t sygvd_one(struct solver *s, void **at, int64_t i) {
     (void)i;
     if (s->object) s->object->residual = 0, s->object->done = 1;
     if (!is_sound(s, at)) return unsound(s, at);
-    return lapack.sygvd[s->type](COLUMNS, (int64_t)s->kind, job_letter(s), fill_letter(s), s->n, at[AT_A], s->lda,
-                                 at[AT_B], s->ldb, at[AT_W]);
+    int64_t info = lapack.sygvd[s->type](COLUMNS, (int64_t)s->kind, job_letter(s), fill_letter(s), s->n, at[AT_A],
+                                         s->lda, at[AT_B], s->ldb, at[AT_W]);
+    return s->object && info > s->n ? info - s->n : info; /* sygvj does not tell the two kinds of failures apart */
 }
 
 static void tell_count(const struct solver *s, int64_t count) {
@@ -92,101 +93,89 @@ static int64_t some_one(struct solver *s, void **at, int64_t i) {
 
 static int64_t all_or_some_one(struct solver *s, void **at, int64_t i) {
     if (s->range != CUSOLVER_EIG_RANGE_ALL) return some_one(s, at, i);
-    tell_count(s, s->n);
-    return at[AT_B] ? sygvd_one(s, at, i) : syevd_one(s, at, i);
+    int64_t info = at[AT_B] ? sygvd_one(s, at, i) : syevd_one(s, at, i);
+    tell_count(s, at[AT_B] && info ? 0 : s->n);
+    return info;
 }
 
 /* ---- of a matrix without structure --------------------------------------------------------------------------------- */
 
-/* Vectors of a real matrix, of which LAPACK gives pairs as real and imaginary parts, as complex ones. */
-static void spread_pairs(const struct solver *s, const void *imaginary, const void *from, void *to, int64_t ld) {
-    enum element type = s->type, complex_type = s->v_type;
-    for (int64_t j = 0; j < s->n; j++) {
-        bool pair = creal(element_load(type, imaginary, j)) != 0 && j + 1 < s->n;
-        for (int64_t i = 0; i < s->n; i++) {
-            double real = creal(element_load(type, from, j * s->n + i));
-            double part = pair ? creal(element_load(type, from, (j + 1) * s->n + i)) : 0;
-            element_store(complex_type, to, j * ld + i, CMPLX(real, part));
-            if (pair) element_store(complex_type, to, (j + 1) * ld + i, CMPLX(real, -part));
-        }
-        if (pair) j++;
-    }
-}
-
-static int64_t geev_real(struct solver *s, void **at, char left, char right) {
+/* Of a real matrix, whose complex eigenvalues are pairs; their vectors are real and imaginary parts. */
+static int64_t geev_real(struct solver *s, void **at, char right) {
     enum element type = s->type;
-    int64_t n = s->n, info;
+    int64_t n = s->n;
     size_t vector = (size_t)n * element_size(type);
-    bool wide = is_complex(s->v_type);
-    char *parts = malloc(2 * vector), *vl = at[AT_U], *vr = at[AT_V];
-    int64_t ldl = s->ldu, ldr = s->ldv;
-    if (wide && left == 'V') vl = malloc(vector * (size_t)n), ldl = n;
-    if (wide && right == 'V') vr = malloc(vector * (size_t)n), ldr = n;
-    if (!parts || (left == 'V' && !vl) || (right == 'V' && !vr)) info = LAPACK_NO_MEMORY;
-    else {
-        info = lapack.geev[type](COLUMNS, left, right, n, at[AT_A], s->lda, parts, parts + vector, vl, larger(ldl, 1),
-                                 vr, larger(ldr, 1));
-        for (int64_t j = 0; j < n; j++) {
-            double real = creal(element_load(type, parts, j)), part = creal(element_load(type, parts, n + j));
-            if (is_complex(s->w_type)) element_store(s->w_type, at[AT_W], j, CMPLX(real, part));
-            else element_store(type, at[AT_W], j, real), element_store(type, at[AT_W], n + j, part);
-        }
-        if (wide && left == 'V') spread_pairs(s, parts + vector, vl, at[AT_U], s->ldu);
-        if (wide && right == 'V') spread_pairs(s, parts + vector, vr, at[AT_V], s->ldv);
+    char *parts = malloc(2 * vector);
+    if (!parts) return LAPACK_NO_MEMORY;
+    int64_t info = lapack.geev[type](COLUMNS, 'N', right, n, at[AT_A], s->lda, parts, parts + vector, NULL, (int64_t)1,
+                                     at[AT_V], larger(s->ldv, 1));
+    for (int64_t j = 0; j < n; j++) {
+        double real = creal(element_load(type, parts, j)), part = creal(element_load(type, parts, n + j));
+        if (is_complex(s->w_type)) element_store(s->w_type, at[AT_W], j, CMPLX(real, part));
+        else element_store(type, at[AT_W], j, real), element_store(type, at[AT_W], n + j, part);
     }
     free(parts);
-    if (wide && left == 'V') free(vl);
-    if (wide && right == 'V') free(vr);
     return info;
 }
 
 static int64_t geev_one(struct solver *s, void **at, int64_t i) {
     (void)i;
-    char left = s->job == CUSOLVER_EIG_MODE_VECTOR ? 'V' : 'N',
-         right = s->job_v == CUSOLVER_EIG_MODE_VECTOR ? 'V' : 'N';
+    char right = s->job_v == CUSOLVER_EIG_MODE_VECTOR ? 'V' : 'N';
     if (!all_finite(s->type, at[AT_A], s->n, s->n, s->lda)) {
         fill_nan(s->w_type, at[AT_W], s->operand[AT_W].rows, 1, 1);
-        if (left == 'V') fill_nan(s->v_type, at[AT_U], s->n, s->n, s->ldu);
-        if (right == 'V') fill_nan(s->v_type, at[AT_V], s->n, s->n, s->ldv);
-        return s->n;
+        if (right == 'V') fill_nan(s->type, at[AT_V], s->n, s->n, s->ldv);
+        return 0;
     }
-    if (!is_complex(s->type)) return geev_real(s, at, left, right);
-    return lapack.geev[s->type](COLUMNS, left, right, s->n, at[AT_A], s->lda, at[AT_W], at[AT_U], larger(s->ldu, 1),
-                                at[AT_V], larger(s->ldv, 1));
+    if (!is_complex(s->type)) return geev_real(s, at, right);
+    return lapack.geev[s->type](COLUMNS, 'N', right, s->n, at[AT_A], s->lda, at[AT_W], NULL, (int64_t)1, at[AT_V],
+                                larger(s->ldv, 1));
 }
 
 /* ---- the families -------------------------------------------------------------------------------------------------- */
 
-/* One of the functions for a symmetric matrix, with or without B. */
+/* One of the functions for a symmetric matrix, with or without B. The positions of arguments follow from one another. */
 static cusolverStatus_t symmetric(struct solver *s, int64_t (*one)(struct solver *, void **, int64_t), bool general,
                                   bool batched) {
-    bool done;
+    bool some = one == all_or_some_one;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_CHECK(!s->by_number || s->w_type == real_of(s->type), "%s: the type of W is not the real type of A's",
-                 s->function);
-    SOLVER_CHECK(!general || (s->kind >= CUSOLVER_EIG_TYPE_1 && s->kind <= CUSOLVER_EIG_TYPE_3),
-                 "%s: itype is %d; it may be 1, 2 or 3", s->function, s->kind);
-    SOLVER_CHECK((unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR,
-                 "%s: jobz is %d, neither CUSOLVER_EIG_MODE_NOVECTOR nor CUSOLVER_EIG_MODE_VECTOR", s->function,
-                 s->job);
-    SOLVER_CHECK(one != all_or_some_one || (s->range >= CUSOLVER_EIG_RANGE_ALL && s->range <= CUSOLVER_EIG_RANGE_V),
-                 "%s: range is %d", s->function, s->range);
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    if (general) SOLVER_RETURN_IF(check_ld(s, "ldb", s->ldb, s->n));
-    if (one == all_or_some_one && s->range == CUSOLVER_EIG_RANGE_I)
-        SOLVER_CHECK(s->first >= 1 && s->last <= s->n && s->first <= s->last, "%s: il is %lld, iu %lld, n %lld",
-                     s->function, (long long)s->first, (long long)s->last, (long long)s->n);
-    if (one == all_or_some_one && s->range == CUSOLVER_EIG_RANGE_V)
-        SOLVER_CHECK(s->low < s->high, "%s: vl is %g, vu %g", s->function, s->low, s->high);
-    if (batched) SOLVER_CHECK(s->batch > 0, "%s: batchSize is %lld", s->function, (long long)s->batch);
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->by_number && s->w_type != real_of(s->type))
+        return solver_refuse(s, CUSOLVER_STATUS_INVALID_VALUE, 0, "%s: the type of W is not the real type of A's",
+                             s->function);
+    if (s->asks) {
+        if (general) NEED_FILL(QUIET);
+        if (!s->by_number) NEED_SIZE(QUIET, "n", s->n);
+        if (!s->by_number && (general || s->object)) NEED_SIZE(QUIET, "lda", s->lda);
+        if (!s->by_number && batched) NEED_SIZE(QUIET, "batchSize", s->batch);
+        return solver_answer(s, s->n);
+    }
+    int job = general || s->by_number ? 2 : 1, range = job + 1, fill = some ? range + 1 : range, size = fill + 1;
+    int lda = size + (s->by_number ? 3 : 2), ldb = general ? lda + 2 : lda, low = ldb + 1;
+    SOLVER_NEED(1, !general || (s->kind >= CUSOLVER_EIG_TYPE_1 && s->kind <= CUSOLVER_EIG_TYPE_3),
+                "itype is %d; it may be 1, 2 or 3", s->kind);
+    SOLVER_NEED(job, (unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR,
+                "jobz is %d, neither CUSOLVER_EIG_MODE_NOVECTOR nor CUSOLVER_EIG_MODE_VECTOR", s->job);
+    SOLVER_NEED(range, !some || (s->range >= CUSOLVER_EIG_RANGE_ALL && s->range <= CUSOLVER_EIG_RANGE_V), "range is %d",
+                s->range);
+    NEED_FILL(fill);
+    NEED_SIZE(size, "n", s->n);
+    NEED_LD(lda, "lda", s->lda, s->n);
+    if (general) NEED_LD(ldb, "ldb", s->ldb, s->n);
+    if (some && s->range == CUSOLVER_EIG_RANGE_I && s->n) {
+        SOLVER_NEED(low + 2, s->first >= 1, "il is %lld; the first eigenvalue is number 1", (long long)s->first);
+        SOLVER_NEED(low + 3, s->last <= s->n && s->first <= s->last, "iu is %lld, il %lld, n %lld", (long long)s->last,
+                    (long long)s->first, (long long)s->n);
+    }
+    if (some && s->range == CUSOLVER_EIG_RANGE_V) {
+        SOLVER_NEED(low, !s->no_bounds, "vl and vu may not be null pointers");
+        SOLVER_NEED(low + 1, s->low < s->high, "vl is %g, vu %g", s->low, s->high);
+    }
+    if (batched && s->by_number) SOLVER_NEED(16, s->batch > 0, "batchSize is %lld", (long long)s->batch);
+    if (batched && !s->by_number && (s->batch <= 0 || !s->n)) return CUSOLVER_STATUS_SUCCESS;
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     s->operand[AT_A].stride = s->lda * s->n;
     if (general) use_matrix(s, AT_B, "the matrix B", s->b, s->n, s->n, s->ldb);
     use_vector(s, AT_W, "the eigenvalues W", s->w, real_of(s->type), s->n);
+    s->must_tell = general || (batched && !s->by_number);
     s->one = one;
     return solver_submit(s);
 }
@@ -194,6 +183,7 @@ static cusolverStatus_t symmetric(struct solver *s, int64_t (*one)(struct solver
 static cusolverStatus_t check_jacobi(struct solver *s, syevjInfo_t info) {
     SOLVER_RETURN_IF(solver_check(s->handle, s->function));
     s->object = solver_object(info, OBJECT_JACOBI);
+    if (s->asks) return CUSOLVER_STATUS_SUCCESS;
     SOLVER_CHECK(s->object, "%s: 'params' is none of cusolverDnCreateSyevjInfo's", s->function);
     return CUSOLVER_STATUS_SUCCESS;
 }
@@ -220,29 +210,24 @@ static cusolverStatus_t syevj_batched(struct solver *s, syevjInfo_t info) {
 }
 
 static cusolverStatus_t geev(struct solver *s) {
-    bool done;
+    s->quiet_types = true;
     SOLVER_RETURN_IF(solver_begin(s));
     enum element wide = s->type == S ? C : s->type == D ? Z : s->type;
-    SOLVER_CHECK((s->w_type == s->type || s->w_type == wide) && (s->v_type == s->type || s->v_type == wide),
-                 "%s: W and the vectors have the type of A, or its complex type", s->function);
-    SOLVER_CHECK((unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR, "%s: jobvl is %d", s->function, s->job);
-    SOLVER_CHECK((unsigned)s->job_v <= CUSOLVER_EIG_MODE_VECTOR, "%s: jobvr is %d", s->function, s->job_v);
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_ld(s, "ldvl", s->ldu, s->job == CUSOLVER_EIG_MODE_VECTOR ? s->n : 1));
-    SOLVER_RETURN_IF(check_ld(s, "ldvr", s->ldv, s->job_v == CUSOLVER_EIG_MODE_VECTOR ? s->n : 1));
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    SOLVER_NEED(QUIET, (s->w_type == s->type || s->w_type == wide) && s->v_type == s->type,
+                "W has the type of A or its complex type, and the vectors that of A");
+    bool vectors = s->job_v == CUSOLVER_EIG_MODE_VECTOR;
+    if (!s->asks) s->wrong = CUSOLVER_STATUS_INTERNAL_ERROR; /* what cuSOLVER says */
+    NEED_SIZE(QUIET, "n", s->n);
+    NEED_LD(QUIET, "lda", s->lda, s->n);
+    NEED_LD(QUIET, "ldvl", s->ldu, 1);
+    NEED_LD(QUIET, "ldvr", s->ldv, vectors && !s->asks ? s->n : 1);
+    if (s->asks) return solver_answer(s, s->n);
+    SOLVER_NEED(QUIET, s->job != CUSOLVER_EIG_MODE_VECTOR, "left eigenvectors (jobvl) are not supported");
+    if (!s->n) return CUSOLVER_STATUS_SUCCESS;
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     use_vector(s, AT_W, "the eigenvalues W", s->w, s->w_type, s->w_type == wide ? s->n : 2 * s->n);
-    if (s->job == CUSOLVER_EIG_MODE_VECTOR) {
-        use_matrix(s, AT_U, "the vectors VL", s->u, s->n, s->n, s->ldu);
-        s->operand[AT_U].type = s->v_type;
-    }
-    if (s->job_v == CUSOLVER_EIG_MODE_VECTOR) {
-        use_matrix(s, AT_V, "the vectors VR", s->v, s->n, s->n, s->ldv);
-        s->operand[AT_V].type = s->v_type;
-    }
+    if (vectors) use_matrix(s, AT_V, "the vectors VR", s->v, s->n, s->n, s->ldv);
+    s->must_tell = true;
     s->one = geev_one;
     return solver_submit(s);
 }
@@ -374,7 +359,9 @@ static double bound(const void *at, cudaDataType type) {
     enum element element = element_of(type);
     return element > Z ? 0 : creal(element_load(real_of(element), at, 0));
 }
-#define POINTED .range = (int)range, .low = bound(vl, type), .high = bound(vu, type), .first = il, .last = iu
+#define POINTED                                                                                             \
+    .range = (int)range, .low = bound(vl, type), .high = bound(vu, type), .no_bounds = !vl || !vu, .first = il, \
+    .last = iu
 
 static cusolverStatus_t cusolverDnXsyevdx_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
                                                      cusolverEigMode_t jobz, cusolverEigRange_t range,
@@ -397,7 +384,7 @@ static cusolverStatus_t cusolverDnXsyevdx(cusolverDnHandle_t handle, cusolverDnP
 #define VECTORS                                                                                                        \
     .job = (int)jobvl, .job_v = (int)jobvr, .n = n, .a = (void *)A, .lda = lda, .w = (void *)W, .u = (void *)VL,       \
     .ldu = ldvl, .v = (void *)VR, .ldv = ldvr,                                                                         \
-    .v_type = jobvr == CUSOLVER_EIG_MODE_VECTOR ? element_of(vr_type) : element_of(vl_type)
+    .v_type = vl_type == vr_type ? element_of(vr_type) : ELEMENTS
 
 static cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
                                                    cusolverEigMode_t jobvl, cusolverEigMode_t jobvr, int64_t n,

@@ -74,8 +74,8 @@ static cusolverStatus_t cusolverDnGetStream(cusolverDnHandle_t handle, cudaStrea
 /* Results are the same each time anyway. */
 static cusolverStatus_t cusolverDnSetDeterministicMode(cusolverDnHandle_t handle, cusolverDeterministicMode_t mode) {
     SOLVER_RETURN_IF(solver_check(handle, "cusolverDnSetDeterministicMode"));
-    SOLVER_CHECK(mode == CUSOLVER_DETERMINISTIC_RESULTS || mode == CUSOLVER_ALLOW_NON_DETERMINISTIC_RESULTS,
-                 "cusolverDnSetDeterministicMode: %d is no mode", (int)mode);
+    if (mode != CUSOLVER_DETERMINISTIC_RESULTS && mode != CUSOLVER_ALLOW_NON_DETERMINISTIC_RESULTS)
+        return solver_fail(CUSOLVER_STATUS_INTERNAL_ERROR, "cusolverDnSetDeterministicMode: %d is no mode", (int)mode);
     handle->determinism = mode;
     return CUSOLVER_STATUS_SUCCESS;
 }
@@ -138,8 +138,10 @@ static cusolverStatus_t make(const char *function, void *place, enum object obje
 
 static cusolverStatus_t end(const char *function, void *pointer, enum object object, cusolverStatus_t wrong) {
     struct solver_object *found = solver_object(pointer, object);
+    if (!pointer && !wrong) return CUSOLVER_STATUS_SUCCESS;
     if (!found || !handle_kill(found))
-        return solver_fail(wrong, "%s: %p is none of these objects, or was destroyed", function, pointer);
+        return solver_fail(wrong ? wrong : CUSOLVER_STATUS_INVALID_VALUE,
+                           "%s: %p is none of these objects, or was destroyed", function, pointer);
     if (handle_release(found)) handle_free(HANDLE_SOLVER_OBJECT, found);
     return CUSOLVER_STATUS_SUCCESS;
 }
@@ -147,9 +149,9 @@ static cusolverStatus_t end(const char *function, void *pointer, enum object obj
 #define LIFE(Make, End, type, kind, wrong)                                                                        \
     static cusolverStatus_t cusolverDn##Make(type *place) { return make("cusolverDn" #Make, place, kind); }       \
     static cusolverStatus_t cusolverDn##End(type object) { return end("cusolverDn" #End, object, kind, wrong); }
-LIFE(CreateParams, DestroyParams, cusolverDnParams_t, OBJECT_PARAMS, CUSOLVER_STATUS_INVALID_VALUE)
-LIFE(CreateSyevjInfo, DestroySyevjInfo, syevjInfo_t, OBJECT_JACOBI, CUSOLVER_STATUS_INVALID_VALUE)
-LIFE(CreateGesvdjInfo, DestroyGesvdjInfo, gesvdjInfo_t, OBJECT_SVD_JACOBI, CUSOLVER_STATUS_INVALID_VALUE)
+LIFE(CreateParams, DestroyParams, cusolverDnParams_t, OBJECT_PARAMS, 0)
+LIFE(CreateSyevjInfo, DestroySyevjInfo, syevjInfo_t, OBJECT_JACOBI, 0)
+LIFE(CreateGesvdjInfo, DestroyGesvdjInfo, gesvdjInfo_t, OBJECT_SVD_JACOBI, 0)
 LIFE(IRSParamsCreate, IRSParamsDestroy, cusolverDnIRSParams_t, OBJECT_REFINEMENT,
      CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED)
 LIFE(IRSInfosCreate, IRSInfosDestroy, cusolverDnIRSInfos_t, OBJECT_RECORD, CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED)

@@ -1,4 +1,5 @@
 /* Linear equations: Cholesky's factorization and LU (cuSolverDN, potrf, getrf and their kin). */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,10 @@
 
 static int64_t potrf_one(struct solver *s, void **at, int64_t i) {
     (void)i;
-    return lapack.potrf[s->type](COLUMNS, fill_letter(s), s->n, at[AT_A], s->lda);
+    int64_t info = lapack.potrf[s->type](COLUMNS, fill_letter(s), s->n, at[AT_A], s->lda);
+    for (int64_t j = 0; j < s->n && !info; j++) /* what is not a number is not positive */
+        if (isnan(creal(element_load(s->type, at[AT_A], j * s->lda + j)))) info = j + 1;
+    return info;
 }
 
 static int64_t potrs_one(struct solver *s, void **at, int64_t i) {
@@ -72,35 +76,58 @@ static int64_t laswp_one(struct solver *s, void **at, int64_t i) {
 
 /* A square matrix of which one triangle counts. */
 static cusolverStatus_t square(struct solver *s, int64_t (*one)(struct solver *, void **, int64_t)) {
-    bool done;
-    SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    NEED_LD(4, "lda", s->lda, s->n);
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     s->one = one;
     return solver_submit(s);
 }
 
-static cusolverStatus_t potrf(struct solver *s) { return square(s, potrf_one); }
-static cusolverStatus_t potri(struct solver *s) { return square(s, potri_one); }
-static cusolverStatus_t lauum(struct solver *s) { return square(s, lauum_one); }
+static cusolverStatus_t potrf(struct solver *s) {
+    SOLVER_RETURN_IF(solver_begin(s));
+    NEED_FILL(1);
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_SIZE(2, "n", s->n);
+    s->must_tell = true;
+    return square(s, potrf_one);
+}
+
+static cusolverStatus_t potri(struct solver *s) {
+    SOLVER_RETURN_IF(solver_begin(s));
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_FILL(1);
+    NEED_SIZE(2, "n", s->n);
+    return square(s, potri_one);
+}
+
+static cusolverStatus_t lauum(struct solver *s) {
+    SOLVER_RETURN_IF(solver_begin(s));
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_FILL(1);
+    NEED_SIZE(0, "n", s->n);
+    return square(s, lauum_one);
+}
 
 static cusolverStatus_t trtri(struct solver *s) {
+    SOLVER_RETURN_IF(solver_check(s->handle, s->function));
+    if (s->type > Z)
+        return solver_refuse(s, CUSOLVER_STATUS_NOT_SUPPORTED, 0,
+                             "%s: the type may be CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F", s->function);
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_CHECK((unsigned)s->diagonal <= CUBLAS_DIAG_UNIT, "%s: diag is %d", s->function, s->diagonal);
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_FILL(1);
+    SOLVER_NEED(2, (unsigned)s->diagonal <= CUBLAS_DIAG_UNIT, "diag is %d", s->diagonal);
+    NEED_SIZE(3, "n", s->n);
+    NEED_LD(6, "lda", s->lda, s->n);
     return square(s, trtri_one);
 }
 
 static cusolverStatus_t potrs(struct solver *s) {
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_size(s, "nrhs", s->k));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_ld(s, "ldb", s->ldb, s->n));
+    NEED_FILL(1);
+    NEED_SIZE(2, "n", s->n);
+    NEED_SIZE(3, "nrhs", s->k);
+    NEED_LD(5, "lda", s->lda, s->n);
+    NEED_LD(7, "ldb", s->ldb, s->n);
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     use_matrix(s, AT_B, "the matrix B", s->b, s->n, s->k, s->ldb);
     s->one = potrs_one;
@@ -109,11 +136,11 @@ static cusolverStatus_t potrs(struct solver *s) {
 
 static cusolverStatus_t potrf_batched(struct solver *s) {
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_size(s, "batchSize", s->batch));
-    if (!s->batch) return CUSOLVER_STATUS_SUCCESS;
+    s->positive = true;
+    SOLVER_NEED(QUIET, s->batch > 0, "batchSize is %lld", (long long)s->batch);
+    NEED_FILL(1);
+    NEED_SIZE(2, "n", s->n);
+    NEED_LD(4, "lda", s->lda, s->n);
     use_matrix(s, AT_A, "a matrix A", s->a, s->n, s->n, s->lda);
     s->operand[AT_A].pointers = true;
     s->one = potrf_one;
@@ -122,16 +149,13 @@ static cusolverStatus_t potrf_batched(struct solver *s) {
 
 static cusolverStatus_t potrs_batched(struct solver *s) {
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_size(s, "nrhs", s->k));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_ld(s, "ldb", s->ldb, s->n));
-    SOLVER_RETURN_IF(check_size(s, "batchSize", s->batch));
-    if (s->k != 1)
-        return solver_fail(CUSOLVER_STATUS_NOT_SUPPORTED, "%s: nrhs is %lld; it may only be 1", s->function,
-                           (long long)s->k);
-    if (!s->batch) return CUSOLVER_STATUS_SUCCESS;
+    s->positive = true;
+    SOLVER_NEED(9, s->batch > 0, "batchSize is %lld", (long long)s->batch);
+    NEED_FILL(1);
+    NEED_SIZE(2, "n", s->n);
+    SOLVER_NEED(3, s->k == 1, "nrhs is %lld; it may only be 1", (long long)s->k);
+    NEED_LD(5, "lda", s->lda, s->n);
+    NEED_LD(7, "ldb", s->ldb, s->n);
     use_matrix(s, AT_A, "a matrix A", s->a, s->n, s->n, s->lda);
     use_matrix(s, AT_B, "a matrix B", s->b, s->n, s->k, s->ldb);
     s->operand[AT_A].pointers = s->operand[AT_B].pointers = true;
@@ -140,27 +164,25 @@ static cusolverStatus_t potrs_batched(struct solver *s) {
 }
 
 static cusolverStatus_t getrf(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
-    if (!s->asks && !s->by_number) s->room = INT32_MAX; /* the typed functions are not told how much there is */
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_SIZE(1, "m", s->m);
+    NEED_SIZE(2, "n", s->n);
+    NEED_LD(4, "lda", s->lda, s->m);
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
     use_pivots(s, smaller(s->m, s->n));
+    s->must_tell = true;
     s->one = getrf_one;
     return solver_submit(s);
 }
 
 static cusolverStatus_t getrs(struct solver *s) {
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_CHECK((unsigned)s->op <= CUBLAS_OP_C, "%s: trans is %d", s->function, s->op);
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_size(s, "nrhs", s->k));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_ld(s, "ldb", s->ldb, s->n));
+    SOLVER_NEED(QUIET, (unsigned)s->op <= CUBLAS_OP_C, "trans is %d", s->op);
+    NEED_SIZE(QUIET, "n", s->n);
+    NEED_SIZE(QUIET, "nrhs", s->k);
+    NEED_LD(QUIET, "lda", s->lda, s->n);
+    NEED_LD(QUIET, "ldb", s->ldb, s->n);
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     use_matrix(s, AT_B, "the matrix B", s->b, s->n, s->k, s->ldb);
     use_pivots(s, s->n);
@@ -170,10 +192,10 @@ static cusolverStatus_t getrs(struct solver *s) {
 
 static cusolverStatus_t laswp(struct solver *s) {
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_CHECK(s->first >= 1 && s->last <= s->lda, "%s: k1 is %lld and k2 %lld", s->function, (long long)s->first,
-                 (long long)s->last);
-    SOLVER_CHECK(s->k == 1 || s->k == -1, "%s: incx is %lld; it may be 1 or -1", s->function, (long long)s->k);
+    if (s->n <= 0) return CUSOLVER_STATUS_SUCCESS;
+    SOLVER_NEED(QUIET, s->first >= 1 && s->last <= s->lda, "k1 is %lld and k2 %lld, but lda %lld", (long long)s->first,
+                (long long)s->last, (long long)s->lda);
+    SOLVER_NEED(QUIET, s->k == 1 || s->k == -1, "incx is %lld; it may be 1 or -1", (long long)s->k);
     if (s->last < s->first) return CUSOLVER_STATUS_SUCCESS;
     use_matrix(s, AT_A, "the matrix A", s->a, s->lda, s->n, s->lda);
     use_vector(s, AT_PIVOTS, "the pivots", (int *)s->pivots + s->first - 1, I32, s->last - s->first + 1);
@@ -238,14 +260,16 @@ SOLVER_TYPES(LINEAR)
 static cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
                                                     cublasFillMode_t uplo, int64_t n, cudaDataType type, const void *A,
                                                     int64_t lda, cudaDataType compute, size_t *device, size_t *host) {
-    CALL(potrf, BY_NUMBER("Xpotrf_bufferSize", type, compute), .uplo = (int)uplo, .n = n, .a = (void *)A, .lda = lda,
+    (void)compute;
+    CALL(potrf, BY_NUMBER("Xpotrf_bufferSize", type, type), .uplo = (int)uplo, .n = n, .a = (void *)A, .lda = lda,
          .params = params, .asks = true, .bytes = device, .host_bytes = host);
 }
 
 static cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasFillMode_t uplo,
                                          int64_t n, cudaDataType type, void *A, int64_t lda, cudaDataType compute,
                                          void *work, size_t device, void *host_work, size_t host, int *info) {
-    CALL(potrf, BY_NUMBER("Xpotrf", type, compute), .uplo = (int)uplo, .n = n, .a = A, .lda = lda, .params = params,
+    (void)compute; /* a GPU does not look at it either */
+    CALL(potrf, BY_NUMBER("Xpotrf", type, type), .uplo = (int)uplo, .n = n, .a = A, .lda = lda, .params = params,
          BUFFERS, .info = info);
 }
 
@@ -259,15 +283,17 @@ static cusolverStatus_t cusolverDnXpotrs(cusolverDnHandle_t handle, cusolverDnPa
 static cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m,
                                                     int64_t n, cudaDataType type, const void *A, int64_t lda,
                                                     cudaDataType compute, size_t *device, size_t *host) {
-    CALL(getrf, BY_NUMBER("Xgetrf_bufferSize", type, compute), .m = m, .n = n, .a = (void *)A, .lda = lda,
+    (void)compute; /* a GPU does not look at it either */
+    CALL(getrf, BY_NUMBER("Xgetrf_bufferSize", type, type), .m = m, .n = n, .a = (void *)A, .lda = lda,
          .params = params, .asks = true, .bytes = device, .host_bytes = host);
 }
 
 static cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t handle, cusolverDnParams_t params, int64_t m, int64_t n,
                                          cudaDataType type, void *A, int64_t lda, int64_t *pivots, cudaDataType compute,
                                          void *work, size_t device, void *host_work, size_t host, int *info) {
-    CALL(getrf, BY_NUMBER("Xgetrf", type, compute), .m = m, .n = n, .a = A, .lda = lda, .params = params,
-         .pivots = pivots, .wide_pivots = true, BUFFERS, .info = info);
+    (void)compute; /* a GPU does not look at it either */
+    CALL(getrf, BY_NUMBER("Xgetrf", type, type), .m = m, .n = n, .a = A, .lda = lda, .params = params, .pivots = pivots,
+         .wide_pivots = true, BUFFERS, .info = info);
 }
 
 static cusolverStatus_t cusolverDnXgetrs(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasOperation_t trans,

@@ -49,13 +49,11 @@ static int64_t ormtr_one(struct solver *s, void **at, int64_t i) {
 /* ---- the families -------------------------------------------------------------------------------------------------- */
 
 static cusolverStatus_t geqrf(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_SIZE(1, "m", s->m);
+    NEED_SIZE(2, "n", s->n);
+    NEED_LD(4, "lda", s->lda, s->m);
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
     use_vector(s, AT_TAU, "the vector tau", s->tau, s->type, smaller(s->m, s->n));
     s->one = geqrf_one;
@@ -63,42 +61,34 @@ static cusolverStatus_t geqrf(struct solver *s) {
 }
 
 static cusolverStatus_t orgqr(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_CHECK(s->n >= 0 && s->n <= s->m, "%s: n is %lld, m %lld", s->function, (long long)s->n, (long long)s->m);
-    SOLVER_CHECK(s->k >= 0 && s->k <= s->n, "%s: k is %lld, n %lld", s->function, (long long)s->k, (long long)s->n);
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_SIZE(1, "m", s->m);
+    SOLVER_NEED(2, s->n >= 0 && s->n <= s->m, "n is %lld, m %lld", (long long)s->n, (long long)s->m);
+    SOLVER_NEED(3, s->k >= 0 && s->k <= s->n, "k is %lld, n %lld", (long long)s->k, (long long)s->n);
+    NEED_LD(5, "lda", s->lda, s->m);
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
     use_vector(s, AT_TAU, "the vector tau", s->tau, s->type, s->k);
     s->one = orgqr_one;
     return solver_submit(s);
 }
 
-/* What is multiplied with an orthogonal factor of `rows` rows. */
-static cusolverStatus_t check_product(struct solver *s, int64_t *rows) {
-    SOLVER_CHECK((unsigned)s->side <= CUBLAS_SIDE_RIGHT, "%s: side is %d", s->function, s->side);
-    SOLVER_CHECK((unsigned)s->op <= CUBLAS_OP_C && (s->op != CUBLAS_OP_T || !is_complex(s->type)),
-                 "%s: trans is %d, none of the operations of this type", s->function, s->op);
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    *rows = s->side == CUBLAS_SIDE_LEFT ? s->m : s->n;
-    return CUSOLVER_STATUS_SUCCESS;
+/* Real factors are transposed, complex ones conjugated, too. */
+static bool is_operation(const struct solver *s) {
+    return s->op == CUBLAS_OP_N || s->op == (is_complex(s->type) ? CUBLAS_OP_C : CUBLAS_OP_T);
 }
 
 static cusolverStatus_t ormqr(struct solver *s) {
-    bool done;
-    int64_t rows;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_product(s, &rows));
-    SOLVER_CHECK(s->k >= 0 && s->k <= rows, "%s: k is %lld, but Q has %lld rows", s->function, (long long)s->k,
-                 (long long)rows);
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, rows));
-    SOLVER_RETURN_IF(check_ld(s, "ldc", s->ldc, s->m));
-    SOLVER_RETURN_IF(check_room(s, larger(s->m, s->n), &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return solver_answer(s, larger(s->m, s->n));
+    SOLVER_NEED(1, (unsigned)s->side <= CUBLAS_SIDE_RIGHT, "side is %d", s->side);
+    SOLVER_NEED(2, is_operation(s), "trans is %d; it may be N, or T for real and C for complex numbers", s->op);
+    NEED_SIZE(3, "m", s->m);
+    NEED_SIZE(4, "n", s->n);
+    int64_t rows = s->side == CUBLAS_SIDE_LEFT ? s->m : s->n;
+    SOLVER_NEED(5, s->k >= 0 && s->k <= rows, "k is %lld, but Q has %lld rows", (long long)s->k, (long long)rows);
+    NEED_LD(7, "lda", s->lda, rows);
+    NEED_LD(10, "ldc", s->ldc, s->m);
     use_matrix(s, AT_A, "the matrix A", s->a, rows, s->k, s->lda);
     use_vector(s, AT_TAU, "the vector tau", s->tau, s->type, s->k);
     use_matrix(s, AT_C, "the matrix C", s->c, s->m, s->n, s->ldc);
@@ -107,15 +97,15 @@ static cusolverStatus_t ormqr(struct solver *s) {
 }
 
 static cusolverStatus_t gebrd(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    if (!s->asks) SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
-    SOLVER_CHECK(s->m >= s->n, "%s: m is %lld and n %lld; m may not be the smaller one", s->function, (long long)s->m,
-                 (long long)s->n);
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_SIZE(1, "m", s->m);
+    NEED_SIZE(2, "n", s->n);
+    NEED_LD(4, "lda", s->lda, s->m);
+    if (s->m < s->n)
+        return solver_refuse(s, CUSOLVER_STATUS_NOT_SUPPORTED, 0,
+                             "%s: m is %lld and n %lld; m may not be the smaller one", s->function, (long long)s->m,
+                             (long long)s->n);
     enum element real = real_of(s->type);
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
     use_vector(s, AT_W, "the diagonal D", s->w, real, s->n);
@@ -127,19 +117,16 @@ static cusolverStatus_t gebrd(struct solver *s) {
 }
 
 static cusolverStatus_t orgbr(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_CHECK((unsigned)s->side <= CUBLAS_SIDE_RIGHT, "%s: side is %d", s->function, s->side);
+    if (s->asks) return solver_answer(s, smaller(s->m, s->n));
+    SOLVER_NEED(1, (unsigned)s->side <= CUBLAS_SIDE_RIGHT, "side is %d", s->side);
     bool left = s->side == CUBLAS_SIDE_LEFT;
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_size(s, "k", s->k));
+    NEED_SIZE(2, "m", s->m);
     int64_t large = left ? s->m : s->n, small = left ? s->n : s->m; /* as LAPACK's orgbr wants them */
-    SOLVER_CHECK(small <= large && small >= smaller(large, s->k), "%s: m is %lld, n %lld, k %lld", s->function,
-                 (long long)s->m, (long long)s->n, (long long)s->k);
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
-    SOLVER_RETURN_IF(check_room(s, smaller(s->m, s->n), &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    SOLVER_NEED(3, s->n >= 0 && small <= large && (s->k < 0 || small >= smaller(large, s->k)),
+                "m is %lld, n %lld, k %lld", (long long)s->m, (long long)s->n, (long long)s->k);
+    NEED_SIZE(4, "k", s->k);
+    NEED_LD(6, "lda", s->lda, s->m);
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
     use_vector(s, AT_TAU, "the vector tau", s->tau, s->type, smaller(large, s->k));
     s->one = orgbr_one;
@@ -147,30 +134,30 @@ static cusolverStatus_t orgbr(struct solver *s) {
 }
 
 static cusolverStatus_t sytrd(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_FILL(1);
+    NEED_SIZE(2, "n", s->n);
+    NEED_LD(4, "lda", s->lda, s->n);
     enum element real = real_of(s->type);
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     use_vector(s, AT_W, "the diagonal d", s->w, real, s->n);
     use_vector(s, AT_E, "the diagonal e", s->e, real, s->n - 1);
     use_vector(s, AT_TAU, "the vector tau", s->tau, s->type, s->n - 1);
+    s->must_tell = true;
     s->one = sytrd_one;
     return solver_submit(s);
 }
 
 static cusolverStatus_t orgtr(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) {
+        SOLVER_NEED(QUIET, s->n >= 0 && s->lda >= 0, "n is %lld, lda %lld", (long long)s->n, (long long)s->lda);
+        return solver_answer(s, s->n);
+    }
+    NEED_FILL(1);
+    NEED_SIZE(2, "n", s->n);
+    NEED_LD(4, "lda", s->lda, s->n);
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     use_vector(s, AT_TAU, "the vector tau", s->tau, s->type, s->n - 1);
     s->one = orgtr_one;
@@ -178,15 +165,16 @@ static cusolverStatus_t orgtr(struct solver *s) {
 }
 
 static cusolverStatus_t ormtr(struct solver *s) {
-    bool done;
-    int64_t rows;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_product(s, &rows));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, rows));
-    SOLVER_RETURN_IF(check_ld(s, "ldc", s->ldc, s->m));
-    SOLVER_RETURN_IF(check_room(s, larger(s->m, s->n), &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return solver_answer(s, larger(s->m, s->n));
+    SOLVER_NEED(1, (unsigned)s->side <= CUBLAS_SIDE_RIGHT, "side is %d", s->side);
+    NEED_FILL(2);
+    SOLVER_NEED(3, is_operation(s), "trans is %d; it may be N, or T for real and C for complex numbers", s->op);
+    NEED_SIZE(4, "m", s->m);
+    NEED_SIZE(5, "n", s->n);
+    int64_t rows = s->side == CUBLAS_SIDE_LEFT ? s->m : s->n;
+    NEED_LD(7, "lda", s->lda, rows);
+    NEED_LD(10, "ldc", s->ldc, s->m);
     use_matrix(s, AT_A, "the matrix A", s->a, rows, rows, s->lda);
     use_vector(s, AT_TAU, "the vector tau", s->tau, s->type, rows - 1);
     use_matrix(s, AT_C, "the matrix C", s->c, s->m, s->n, s->ldc);

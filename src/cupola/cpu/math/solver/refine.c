@@ -27,6 +27,7 @@ static int64_t gesv_one(struct solver *s, void **at, int64_t i) {
             copy_block(s->type, at[AT_B], s->ldb, at[AT_C], s->ldc, n, s->k);
             info = lapack.getrs[s->type](COLUMNS, 'N', n, s->k, a, n, pivots, at[AT_C], s->ldc);
         }
+        if (s->economic) copy_block(s->type, a, n, at[AT_A], s->lda, n, n);
         if (info >= 0 && at[AT_PIVOTS]) pivots_write(s, at[AT_PIVOTS], pivots, n);
         tell_iterations(s, info ? NOT_FACTORED : 0);
     }
@@ -44,6 +45,7 @@ static int64_t gels_one(struct solver *s, void **at, int64_t i) {
         copy_block(s->type, at[AT_B], s->ldb, b, m, m, columns);
         info = lapack.gels[s->type](COLUMNS, 'N', m, n, columns, a, m, b, m);
         if (!info) copy_block(s->type, b, m, at[AT_C], s->ldc, n, columns);
+        if (s->economic) copy_block(s->type, a, m, at[AT_A], s->lda, m, n);
         tell_iterations(s, info ? NOT_FACTORED : 0);
     }
     free(a), free(b);
@@ -52,45 +54,58 @@ static int64_t gels_one(struct solver *s, void **at, int64_t i) {
 
 /* ---- the families -------------------------------------------------------------------------------------------------- */
 
+static cusolverStatus_t check_work(const struct solver *s) {
+    if (s->room >= (int64_t)element_size(s->type)) return CUSOLVER_STATUS_SUCCESS;
+    return solver_fail(CUSOLVER_STATUS_INVALID_WORKSPACE, "%s: the workspace has %lld bytes", s->function,
+                       (long long)s->room);
+}
+
+/* With parameters, the handle, they and the infos count as positions, too. */
 static cusolverStatus_t gesv(struct solver *s) {
-    bool done;
+    int more = s->object ? 3 : 0;
+    s->wrong = CUSOLVER_STATUS_IRS_PARAMS_INVALID;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_size(s, "nrhs", s->k));
-    if (!s->asks || s->lda) {
-        SOLVER_RETURN_IF(check_ld(s, "ldda", s->lda, s->n));
-        SOLVER_RETURN_IF(check_ld(s, "lddb", s->ldb, s->n));
-        SOLVER_RETURN_IF(check_ld(s, "lddx", s->ldc, s->n));
+    NEED_SIZE(1 + more, "n", s->n);
+    NEED_SIZE(2 + more, "nrhs", s->k);
+    if (!s->no_matrices) {
+        NEED_LD(4 + more, "ldda", s->lda, s->n);
+        NEED_LD(7 + more, "lddb", s->ldb, s->n);
+        NEED_LD(9 + more, "lddx", s->ldc, s->n);
     }
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return s->bytes ? solver_answer(s, s->n) : solver_fail(s->wrong, "%s: a null pointer", s->function);
     SOLVER_CHECK(s->count, "%s: 'niters' is a null pointer", s->function);
+    if (!s->n || !s->k) return CUSOLVER_STATUS_SUCCESS;
+    SOLVER_RETURN_IF(check_work(s));
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     use_matrix(s, AT_B, "the matrix B", s->b, s->n, s->k, s->ldb);
     use_matrix(s, AT_C, "the matrix X", s->c, s->n, s->k, s->ldc);
     use_pivots(s, s->n);
+    s->must_tell = true;
     s->one = gesv_one;
     return solver_submit(s);
 }
 
 static cusolverStatus_t gels(struct solver *s) {
-    bool done;
+    int more = s->object ? 3 : 0;
+    s->wrong = CUSOLVER_STATUS_IRS_PARAMS_INVALID;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_CHECK(s->n >= 0 && s->n <= s->m, "%s: n is %lld and m %lld; n may not be the larger one", s->function,
-                 (long long)s->n, (long long)s->m);
-    SOLVER_RETURN_IF(check_size(s, "nrhs", s->k));
-    if (!s->asks || s->lda) {
-        SOLVER_RETURN_IF(check_ld(s, "ldda", s->lda, s->m));
-        SOLVER_RETURN_IF(check_ld(s, "lddb", s->ldb, s->m));
-        SOLVER_RETURN_IF(check_ld(s, "lddx", s->ldc, s->n));
+    NEED_SIZE(1 + more, "m", s->m);
+    SOLVER_NEED(2 + more, s->n >= 0 && s->n <= s->m, "n is %lld and m %lld; n may not be the larger one",
+                (long long)s->n, (long long)s->m);
+    NEED_SIZE(3 + more, "nrhs", s->k);
+    if (!s->no_matrices) {
+        NEED_LD(5 + more, "ldda", s->lda, s->m);
+        NEED_LD(7 + more, "lddb", s->ldb, s->m);
+        NEED_LD(9 + more, "lddx", s->ldc, s->n);
     }
-    SOLVER_RETURN_IF(check_room(s, s->m, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return s->bytes ? solver_answer(s, s->m) : solver_fail(s->wrong, "%s: a null pointer", s->function);
     SOLVER_CHECK(s->count, "%s: 'niters' is a null pointer", s->function);
+    if (!s->n || !s->k) return CUSOLVER_STATUS_SUCCESS;
+    SOLVER_RETURN_IF(check_work(s));
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
     use_matrix(s, AT_B, "the matrix B", s->b, s->m, s->k, s->ldb);
     use_matrix(s, AT_C, "the matrix X", s->c, s->n, s->k, s->ldc);
+    s->must_tell = true;
     s->one = gels_one;
     return solver_submit(s);
 }
@@ -99,7 +114,7 @@ static cusolverStatus_t gels(struct solver *s) {
 
 #define SYSTEM .n = n, .k = nrhs, .a = dA, .lda = ldda, .b = dB, .ldb = lddb, .c = dX, .ldc = lddx
 #define SIZES .asks = true, .bytes = bytes
-#define WORKS .work = work, .room = (int64_t)bytes, .counts_bytes = true, .count = iterations, .info = info
+#define WORKS .work = work, .room = (int64_t)bytes, .count = iterations, .info = info
 
 #define PAIR(P, T, E)                                                                                                  \
     static cusolverStatus_t cusolverDn##P##gesv_bufferSize(cusolverDnHandle_t handle, int n, int nrhs, T *dA, int ldda, \
@@ -144,66 +159,35 @@ static struct solver_object *params_of(cusolverDnIRSParams_t params) {
         return solver_fail(CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED,                                            \
                            "cusolverDn" function ": 'params' is none of cusolverDnIRSParamsCreate's")
 
-static bool is_main(int precision) {
-    return precision == CUSOLVER_R_32F || precision == CUSOLVER_R_64F || precision == CUSOLVER_C_32F ||
-           precision == CUSOLVER_C_64F;
-}
-
-static bool is_lowest(int precision) {
-    return (precision >= CUSOLVER_R_64F && precision <= CUSOLVER_R_TF32) ||
-           (precision >= CUSOLVER_C_64F && precision <= CUSOLVER_C_TF32);
-}
-
-static cusolverStatus_t bad_precision(const char *function, int precision) {
-    return solver_fail(CUSOLVER_STATUS_IRS_PARAMS_INVALID_PREC, "cusolverDn%s: %d is no precision for this", function,
-                       precision);
-}
-
-static cusolverStatus_t cusolverDnIRSParamsSetSolverMainPrecision(cusolverDnIRSParams_t params,
-                                                                  cusolverPrecType_t precision) {
-    PARAMS("IRSParamsSetSolverMainPrecision");
-    if (!is_main((int)precision)) return bad_precision("IRSParamsSetSolverMainPrecision", (int)precision);
-    object->main_precision = (int)precision;
-    return CUSOLVER_STATUS_SUCCESS;
-}
-
-static cusolverStatus_t cusolverDnIRSParamsSetSolverLowestPrecision(cusolverDnIRSParams_t params,
-                                                                    cusolverPrecType_t precision) {
-    PARAMS("IRSParamsSetSolverLowestPrecision");
-    if (!is_lowest((int)precision)) return bad_precision("IRSParamsSetSolverLowestPrecision", (int)precision);
-    object->lowest_precision = (int)precision;
-    return CUSOLVER_STATUS_SUCCESS;
-}
-
-static cusolverStatus_t cusolverDnIRSParamsSetSolverPrecisions(cusolverDnIRSParams_t params, cusolverPrecType_t main,
-                                                               cusolverPrecType_t lowest) {
-    PARAMS("IRSParamsSetSolverPrecisions");
-    if (!is_main((int)main)) return bad_precision("IRSParamsSetSolverPrecisions", (int)main);
-    if (!is_lowest((int)lowest)) return bad_precision("IRSParamsSetSolverPrecisions", (int)lowest);
-    object->main_precision = (int)main, object->lowest_precision = (int)lowest;
-    return CUSOLVER_STATUS_SUCCESS;
-}
-
-static cusolverStatus_t cusolverDnIRSParamsSetRefinementSolver(cusolverDnIRSParams_t params,
-                                                               cusolverIRSRefinement_t solver) {
-    PARAMS("IRSParamsSetRefinementSolver");
-    if (solver < CUSOLVER_IRS_REFINE_NOT_SET || solver > CUSOLVER_IRS_REFINE_GMRES_NOPCOND)
-        return solver_fail(CUSOLVER_STATUS_IRS_PARAMS_INVALID_REFINE,
-                           "cusolverDnIRSParamsSetRefinementSolver: %d is none", (int)solver);
-    object->refinement = (int)solver;
-    return CUSOLVER_STATUS_SUCCESS;
-}
-
+/* What makes no sense is found when a solver uses it. */
 #define SETTING(name, type, field)                                                                   \
     static cusolverStatus_t cusolverDnIRSParams##name(cusolverDnIRSParams_t params, type value) {    \
         PARAMS("IRSParams" #name);                                                                   \
         object->field = value;                                                                       \
         return CUSOLVER_STATUS_SUCCESS;                                                              \
     }
-SETTING(SetTol, double, tolerance)
-SETTING(SetTolInner, double, inner_tolerance)
+SETTING(SetSolverMainPrecision, cusolverPrecType_t, main_precision)
+SETTING(SetSolverLowestPrecision, cusolverPrecType_t, lowest_precision)
+SETTING(SetRefinementSolver, cusolverIRSRefinement_t, refinement)
 SETTING(SetMaxIters, int, iterations)
 SETTING(SetMaxItersInner, int, inner_iterations)
+
+static cusolverStatus_t cusolverDnIRSParamsSetSolverPrecisions(cusolverDnIRSParams_t params, cusolverPrecType_t main,
+                                                               cusolverPrecType_t lowest) {
+    PARAMS("IRSParamsSetSolverPrecisions");
+    object->main_precision = main, object->lowest_precision = lowest;
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
+#define TOLERANCE(name, field)                                                                                     \
+    static cusolverStatus_t cusolverDnIRSParams##name(cusolverDnIRSParams_t params, double value) {                \
+        PARAMS("IRSParams" #name);                                                                                 \
+        SOLVER_CHECK(object->main_precision, "cusolverDnIRSParams" #name ": set the precisions before");           \
+        object->field = value;                                                                                     \
+        return CUSOLVER_STATUS_SUCCESS;                                                                            \
+    }
+TOLERANCE(SetTol, tolerance)
+TOLERANCE(SetTolInner, inner_tolerance)
 
 static cusolverStatus_t cusolverDnIRSParamsEnableFallback(cusolverDnIRSParams_t params) {
     PARAMS("IRSParamsEnableFallback");
@@ -247,6 +231,14 @@ static cusolverStatus_t cusolverDnIRSInfosRequestResidual(cusolverDnIRSInfos_t i
     return CUSOLVER_STATUS_SUCCESS;
 }
 
+static cusolverStatus_t cusolverDnIRSInfosGetResidualHistory(cusolverDnIRSInfos_t infos, void **history) {
+    INFOS("IRSInfosGetResidualHistory");
+    SOLVER_CHECK(history && object->wants_residuals,
+                 "cusolverDnIRSInfosGetResidualHistory: ask for the residuals before the solver runs");
+    return solver_fail(CUSOLVER_STATUS_NOT_SUPPORTED,
+                       "cusolverDnIRSInfosGetResidualHistory: there are no iterations, and so no residuals");
+}
+
 static enum element element_of_precision(int precision) {
     switch (precision) {
         case CUSOLVER_R_32F: return S;
@@ -268,10 +260,22 @@ static cusolverStatus_t with_params(struct solver *s, cusolverStatus_t (*family)
     if (!s->asks && !(s->object = solver_object(infos, OBJECT_RECORD)))
         return solver_fail(CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED,
                            "%s: the infos are none of cusolverDnIRSInfosCreate's", s->function);
-    if (!object->main_precision || !object->lowest_precision)
-        return solver_fail(CUSOLVER_STATUS_IRS_PARAMS_INVALID_PREC,
-                           "%s: set the precisions first, with cusolverDnIRSParamsSetSolverPrecisions", s->function);
     s->type = element_of_precision(object->main_precision);
+    enum element lowest = element_of_precision(object->lowest_precision);
+    if (s->type == ELEMENTS)
+        return solver_fail(s->asks ? CUSOLVER_STATUS_IRS_PARAMS_INVALID : CUSOLVER_STATUS_IRS_PARAMS_INVALID_PREC,
+                           "%s: set the precisions first, with cusolverDnIRSParamsSetSolverPrecisions", s->function);
+    bool known =
+        object->refinement >= CUSOLVER_IRS_REFINE_NONE && object->refinement <= CUSOLVER_IRS_REFINE_GMRES_NOPCOND;
+    if (!known && !s->asks)
+        return solver_fail(CUSOLVER_STATUS_IRS_PARAMS_INVALID_REFINE,
+                           "%s: set a method first, with cusolverDnIRSParamsSetRefinementSolver", s->function);
+    if (known && object->refinement >= CUSOLVER_IRS_REFINE_CLASSICAL_GMRES && s->k > 1)
+        return solver_fail(s->asks ? CUSOLVER_STATUS_IRS_NRHS_NOT_SUPPORTED_FOR_REFINE_GMRES
+                                   : CUSOLVER_STATUS_IRS_NOT_SUPPORTED,
+                           "%s: GMRES solves for one right-hand side", s->function);
+    s->economic = object->refinement == CUSOLVER_IRS_REFINE_NONE && lowest == s->type; /* A becomes its factors */
+    s->no_matrices = s->asks;
     if (s->object) s->object->iterations = object->iterations;
     return family(s);
 }
@@ -322,5 +326,6 @@ const struct entry solver_refine_entries[] = {
     SOLVER_ENTRY(cusolverDnIRSInfosGetOuterNiters),
     SOLVER_ENTRY(cusolverDnIRSInfosGetMaxIters),
     SOLVER_ENTRY(cusolverDnIRSInfosRequestResidual),
+    SOLVER_ENTRY(cusolverDnIRSInfosGetResidualHistory),
     {NULL, NULL, NULL},
 };

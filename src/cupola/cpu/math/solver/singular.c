@@ -16,7 +16,7 @@ static int64_t gesvd_one(struct solver *s, void **at, int64_t i) {
         fill_nan(real, at[AT_W], count, 1, count);
         if (at[AT_U]) fill_nan(s->type, at[AT_U], s->operand[AT_U].rows, s->operand[AT_U].columns, s->ldu);
         if (at[AT_V]) fill_nan(s->type, at[AT_V], s->operand[AT_V].rows, s->operand[AT_V].columns, s->ldv);
-        return count;
+        return 0;
     }
     void *rest = malloc((size_t)larger(count, 1) * element_size(real)); /* what has not converged */
     if (!rest) return LAPACK_NO_MEMORY;
@@ -66,7 +66,7 @@ static int64_t gesvdj_one(struct solver *s, void **at, int64_t i) {
         fill_nan(real_of(s->type), at[AT_W], count, 1, count);
         if (at[AT_U]) fill_nan(s->type, at[AT_U], m, columns_u, s->ldu);
         if (at[AT_V]) fill_nan(s->type, at[AT_V], n, columns_v, s->ldv);
-        return count;
+        return s->object ? n + 1 : 0; /* Jacobi's method has not converged; the others do not notice */
     }
     return decompose(s, at[AT_A], at[AT_W], at[AT_U], at[AT_V], columns_u, columns_v);
 }
@@ -95,7 +95,7 @@ static int64_t gesvda_one(struct solver *s, void **at, int64_t i) {
         fill_nan(real, at[AT_W], s->k, 1, s->k);
         if (at[AT_U]) fill_nan(s->type, at[AT_U], m, s->k, s->ldu);
         if (at[AT_V]) fill_nan(s->type, at[AT_V], n, s->k, s->ldv);
-        return count;
+        return 0;
     }
     void *a = malloc((size_t)(m * n) * element_size(s->type)), *values = malloc((size_t)count * element_size(real));
     if (a && values) {
@@ -113,36 +113,30 @@ static int64_t gesvda_one(struct solver *s, void **at, int64_t i) {
 
 /* ---- the families -------------------------------------------------------------------------------------------------- */
 
-static cusolverStatus_t check_values_type(const struct solver *s) {
-    SOLVER_CHECK(!s->by_number || (s->w_type == real_of(s->type) && s->v_type == s->type),
-                 "%s: the types of S, U and V are not those of A", s->function);
-    return CUSOLVER_STATUS_SUCCESS;
+static bool has_types(const struct solver *s) {
+    return !s->by_number || (s->w_type == real_of(s->type) && s->v_type == s->type);
 }
 
 static cusolverStatus_t gesvd(struct solver *s) {
-    bool done;
     int64_t count = smaller(s->m, s->n);
+    s->quiet_types = true;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_values_type(s));
-    bool whole = !s->asks || s->by_number; /* the typed functions that ask know the sizes only */
-    if (whole) {
-        SOLVER_CHECK(strchr("ASON", s->job) && s->job, "%s: jobu is %d, none of 'A', 'S', 'O', 'N'", s->function,
-                     s->job);
-        SOLVER_CHECK(strchr("ASON", s->job_v) && s->job_v, "%s: jobvt is %d, none of 'A', 'S', 'O', 'N'", s->function,
-                     s->job_v);
-        SOLVER_CHECK(s->job != 'O' || s->job_v != 'O', "%s: only one of jobu and jobvt may be 'O'", s->function);
+    SOLVER_NEED(QUIET, has_types(s), "the types of S, U and VT are not those of A");
+    if (s->asks) {
+        SOLVER_NEED(QUIET, !s->by_number || s->m >= s->n, "m is %lld and n %lld; m may not be the smaller one",
+                    (long long)s->m, (long long)s->n);
+        return solver_answer(s, larger(s->m, s->n));
     }
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_CHECK(s->m >= s->n, "%s: m is %lld and n %lld; m may not be the smaller one: transpose the matrix",
-                 s->function, (long long)s->m, (long long)s->n);
-    if (whole) {
-        SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
-        SOLVER_RETURN_IF(check_ld(s, "ldu", s->ldu, s->job == 'A' || s->job == 'S' ? s->m : 1));
-        SOLVER_RETURN_IF(check_ld(s, "ldvt", s->ldv, s->job_v == 'A' ? s->n : s->job_v == 'S' ? count : 1));
-    }
-    SOLVER_RETURN_IF(check_room(s, larger(s->m, s->n), &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    SOLVER_NEED(1, s->job && strchr("ASON", s->job), "jobu is %d, none of 'A', 'S', 'O', 'N'", s->job);
+    SOLVER_NEED(2, s->job_v && strchr("ASON", s->job_v), "jobvt is %d, none of 'A', 'S', 'O', 'N'", s->job_v);
+    SOLVER_NEED(2, s->job != 'O' || s->job_v != 'O', "only one of jobu and jobvt may be 'O'");
+    NEED_SIZE(3, "m", s->m);
+    NEED_SIZE(4, "n", s->n);
+    NEED_LD(6, "lda", s->lda, s->m);
+    NEED_LD(9, "ldu", s->ldu, s->job == 'A' || s->job == 'S' ? s->m : 1);
+    NEED_LD(11, "ldvt", s->ldv, s->job_v == 'A' ? s->n : s->job_v == 'S' ? count : 1);
+    SOLVER_NEED(0, s->m >= s->n || !s->m, "m is %lld and n %lld; m may not be the smaller one: transpose the matrix",
+                (long long)s->m, (long long)s->n);
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
     use_vector(s, AT_W, "the singular values S", s->w, real_of(s->type), count);
     if (s->job == 'A' || s->job == 'S')
@@ -153,23 +147,35 @@ static cusolverStatus_t gesvd(struct solver *s) {
     return solver_submit(s);
 }
 
+enum { BATCHED_MOST = 32 }; /* rows and columns */
+
 /* gesvdj, its batches, and gesvdp. */
 static cusolverStatus_t polar(struct solver *s, bool batched) {
-    bool done;
     int64_t count = smaller(s->m, s->n);
+    s->quiet_types = true;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_values_type(s));
-    SOLVER_CHECK((unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR, "%s: jobz is %d", s->function, s->job);
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
-    if (s->job == CUSOLVER_EIG_MODE_VECTOR) {
-        SOLVER_RETURN_IF(check_ld(s, "ldu", s->ldu, s->m));
-        SOLVER_RETURN_IF(check_ld(s, "ldv", s->ldv, s->n));
+    SOLVER_NEED(QUIET, has_types(s), "the types of S, U and V are not those of A");
+    if (s->asks) {
+        if (!batched && !s->by_number) {
+            NEED_SIZE(QUIET, "m", s->m);
+            NEED_SIZE(QUIET, "n", s->n);
+            NEED_SIZE(QUIET, "lda", s->lda);
+        }
+        return solver_answer(s, larger(s->m, s->n));
     }
-    if (batched) SOLVER_CHECK(s->batch > 0, "%s: batchSize is %lld", s->function, (long long)s->batch);
-    SOLVER_RETURN_IF(check_room(s, larger(s->m, s->n), &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    int m = batched ? 2 : 3;
+    SOLVER_NEED(1, (unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR, "jobz is %d", s->job);
+    SOLVER_NEED(m, s->m >= 0 && (!batched || s->m <= BATCHED_MOST), "m is %lld", (long long)s->m);
+    SOLVER_NEED(m + 1, s->n >= 0 && (!batched || s->n <= BATCHED_MOST), "n is %lld", (long long)s->n);
+    NEED_LD(m + 3, "lda", s->lda, s->m);
+    NEED_LD(m + 6, "ldu", s->ldu, s->m);
+    NEED_LD(m + 8, "ldv", s->ldv, s->n);
+    if (batched) {
+        SOLVER_NEED(12, s->room >= 1, "the workspace has %lld elements", (long long)s->room);
+        NEED_SIZE(15, "batchSize", s->batch);
+        if (!s->batch) return CUSOLVER_STATUS_SUCCESS;
+    }
+    if (!count && !s->by_number && !batched) return CUSOLVER_STATUS_SUCCESS;
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
     s->operand[AT_A].stride = s->lda * s->n;
     use_vector(s, AT_W, "the singular values S", s->w, real_of(s->type), count);
@@ -178,6 +184,7 @@ static cusolverStatus_t polar(struct solver *s, bool batched) {
         use_matrix(s, AT_V, "the matrix V", s->v, s->n, s->economic ? count : s->n, s->ldv);
         s->operand[AT_U].stride = s->ldu * s->m, s->operand[AT_V].stride = s->ldv * s->n;
     }
+    s->must_tell = batched;
     s->one = gesvdj_one;
     return solver_submit(s);
 }
@@ -187,29 +194,31 @@ static cusolverStatus_t gesvdp(struct solver *s) { return polar(s, false); }
 static cusolverStatus_t gesvdj(struct solver *s, gesvdjInfo_t info, bool batched) {
     SOLVER_RETURN_IF(solver_check(s->handle, s->function));
     s->object = solver_object(info, OBJECT_SVD_JACOBI);
-    SOLVER_CHECK(s->object, "%s: 'params' is none of cusolverDnCreateGesvdjInfo's", s->function);
+    SOLVER_CHECK(s->object || s->asks, "%s: 'params' is none of cusolverDnCreateGesvdjInfo's", s->function);
     return polar(s, batched);
 }
 
 static cusolverStatus_t gesvda(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_CHECK((unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR, "%s: jobz is %d", s->function, s->job);
-    SOLVER_RETURN_IF(check_size(s, "m", s->m));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_CHECK(s->k >= 0 && s->k <= smaller(s->m, s->n), "%s: rank is %lld", s->function, (long long)s->k);
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->m));
-    bool vectors = s->job == CUSOLVER_EIG_MODE_VECTOR;
-    if (vectors) {
-        SOLVER_RETURN_IF(check_ld(s, "ldu", s->ldu, s->m));
-        SOLVER_RETURN_IF(check_ld(s, "ldv", s->ldv, s->n));
+    if (s->asks) {
+        NEED_SIZE(QUIET, "n", s->n);
+        return solver_answer(s, larger(s->m, s->n));
     }
-    SOLVER_CHECK(s->batch > 0, "%s: batchSize is %lld", s->function, (long long)s->batch);
-    SOLVER_CHECK(s->batch == 1 || (s->stride_a >= s->lda * s->n && s->stride_w >= s->k &&
-                                   (!vectors || (s->stride_u >= s->ldu * s->k && s->stride_v >= s->ldv * s->k))),
-                 "%s: matrices of the batch overlap, as their strides say", s->function);
-    SOLVER_RETURN_IF(check_room(s, larger(s->m, s->n), &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    bool vectors = s->job == CUSOLVER_EIG_MODE_VECTOR;
+    SOLVER_NEED(1, (unsigned)s->job <= CUSOLVER_EIG_MODE_VECTOR, "jobz is %d", s->job);
+    SOLVER_NEED(2, s->k >= 0 && s->k <= s->n, "rank is %lld, but n %lld", (long long)s->k, (long long)s->n);
+    SOLVER_NEED(3, s->m >= s->n, "m is %lld and n %lld; m may not be the smaller one", (long long)s->m,
+                (long long)s->n);
+    NEED_LD(6, "lda", s->lda, s->m);
+    SOLVER_NEED(7, s->stride_a >= s->lda * s->n, "strideA is %lld", (long long)s->stride_a);
+    SOLVER_NEED(9, s->stride_w >= s->k, "strideS is %lld", (long long)s->stride_w);
+    NEED_LD(11, "ldu", s->ldu, s->m);
+    SOLVER_NEED(12, s->stride_u >= s->ldu * s->k, "strideU is %lld", (long long)s->stride_u);
+    NEED_LD(14, "ldv", s->ldv, s->n);
+    SOLVER_NEED(15, s->stride_v >= s->ldv * s->k, "strideV is %lld", (long long)s->stride_v);
+    SOLVER_NEED(17, s->room >= 1, "the workspace has %lld elements", (long long)s->room);
+    NEED_SIZE(20, "batchSize", s->batch);
+    if (!s->batch) return CUSOLVER_STATUS_SUCCESS;
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
     use_vector(s, AT_W, "the singular values S", s->w, real_of(s->type), s->k);
     s->operand[AT_A].stride = s->stride_a, s->operand[AT_W].stride = s->stride_w;
@@ -218,6 +227,7 @@ static cusolverStatus_t gesvda(struct solver *s) {
         use_matrix(s, AT_V, "the matrix V", s->v, s->n, s->k, s->ldv);
         s->operand[AT_U].stride = s->stride_u, s->operand[AT_V].stride = s->stride_v;
     }
+    s->must_tell = true;
     s->one = gesvda_one;
     return solver_submit(s);
 }

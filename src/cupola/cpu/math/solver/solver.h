@@ -98,10 +98,16 @@ struct solver {
     int64_t (*one)(struct solver *solver, void **at, int64_t i);
     enum element type, other_type; /* with numbers: of A, and what has to be the same */
     bool by_number;                /* of the family of 64-bit sizes */
+    bool quiet_types;              /* wrong numbers of types leave devInfo alone */
     bool silent;                   /* there is no devInfo */
+    bool must_tell;                /* a null pointer for devInfo faults, as on a GPU; else nobody is told */
+    bool positive;                 /* devInfo tells positions without the minus */
+    cusolverStatus_t wrong;        /* for wrong arguments; 0: INVALID_VALUE */
     int uplo, op, side, diagonal, job, job_v, range, kind, economic;
     int64_t m, n, k, lda, ldb, ldc, ldu, ldv, first, last;
     double low, high;
+    bool no_matrices; /* only the sizes are known */
+    bool no_bounds;   /* there are no addresses of them */
     void *a, *b, *c, *tau, *taup, *w, *e, *u, *v, *pivots, *info;
     bool wide_pivots;
     int64_t stride_a, stride_w, stride_u, stride_v, batch; /* batch 0: just one matrix, not a batch of one */
@@ -112,7 +118,6 @@ struct solver {
     size_t *bytes, *host_bytes;
     bool asks;
     int64_t room, host_room;
-    bool counts_bytes; /* `room` does, though the types are not numbers */
     void *work, *host_work;
     cusolverDnParams_t params;
     /* results in memory of the host: the call waits for them */
@@ -128,12 +133,26 @@ struct solver {
 /* Begin a family's function: the handle, and the numbers of types. */
 cusolverStatus_t solver_begin(struct solver *s);
 
-/* Common checks. */
-cusolverStatus_t check_fill(const struct solver *s);
-cusolverStatus_t check_size(const struct solver *s, const char *what, int64_t value);
-cusolverStatus_t check_ld(const struct solver *s, const char *what, int64_t value, int64_t rows);
-/* The workspace is large enough, or is asked for: `done` says that the function has answered. */
-cusolverStatus_t check_room(struct solver *s, int64_t elements, bool *done);
+/* A function that asks for the size of its workspace is told `elements`; those functions check little, as on a GPU. */
+cusolverStatus_t solver_answer(struct solver *s, int64_t elements);
+
+/* An argument of the operation that has to be so. If it is not, devInfo becomes minus its position, which is not that of C in
+ * all functions; QUIET: nothing is written. */
+enum { QUIET = 1000 };
+cusolverStatus_t solver_refuse(struct solver *s, cusolverStatus_t status, int position, const char *format, ...)
+    __attribute__((format(printf, 4, 5), cold));
+#define SOLVER_NEED(position, condition, format, ...)                                                                 \
+    do {                                                                                                              \
+        if (unlikely(!(condition)))                                                                                   \
+            return solver_refuse(s, s->wrong, position, "%s: " format, s->function __VA_OPT__(, ) __VA_ARGS__);       \
+    } while (0)
+#define NEED_FILL(position)                                                                                          \
+    SOLVER_NEED(position, s->uplo == CUBLAS_FILL_MODE_LOWER || s->uplo == CUBLAS_FILL_MODE_UPPER,                     \
+                "uplo is %d, neither CUBLAS_FILL_MODE_LOWER nor CUBLAS_FILL_MODE_UPPER", s->uplo)
+#define NEED_SIZE(position, what, value) SOLVER_NEED(position, (value) >= 0, what " is %lld", (long long)(value))
+#define NEED_LD(position, what, value, rows)                                                                         \
+    SOLVER_NEED(position, (value) >= larger(1, rows), what " is %lld, but the matrix has %lld rows", (long long)(value), \
+                (long long)(rows))
 
 /* Say what the operation uses. */
 void use_matrix(struct solver *s, enum place place, const char *what, void *at, int64_t rows, int64_t columns,

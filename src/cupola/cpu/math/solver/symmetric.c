@@ -42,27 +42,29 @@ static int64_t sytri_one(struct solver *s, void **at, int64_t i) {
 /* ---- the families -------------------------------------------------------------------------------------------------- */
 
 static cusolverStatus_t sytrf(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    if (!s->asks) SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) {
+        SOLVER_NEED(QUIET, s->lda >= 0, "lda is %lld", (long long)s->lda);
+        return solver_answer(s, s->n);
+    }
+    NEED_FILL(1);
+    NEED_SIZE(2, "n", s->n);
+    NEED_LD(4, "lda", s->lda, s->n);
+    SOLVER_NEED(7, s->room >= 1, "the workspace has %lld elements", (long long)s->room);
+    if (!s->n) return CUSOLVER_STATUS_SUCCESS;
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     use_pivots(s, s->n);
+    s->must_tell = true;
     s->one = sytrf_one;
     return solver_submit(s);
 }
 
 static cusolverStatus_t sytri(struct solver *s) {
-    bool done;
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_FILL(1);
+    NEED_SIZE(2, "n", s->n);
+    NEED_LD(4, "lda", s->lda, s->n);
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     use_vector(s, AT_PIVOTS, "the pivots", s->pivots, I32, s->n);
     s->one = sytri_one;
@@ -70,15 +72,17 @@ static cusolverStatus_t sytri(struct solver *s) {
 }
 
 static cusolverStatus_t sytrs(struct solver *s) {
-    bool done;
+    SOLVER_RETURN_IF(solver_check(s->handle, s->function));
+    if (s->type > Z || s->other_type != s->type)
+        return solver_refuse(s, CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED, 0,
+                             "%s: the types are one of CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F", s->function);
     SOLVER_RETURN_IF(solver_begin(s));
-    SOLVER_RETURN_IF(check_fill(s));
-    SOLVER_RETURN_IF(check_size(s, "n", s->n));
-    SOLVER_RETURN_IF(check_size(s, "nrhs", s->k));
-    SOLVER_RETURN_IF(check_ld(s, "lda", s->lda, s->n));
-    SOLVER_RETURN_IF(check_ld(s, "ldb", s->ldb, s->n));
-    SOLVER_RETURN_IF(check_room(s, s->n, &done));
-    if (done) return CUSOLVER_STATUS_SUCCESS;
+    if (s->asks) return solver_answer(s, s->n);
+    NEED_FILL(1);
+    NEED_SIZE(2, "n", s->n);
+    NEED_SIZE(3, "nrhs", s->k);
+    NEED_LD(6, "lda", s->lda, s->n);
+    NEED_LD(10, "ldb", s->ldb, s->n);
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
     use_matrix(s, AT_B, "the matrix B", s->b, s->n, s->k, s->ldb);
     use_pivots(s, s->n);
