@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import cupola
+import cupola.texture
 from cupola import Buffer, CUDAError, Device, LaunchConfig, Program, launch
 from cupola.core.memory._unpooled import SynchronousMemoryResource
 from cupola.graph import GraphDefinition
@@ -31,6 +32,21 @@ SOURCE = r"""
 extern "C" __global__ void store(unsigned char* x, int value, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] = value;
+}
+"""
+
+TEXELS = r"""
+extern "C" __global__ void read(cudaTextureObject_t texels, unsigned char* out) {
+    int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+    out[64 * y + x] = tex2D<unsigned char>(texels, x, y);
+}
+extern "C" __global__ void write(cudaSurfaceObject_t texels) {
+    int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+    surf2Dwrite((unsigned char)(surf2Dread<unsigned char>(texels, x, y) + 1), texels, x, y);
+}
+extern "C" __global__ void fetch(cudaTextureObject_t texels, unsigned char* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = tex1Dfetch<unsigned char>(texels, i) + 7;
 }
 """
 
@@ -119,6 +135,11 @@ def b1(pool1, s1) -> Iterator[Buffer]:
 @pytest.fixture(scope="module")
 def kernel(d1) -> cupola.Kernel:
     return Program(SOURCE, "c++", {"arch": f"sm_{d1.arch}"}).compile("cubin").get_kernel("store")
+
+
+@pytest.fixture(scope="module")
+def texels(d1) -> cupola.ObjectCode:
+    return Program(TEXELS, "c++", {"arch": f"sm_{d1.arch}"}).compile("cubin")
 
 
 @pytest.fixture
@@ -372,6 +393,61 @@ def test_launches(s1, b1, kernel, check):
     together = LaunchConfig(grid=N // 128, block=128, is_cooperative=True)
     launch(s1, together, kernel, b1, 102, N)
     check(b1, 102)
+
+
+def test_tenants(d0, d1, b1, kernel, check):
+    groups, rest = d1.resources.sm.split(cupola.SMResourceOptions(count=16))
+    contexts = [d1.create_context(cupola.ContextOptions(groups)), d1.create_context(cupola.ContextOptions([rest]))]
+    counts = [context.resources.sm.sm_count for context in contexts]
+    assert counts == [16, d1.resources.sm.sm_count - 16] and d0.resources.sm.sm_count == d1.resources.sm.sm_count
+    for value, (context, count) in enumerate(zip(contexts, counts, strict=True), 60):
+        with cleared(context.create_stream()) as stream:
+            assert context.device is stream.device is d1 and stream.resources.sm.sm_count == count
+            launch(stream, CONFIG, kernel, b1, value, N)
+            event = stream.record()
+            assert event.device is d1 and event.context == context
+            event.sync()
+        check(b1, value)
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.cpu_only  # what a GPU's driver says to that was not recorded
+def test_a_context_of_parts_is_of_one_device(d0, d1):
+    groups, _ = d1.resources.sm.split(cupola.SMResourceOptions(count=16))
+    with pytest.raises(CUDAError, match="the resources are of device 1, not of 0"):
+        d0.create_context(cupola.ContextOptions(groups))
+
+
+def test_textures_and_surfaces(d1, s1, b1, texels, check):
+    """The array, what reads it and what writes it are of device 1, as the kernels are."""
+    options = cupola.texture.OpaqueArrayOptions((64, 64), "uint8", 1, is_surface_load_store=True)
+    with d1.create_opaque_array(options) as array:
+        array.copy_from(values(5), stream=s1)
+        resource = cupola.texture.ResourceDescriptor.from_opaque_array(array)
+        block = LaunchConfig(grid=(4, 4), block=(16, 16))
+        with (
+            d1.create_texture_object(resource=resource) as texture,
+            d1.create_surface_object(resource=resource) as surface,
+        ):
+            assert texture.device is surface.device is array.device is d1
+            launch(s1, block, texels.get_kernel("read"), texture, b1)
+            check(b1, 5)
+            launch(s1, block, texels.get_kernel("write"), surface)
+            found = array.copy_to(np.empty(N, np.uint8), stream=s1)
+            s1.sync()
+            assert (found == 6).all()
+    linear = cupola.texture.ResourceDescriptor.from_linear(b1, format="uint8", num_channels=1)
+    with d1.create_texture_object(resource=linear) as texture:
+        launch(s1, CONFIG, texels.get_kernel("fetch"), texture, b1)
+        check(b1, 12)
+
+
+@contextmanager
+def cleared(stream: cupola.Stream) -> Iterator[cupola.Stream]:
+    yield stream
+    stream.sync()
+    stream.close()
 
 
 def test_events(d1, s0, s1):
