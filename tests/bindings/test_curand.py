@@ -20,6 +20,9 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "Bits": (np.uint32, lambda *a: curand.generate(*a)),
     "Uniform": (np.float32, lambda *a: curand.generate_uniform(*a)),
     "UniformDouble": (np.float64, lambda *a: curand.generate_uniform_double(*a)),
+    "Normal": (np.float32, lambda *a: curand.generate_normal(*a, 0.5, 2.0)),
+    "NormalDouble": (np.float64, lambda *a: curand.generate_normal_double(*a, 0.5, 2.0)),
+    "LogNormalDouble": (np.float64, lambda *a: curand.generate_log_normal_double(*a, 0.5, 0.25)),
 }
 
 
@@ -58,8 +61,13 @@ def draw(stream: Stream, generator: int, form: str, count: int) -> Any:
     return result
 
 
-@pytest.mark.parametrize("row", RECORDED, ids=lambda row: "-".join(row[:6]))
-@pytest.mark.parametrize("on_host", [False, True])
+# Normal numbers of a generator of the host have other last bits.
+CASES = [(row, on_host) for on_host in (False, True) for row in RECORDED if not (on_host and "Normal" in row[4])]
+
+
+@pytest.mark.parametrize(
+    ("row", "on_host"), CASES, ids=["-".join(row[:6]) + "-host" * on_host for row, on_host in CASES]
+)
 def test_numbers_are_those_of_the_library(stream: Stream, row: list[str], on_host: bool) -> None:
     kind, ordering, seed, offset, forms, counts, expected = row
     generator = (curand.create_generator_host if on_host else curand.create_generator)(int(kind))
@@ -130,11 +138,29 @@ def test_what_is_missing_is_named(stream: Stream, generator: int, call: Any, nam
     assert named in caught.value.__notes__[0]
 
 
-def test_distributions_that_are_missing_are_named(stream: Stream, generator: int) -> None:
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda g: curand.generate_log_normal(g, 0, 4, 0.0, 1.0), "curandGenerateLogNormalDouble"),
+        (lambda g: (curand.set_generator_offset(g, 3), curand.generate_normal(g, 0, 4, 0.0, 1.0)), "offsets"),
+    ],
+)
+def test_normal_numbers_that_are_missing_are_named(stream: Stream, generator: int, call: Any, named: str) -> None:
     if not on_cpu_device():
         pytest.skip("a GPU's library has them")
-    with pytest.raises(RuntimeError, match="does not emulate curandGenerateNormal"):
-        curand.generate_normal(generator, 0, 4, 0.0, 1.0)
+    with pytest.raises(curand.cuRANDError, match="TYPE_ERROR") as caught:
+        call(generator)
+    assert named in caught.value.__notes__[0]
+
+
+def test_normal_numbers_come_in_pairs_but_for_philox(stream: Stream, generator: int) -> None:
+    first = draw(stream, generator, "Normal", 8)
+    curand.set_generator_offset(generator, 0)
+    np.testing.assert_array_equal(draw(stream, generator, "Normal", 7), first[:7])
+    other = curand.create_generator(curand.RngType.PSEUDO_XORWOW)
+    with pytest.raises(curand.cuRANDError, match="LENGTH_NOT_MULTIPLE"):
+        curand.generate_normal(other, 0, 7, 0.0, 1.0)
+    curand.destroy_generator(other)
 
 
 def test_a_capture_is_refused(stream: Stream, generator: int) -> None:

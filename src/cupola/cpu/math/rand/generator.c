@@ -11,6 +11,7 @@ struct curandGenerator_st {
     cudaStream_t stream;
     struct rand_sequence *sequence;
     uint64_t position; /* the number that comes next */
+    uint64_t offset;   /* that was set */
 };
 
 static curandStatus_t rand_fail(curandStatus_t status, const char *format, ...)
@@ -157,7 +158,7 @@ static curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t gener
 
 static curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator, unsigned long long offset) {
     CHECK(generator, "curandSetGeneratorOffset");
-    generator->position = offset;
+    generator->position = generator->offset = offset;
     return restart(generator, generator->sequence->seed, generator->sequence->legacy);
 }
 
@@ -204,7 +205,9 @@ struct rand_call {
     size_t count;
 };
 
-static size_t size_of(enum rand_form form) { return form == RAND_DOUBLE ? sizeof(double) : sizeof(uint32_t); }
+static bool is_double(enum rand_form form) { return form == RAND_DOUBLE || form == RAND_DOUBLE_PAIR; }
+
+static size_t size_of(enum rand_form form) { return is_double(form) ? sizeof(double) : sizeof(uint32_t); }
 
 static CUresult fill(struct rand_sequence *sequence, enum rand_form form, void *target, size_t count) {
     pthread_mutex_lock(&sequence->lock);
@@ -223,12 +226,18 @@ static CUresult run(struct call *call) {
 
 static void end(struct call *call) { sequence_release(((struct rand_call *)call)->sequence); }
 
+/* By how much these numbers move the generator's position. */
+static uint64_t visits(curandGenerator_t generator, enum rand_form form, size_t count) {
+    bool in_pairs = form >= RAND_PAIR && generator->sequence->type != CURAND_RNG_PSEUDO_PHILOX4_32_10;
+    return in_pairs ? count / 2 : count;
+}
+
 static curandStatus_t generate(curandGenerator_t generator, const char *function, enum rand_form form, void *target,
                                size_t count) {
     CHECK(generator, function);
     if (!count) return CURAND_STATUS_SUCCESS;
     if (generator->on_host) {
-        generator->position += count;
+        generator->position += visits(generator, form, count);
         return rand_status(fill(generator->sequence, form, target, count));
     }
     CUstream stream;
@@ -243,7 +252,7 @@ static curandStatus_t generate(curandGenerator_t generator, const char *function
     if (!made) return rand_status(no_memory("a call of cuRAND"));
     atomic_fetch_add(&generator->sequence->references, 1);
     *made = (struct rand_call){{1, run, end}, function, generator->sequence, form, target, count};
-    generator->position += count;
+    generator->position += visits(generator, form, count);
     return rand_status(math_submit(stream, &made->call, false));
 }
 
@@ -259,9 +268,89 @@ static curandStatus_t curandGenerateUniformDouble(curandGenerator_t generator, d
     return generate(generator, "curandGenerateUniformDouble", RAND_DOUBLE, target, count);
 }
 
+/* ---- normal numbers ---------------------------------------------------------------------------------------------- */
+
+static curandStatus_t odd(const char *function, size_t count) {
+    return rand_fail(CURAND_STATUS_LENGTH_NOT_MULTIPLE, "%s: %zu numbers are an odd number; they come in pairs",
+                     function, count);
+}
+
+/* In memory of the stream that has room for the whole last pair. */
+static curandStatus_t odd_normal(curandGenerator_t generator, CUstream stream, CUkernel kernel, const char *function,
+                                 enum rand_form form, void *target, size_t count, double mean, double deviation) {
+    CUdeviceptr room;
+    CUresult status = cuMemAllocAsync(&room, (count + 1) * size_of(form), stream);
+    if (status) return rand_status(status);
+    curandStatus_t filled = generate(generator, function, form, (void *)room, count);
+    if (!filled) status = rand_normal(kernel, stream, (void *)room, (count + 1) / 2, is_double(form), mean, deviation);
+    if (!filled && !status) status = cuMemcpyDtoDAsync((CUdeviceptr)target, room, count * size_of(form), stream);
+    CUresult freed = cuMemFreeAsync(room, stream);
+    return filled ? filled : rand_status(status ? status : freed);
+}
+
+static curandStatus_t generate_normal(curandGenerator_t generator, const char *function, enum rand_form form,
+                                      bool is_log, void *target, size_t count, double mean, double deviation) {
+    CHECK(generator, function);
+    const bool is_philox = generator->sequence->type == CURAND_RNG_PSEUDO_PHILOX4_32_10; /* takes odd numbers, too */
+    if (count % 2 && !is_philox) return odd(function, count);
+    if (!count) return CURAND_STATUS_SUCCESS;
+    if (generator->on_host)
+        return rand_fail(CURAND_STATUS_TYPE_ERROR,
+                         "%s: the CPU device has no normal numbers of generators of the host, whose last bits are not "
+                         "those of a device; create the generator with curandCreateGenerator",
+                         function);
+    if (is_philox && (generator->offset % 4 || generator->position % 2))
+        return rand_fail(
+            CURAND_STATUS_TYPE_ERROR,
+            "%s: the CPU device has normal numbers of PHILOX4_32_10 at offsets that are multiples of 4 and "
+            "after even numbers of numbers; the offset is %llu and the position %llu",
+            function, (unsigned long long)generator->offset, (unsigned long long)generator->position);
+    CUstream stream;
+    CUkernel kernel;
+    CUresult status = math_stream(generator->stream, &stream);
+    if (!status)
+        status = rand_normal_kernel(generator->sequence->type == CURAND_RNG_PSEUDO_MRG32K3A, is_double(form), is_log,
+                                    &kernel);
+    if (status) return rand_status(status);
+    if (count % 2) return odd_normal(generator, stream, kernel, function, form, target, count, mean, deviation);
+    curandStatus_t filled = generate(generator, function, form, target, count);
+    if (filled) return filled;
+    return rand_status(rand_normal(kernel, stream, target, count / 2, is_double(form), mean, deviation));
+}
+
+static curandStatus_t curandGenerateNormal(curandGenerator_t generator, float *target, size_t count, float mean,
+                                           float deviation) {
+    return generate_normal(generator, "curandGenerateNormal", RAND_PAIR, false, target, count, (double)mean,
+                           (double)deviation);
+}
+
+static curandStatus_t curandGenerateNormalDouble(curandGenerator_t generator, double *target, size_t count, double mean,
+                                                 double deviation) {
+    return generate_normal(generator, "curandGenerateNormalDouble", RAND_DOUBLE_PAIR, false, target, count, mean,
+                           deviation);
+}
+
+static curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float *target, size_t count, float mean,
+                                              float deviation) {
+    (void)target, (void)mean, (void)deviation;
+    CHECK(generator, "curandGenerateLogNormal");
+    if (!count) return CURAND_STATUS_SUCCESS;
+    if (count % 2) return odd("curandGenerateLogNormal", count);
+    return rand_fail(CURAND_STATUS_TYPE_ERROR,
+                     "curandGenerateLogNormal: the CPU device has log-normal numbers of double precision only "
+                     "(curandGenerateLogNormalDouble): the last bit of those of single precision is not known");
+}
+
+static curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t generator, double *target, size_t count,
+                                                    double mean, double deviation) {
+    return generate_normal(generator, "curandGenerateLogNormalDouble", RAND_DOUBLE_PAIR, true, target, count, mean,
+                           deviation);
+}
+
 static curandStatus_t curandGenerateLongLong(curandGenerator_t generator, unsigned long long *target, size_t count) {
-    (void)target, (void)count;
+    (void)target;
     CHECK(generator, "curandGenerateLongLong");
+    if (!count) return CURAND_STATUS_SUCCESS;
     return rand_fail(CURAND_STATUS_TYPE_ERROR, "curandGenerateLongLong: only Sobol generators of 64 bits have it");
 }
 
@@ -282,6 +371,10 @@ const struct entry rand_generator_entries[] = {
     RAND_ENTRY(curandGenerate),
     RAND_ENTRY(curandGenerateUniform),
     RAND_ENTRY(curandGenerateUniformDouble),
+    RAND_ENTRY(curandGenerateNormal),
+    RAND_ENTRY(curandGenerateNormalDouble),
+    RAND_ENTRY(curandGenerateLogNormal),
+    RAND_ENTRY(curandGenerateLogNormalDouble),
     RAND_ENTRY(curandGenerateLongLong),
     {NULL, NULL, NULL},
 };

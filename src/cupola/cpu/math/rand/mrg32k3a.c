@@ -84,10 +84,12 @@ bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, size_t c
     const size_t lanes = lanes_of(sequence);
     pthread_once(&once, make_powers);
     if (!sequence->lanes && !(sequence->lanes = make_lanes(sequence))) return false;
+    const bool is_pair = form >= RAND_PAIR;
     for (size_t i = 0; i < count; i++) {
-        double z = step((struct state *)sequence->lanes + sequence->position++ % lanes);
+        double z = step((struct state *)sequence->lanes + sequence->position % lanes);
+        sequence->position += !is_pair || i % 2;
         if (form == RAND_BITS) ((uint32_t *)target)[i] = (uint32_t)(z * TO_BITS);
-        else if (form == RAND_FLOAT) ((float *)target)[i] = (float)(z * TO_UNIT);
+        else if (form == RAND_FLOAT || form == RAND_PAIR) ((float *)target)[i] = (float)(z * TO_UNIT);
         else ((double *)target)[i] = z * TO_UNIT;
     }
     return true;

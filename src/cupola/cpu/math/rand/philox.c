@@ -1,6 +1,7 @@
 /* Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). A lane gives four numbers at once;
  * it is the third word of the counter, and how often it was drawn from the first two. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "rand.h"
 
@@ -26,17 +27,27 @@ static uint64_t *make_lanes(const struct rand_sequence *sequence) {
     return lanes;
 }
 
+static void store(enum rand_form form, void *target, size_t i, const uint32_t out[], int part) {
+    switch (form) {
+        case RAND_PAIR:
+        case RAND_BITS: ((uint32_t *)target)[i] = out[part]; return;
+        case RAND_FLOAT: ((float *)target)[i] = rand_float(out[part]); return;
+        case RAND_DOUBLE: ((double *)target)[i] = rand_double(out[2 * part], out[2 * part + 1]); return;
+        case RAND_DOUBLE_PAIR: memcpy((double *)target + i, out + 2 * part, sizeof(double)); return;
+    }
+}
+
+/* Of a pair that is not asked for as a whole both halves are written: there is room for it. */
 bool rand_philox(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target) {
     if (!sequence->lanes && !(sequence->lanes = make_lanes(sequence))) return false;
-    const int blocks = form == RAND_DOUBLE ? 2 : 1; /* for four numbers */
+    const int blocks = form == RAND_DOUBLE || form == RAND_DOUBLE_PAIR ? 2 : 1; /* for four numbers */
     for (size_t i = 0; i < count;) {
         uint64_t lane = sequence->position / AT_ONCE % LANES, *given = (uint64_t *)sequence->lanes + lane;
         uint32_t out[2 * AT_ONCE];
         for (int j = 0; j < blocks; j++) block(sequence->seed, lane, *given + (unsigned)j, out + AT_ONCE * j);
         for (int part = (int)(sequence->position % AT_ONCE); part < AT_ONCE && i < count; part++, i++) {
-            if (form == RAND_BITS) ((uint32_t *)target)[i] = out[part];
-            else if (form == RAND_FLOAT) ((float *)target)[i] = rand_float(out[part]);
-            else ((double *)target)[i] = rand_double(out[2 * part], out[2 * part + 1]);
+            store(form, target, i, out, part);
+            if (form >= RAND_PAIR && i + 1 == count && part % 2 == 0) store(form, target, i + 1, out, part + 1);
             if (++sequence->position % AT_ONCE == 0) *given += (unsigned)blocks;
         }
     }

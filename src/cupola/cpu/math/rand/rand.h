@@ -11,7 +11,8 @@
 
 #include "math/base/math.h"
 
-enum rand_form { RAND_BITS, RAND_FLOAT, RAND_DOUBLE };
+/* The last two are what two normal numbers are made of, in their place: bits or, of MRG32k3a, uniform numbers. */
+enum rand_form { RAND_BITS, RAND_FLOAT, RAND_DOUBLE, RAND_PAIR, RAND_DOUBLE_PAIR };
 
 /* The sequence of one seed; the state of its lanes is made when it is first needed. */
 struct rand_sequence {
@@ -25,10 +26,19 @@ struct rand_sequence {
 };
 
 /* Write the next `count` numbers. A double takes two draws of XORWOW and two blocks of Philox, so what a lane gives later
- * depends on what it was asked for, as in the library. False: no memory. */
+ * depends on what it was asked for, as in the library. Both numbers of a pair come from one lane, of XORWOW and MRG32k3a
+ * as if it were one number. False: no memory. */
 bool rand_xorwow(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
 bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
 bool rand_philox(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
+
+/* ---- normal numbers (normal.c) ----------------------------------------------------------------------------------- */
+
+/* The kernel for numbers of which the pairs are uniform ones or bits. */
+CUresult rand_normal_kernel(bool is_uniform, bool is_double, bool is_log, CUkernel *kernel);
+/* Queue it: the numbers become normal ones in their place. */
+CUresult rand_normal(CUkernel kernel, CUstream stream, void *numbers, size_t pairs, bool is_double, double mean,
+                     double deviation);
 
 /* Uniform in (0, 1], of 32 bits and of two times 32 bits. */
 static inline float rand_float(uint32_t bits) { return (float)bits * 0x1p-32f + 0x1p-33f; }

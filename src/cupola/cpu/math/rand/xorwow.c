@@ -80,6 +80,15 @@ bool rand_xorwow(struct rand_sequence *sequence, enum rand_form form, size_t cou
     pthread_once(&once, make_powers);
     if (!powers) return false;
     if (!sequence->lanes && !(sequence->lanes = make_lanes(sequence))) return false;
+    if (form >= RAND_PAIR) {
+        const int words = form == RAND_PAIR ? 1 : 2;
+        uint32_t *next = target;
+        for (size_t i = 0; i < count; i += 2) {
+            struct state *lane = (struct state *)sequence->lanes + sequence->position++ % LANES;
+            for (int j = 0; j < 2 * words; j++) *next++ = step(lane);
+        }
+        return true;
+    }
     for (size_t i = 0; i < count; i++) {
         struct state *lane = (struct state *)sequence->lanes + sequence->position++ % LANES;
         uint32_t bits = step(lane);

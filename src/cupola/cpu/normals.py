@@ -1,0 +1,128 @@
+"""Normal numbers of cuRAND: a kernel that makes them of uniform ones, in place, as NVIDIA's library does on a GPU.
+
+Box and Muller's method takes two uniform numbers and gives two normal ones. The library's numbers of single precision
+have the sine and cosine of the GPU's special function unit, whose bits are known here: an H200 gave them for 786,000
+angles, and the model below gives the same for all of them. Logarithm, square root and exponential function are those
+that NVRTC compiles, as nvcc did for the library.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from cupola._above import above
+
+# The unit interpolates a quarter turn in 64 pieces (the scheme is that of Oberman and Siu, "A high-performance
+# area-efficient multifunction interpolator", ARITH 2005): c0 + c1 x + c2 x^2, where x are 17 bits, c0 is in units of
+# 2^-25, c1 of 2^-20 and c2 of 2^-22 of a piece. Of the square, the sum of x_i x_j 2^(i+j), only the columns from 2^-15
+# are there. The sum is exact, and then cut off to 24 bits. Cosines are the sines of the complement.
+_TABLE = """
+    {0, 25737, -14}, {823463, 25730, -48}, {1646436, 25706, -76}, {2468414, 25668, -110},
+    {3288906, 25613, -137}, {4107418, 25544, -171}, {4923453, 25459, -201}, {5736526, 25358, -229},
+    {6546141, 25243, -262}, {7351816, 25112, -292}, {8153060, 24966, -322}, {8949394, 24805, -352},
+    {9740335, 24629, -381}, {10525413, 24438, -410}, {11304145, 24233, -441}, {12076070, 24013, -470},
+    {12840725, 23778, -497}, {13597643, 23529, -525}, {14346367, 23266, -553}, {15086452, 22989, -581},
+    {15817450, 22698, -608}, {16538916, 22394, -637}, {17250422, 22076, -664}, {17951542, 21744, -688},
+    {18641840, 21400, -715}, {19320916, 21042, -738}, {19988350, 20672, -763}, {20643746, 20290, -790},
+    {21286703, 19895, -812}, {21916841, 19489, -839}, {22533776, 19070, -859}, {23137138, 18640, -881},
+    {23726565, 18199, -904}, {24301698, 17747, -926}, {24862194, 17284, -946}, {25407711, 16811, -967},
+    {25937924, 16328, -988}, {26452518, 15834, -1004}, {26951170, 15332, -1025}, {27433593, 14820, -1043},
+    {27899488, 14299, -1059}, {28348583, 13769, -1074}, {28780594, 13232, -1093}, {29195273, 12686, -1107},
+    {29592364, 12133, -1123}, {29971632, 11572, -1136}, {30332846, 11004, -1148}, {30675788, 10430, -1162},
+    {31000253, 9849, -1172}, {31306042, 9263, -1185}, {31592974, 8671, -1196}, {31860879, 8073, -1203},
+    {32109590, 7471, -1213}, {32338961, 6864, -1220}, {32548845, 6254, -1230}, {32739132, 5639, -1236},
+    {32909694, 5021, -1242}, {33060432, 4400, -1247}, {33191257, 3776, -1250}, {33302087, 3151, -1258},
+    {33392857, 2523, -1260}, {33463517, 1893, -1260}, {33514014, 1263, -1263}, {33544326, 632, -1265},
+"""
+
+_SOURCE = r"""
+struct piece { unsigned c0; short c1, c2; };
+__constant__ piece pieces[64] = {TABLE};
+
+// The sine of k / 2^25 turns, k < 2^23.
+__device__ float quarter(unsigned k) {
+    unsigned x = k & 0x1ffff;
+    piece p = pieces[k >> 17];
+    unsigned long long square = 0;
+#pragma unroll
+    for (int i = 10; i < 17; i++) {
+        unsigned below = x & (1u << i) - (1u << 18 - i); // x_j with j < i and i + j >= 18
+        if (x >> i & 1) square += (1ull << 2 * i) + ((unsigned long long)below << i + 1);
+    }
+    long long sum = ((long long)p.c0 << 12) + (long long)p.c1 * x + (long long)p.c2 * (long long)(square >> 19);
+    return __ll2float_rz(sum) * 0x1p-37f;
+}
+
+__device__ void turn(float angle, float* sine, float* cosine) {
+    unsigned k = (unsigned)(__fmul_rz(angle, 0.15915494f) * 0x1p25f), q = k >> 23 & 3, low = k & 0x7fffff;
+    float a = quarter(low), b = quarter(0x7fffff - low);
+    *sine = q == 0 ? a : q == 1 ? b : q == 2 ? -a : -b;
+    *cosine = q == 0 ? b : q == 1 ? -a : q == 2 ? -b : a;
+}
+
+__device__ float uniform(unsigned bits) { return bits * 0x1p-32f + 0x1p-33f; }
+__device__ double uniform(unsigned low, unsigned high) {
+    return (low ^ (unsigned long long)high << 21) * 0x1p-53 + 0x1p-54;
+}
+
+
+// IS_BITS: of bits; otherwise of uniform numbers, which MRG32k3a gives.
+template <bool IS_BITS, bool IS_LOG> __device__ void pair(unsigned* place, float mean, float deviation) {
+    float u, angle, sine, cosine;
+    if (IS_BITS) {
+        u = uniform(place[0]);
+        angle = place[1] * (0x1p-32f * 6.2831855f) + 0x1p-33f * 6.2831855f;
+    } else {
+        u = ((float*)place)[0];
+        angle = ((float*)place)[1] * 6.2831855f;
+    }
+    float length = sqrtf(-2.0f * logf(u));
+    turn(angle, &sine, &cosine);
+    sine *= length, cosine *= length;
+    ((float*)place)[0] = mean + deviation * sine;
+    ((float*)place)[1] = mean + deviation * cosine;
+}
+
+template <bool IS_BITS, bool IS_LOG> __device__ void pair(unsigned* place, double mean, double deviation) {
+    double u, angle, sine, cosine;
+    if (IS_BITS) {
+        u = uniform(place[0], place[1]);
+        angle = (place[2] ^ (unsigned long long)place[3] << 21) * 0x1p-52 + 0x1p-53;
+    } else {
+        u = ((double*)place)[0];
+        angle = ((double*)place)[1] * 2.0;
+    }
+    double length = sqrt(-2.0 * log(u));
+    sincospi(angle, &sine, &cosine);
+    sine *= length, cosine *= length;
+    sine = mean + deviation * sine, cosine = mean + deviation * cosine;
+    ((double*)place)[0] = IS_LOG ? exp(sine) : sine;
+    ((double*)place)[1] = IS_LOG ? exp(cosine) : cosine;
+}
+
+#define KERNEL(name, number, is_bits, is_log)                                                          \
+    extern "C" __global__ void name(unsigned* numbers, unsigned long long pairs, number mean, number deviation) { \
+        unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;              \
+        for (; i < pairs; i += gridDim.x * (unsigned long long)blockDim.x)                             \
+            pair<is_bits, is_log>(numbers + i * (2 * sizeof(number) / 4), mean, deviation);            \
+    }
+KERNEL(bits_float, float, true, false)
+KERNEL(bits_double, double, true, false)
+KERNEL(bits_double_log, double, true, true)
+KERNEL(uniform_float, float, false, false)
+KERNEL(uniform_double, double, false, false)
+KERNEL(uniform_double_log, double, false, true)
+"""
+
+
+@functools.cache
+def kernels() -> bytes:
+    """PTX of the kernels, for any device.
+
+    Raises
+    ------
+    ImportError, RuntimeError
+        NVRTC is missing, or cannot compile them.
+    """
+    options = above("ProgramOptions")(arch="sm_75", name="normals.cu")
+    return bytes(above("Program")(_SOURCE.replace("TABLE", _TABLE), "c++", options).compile("ptx").code)
