@@ -81,9 +81,10 @@ def install() -> None:
     from cupola.bindings import _provider
 
     if _provider.provide_library():
-        from cupola import _triton
+        from cupola import _jax, _triton
 
         _triton.install()
+        _jax.install()
 
 
 def spawned(name: str) -> None:

@@ -45,7 +45,7 @@ PRIVATE_RUNTIME = (
     "not have: its calls fail. Programs and libraries that nvcc builds run with the shared runtime (cupola nvcc, "
     "nvcc -cudart shared), which the CPU device brings along; CuPy and others that have NVIDIA's runtime inside do not"
 )
-_DO_WITHOUT = ("libnvrtc.so",)
+_DO_WITHOUT = ("libnvrtc.so", "libnvJitLink.so")
 """Libraries that ask for these functions, too, and work without them."""
 
 _said: set[str] = set()
