@@ -155,3 +155,16 @@ __attribute__((destructor)) static void leave(void) { printf("freed %d\\n", cura
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "script.py"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "0\nfreed 0\n"), done.stderr
+
+
+def test_what_the_bindings_leave_out_is_exported(tmp_path):
+    """A program such as PyTorch is linked with all functions, and would not start if one of them were missing."""
+    (tmp_path / "script.py").write_text("""
+import ctypes
+for library, function in ("libcusparse.so.12", "cusparseDestroyBsrsv2Info"), ("libcusolver.so.12", "cusolverSpCreate"):
+    print(getattr(ctypes.CDLL(library), function)(None))
+""")
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.stdout == "10\n16\n", done.stderr
+    assert "does not emulate cusparseDestroyBsrsv2Info" in done.stderr
