@@ -1,4 +1,4 @@
-"""cuTile and Triton, unchanged, run programs of the kinds of their samples on the CPU device, and agree with NumPy.
+"""cuTile, nvmath-python and Triton, unchanged, run programs of their kinds on the CPU device, and agree with NumPy.
 
 The packages come with ``make ecosystem``.
 """
@@ -17,7 +17,7 @@ import pytest
 pytestmark = pytest.mark.cpu_only
 
 FOLDER = Path(__file__).parent
-MODULES = {"triton": "triton", "cutile": "cuda.tile"}
+MODULES = {"triton": "triton", "cutile": "cuda.tile", "nvmath": "nvmath"}
 
 
 def names_of(package: str) -> list[str]:
@@ -53,6 +53,12 @@ def test_triton(model: str, name: str) -> None:
 @pytest.mark.parametrize("name", names_of("cutile"))
 def test_cutile(name: str) -> None:
     done = run("cutile", "a100", str(FOLDER / "cutile_programs.py"), name)
+    assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", names_of("nvmath"))
+def test_nvmath(name: str) -> None:
+    done = run("nvmath", "h200", str(FOLDER / "nvmath_programs.py"), name)
     assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
 
 

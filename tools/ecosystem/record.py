@@ -28,6 +28,13 @@ NUMBA_MODULES = (
 )  # fmt: skip
 """A selection of its 2,042 tests that takes a minute: docs/migrate.md has all of them."""
 
+SAMPLES = "programs of the kinds of its samples, written for cupola, each compared with NumPy"
+NVMATH = (
+    "programs written for cupola, each compared with NumPy: products with epilogs, structured matrices, direct "
+    "solvers, Fourier transforms with callbacks, sparse products. Its tensors and sparse solvers need cuTENSOR and "
+    "cuDSS, which the CPU device does not have"
+)
+
 # Why something fails: what its output contains, and the reason as the page gives it.
 REASONS = (
     (
@@ -56,7 +63,7 @@ def cupola_run(model: str, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def programs(package: str, distribution: str, models: tuple[str, ...]) -> list[dict[str, Any]]:
+def programs(package: str, distribution: str, models: tuple[str, ...], what: str) -> list[dict[str, Any]]:
     """Each program in a process of its own, on each of the models."""
     from tests.ecosystem.test_programs import names_of
 
@@ -70,15 +77,7 @@ def programs(package: str, distribution: str, models: tuple[str, ...]) -> list[d
             if status:
                 reasons.setdefault(reason_for(output), []).append(name)
         command = f"cupola run --device cpu --model {model} tests/ecosystem/{package}_programs.py NAME"
-        runs.append(
-            row(
-                distribution,
-                command,
-                "programs of the kinds of its samples, written for cupola, each compared with NumPy",
-                counts,
-                reasons,
-            )
-        )
+        runs.append(row(distribution, command, what, counts, reasons))
     return runs
 
 
@@ -120,8 +119,9 @@ def row(
 
 
 PACKAGES = {
-    "cutile": lambda: programs("cutile", "cuda-tile", ("a100", "h200")),
-    "triton": lambda: programs("triton", "triton", ("a100", "h200")),
+    "cutile": lambda: programs("cutile", "cuda-tile", ("a100", "h200"), SAMPLES),
+    "nvmath": lambda: programs("nvmath", "nvmath-python", ("h200",), NVMATH),
+    "triton": lambda: programs("triton", "triton", ("a100", "h200"), SAMPLES),
     "numba": lambda: numba_tests("numba-cuda"),
 }
 

@@ -7,6 +7,7 @@ callback loads into memory of its own, or after it, which gives the callback wha
 from __future__ import annotations
 
 import functools
+import re
 
 from cupola._above import above
 
@@ -51,7 +52,7 @@ def link(name: str, code: bytes, kind: int, capability: int) -> bytes:
     Parameters
     ----------
     name
-        The callback's name in `code`.
+        The callback's name in `code`, as a function of C or of C++.
     code
         LTO-IR, or a fat binary with it.
     kind
@@ -69,6 +70,18 @@ def link(name: str, code: bytes, kind: int, capability: int) -> bytes:
     architecture = f"sm_{capability}"
     text = _LAYOUT + (_STORE if kind & 4 else _LOAD)
     source = text.replace("OFFSET", _OFFSET).replace("TYPE", _TYPES[kind & 3]).replace("NAME", name)
+    ptx = _link(source, code, architecture)
+    if name in missing(ptx):  # it is C++'s, whose symbol has the types of its parameters, too
+        ptx = _link(source.replace('extern "C" __device__', "__device__"), code, architecture)
+    return ptx
+
+
+def missing(ptx: bytes) -> set[str]:
+    """The functions that PTX calls but does not have."""
+    return {name.decode() for name in re.findall(rb"\.extern \.func\s+(?:\([^)]*\)\s*)?(\w+)", ptx)}
+
+
+def _link(source: str, code: bytes, architecture: str) -> bytes:
     options = above("ProgramOptions")(arch=architecture, link_time_optimization=True)
     kernel = above("Program")(source, "c++", options).compile("ltoir")
     linking = above("LinkerOptions")(arch=architecture, link_time_optimization=True, ptx=True)
