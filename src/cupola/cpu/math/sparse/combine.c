@@ -157,6 +157,8 @@ static CUresult form(struct sparse *sparse, bool is_sum, bool only_products, str
     RETURN_IF(scalar_load(sparse, &sparse->beta, &c.beta));
     RETURN_IF(touch_sparse(sparse, &sparse->a, "matA"));
     RETURN_IF(touch_sparse(sparse, &sparse->b, "matB"));
+    RETURN_IF(touch(sparse, "the offsets of matC", sparse->c.offsets, (uint64_t)sparse->c.rows + 1,
+                    index_size(sparse->c.offset_type))); /* before work for so many rows begins */
     RETURN_IF(rows_of(sparse, &sparse->a, "matA", sparse->op_a, false, &a));
     CUresult status = rows_of(sparse, &sparse->b, "matB", sparse->op_b, false, &b);
     if (!status) {

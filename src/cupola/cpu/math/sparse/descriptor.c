@@ -9,7 +9,7 @@ static cusparseStatus_t no_room(const char *function) {
 
 static cusparseStatus_t new_sparse_vector(const char *function, cusparseSpVecDescr_t *result, struct sparse_vector is) {
     if (!result) return sparse_null(function, "spVecDescr");
-    SPARSE_CHECK(is.size >= 0 && is.count >= 0 && is.count <= is.size, "%s: size is %lld and nnz is %lld", function,
+    SPARSE_CHECK(is_size(is.size) && is.count >= 0 && is.count <= is.size, "%s: size is %lld and nnz is %lld", function,
                  (long long)is.size, (long long)is.count);
     SPARSE_CHECK(is.index_type >= CUSPARSE_INDEX_16U && is.index_type <= CUSPARSE_INDEX_64I,
                  "%s: idxType is %d; it must be CUSPARSE_INDEX_32I or _64I", function, (int)is.index_type);
@@ -131,7 +131,7 @@ static cusparseStatus_t check_dense(const char *function, struct dense *is) {
 static cusparseStatus_t new_vector(const char *function, cusparseDnVecDescr_t *result, int64_t size, void *values,
                                    cudaDataType type) {
     if (!result) return sparse_null(function, "dnVecDescr");
-    SPARSE_CHECK(size >= 0, "%s: size is %lld", function, (long long)size);
+    SPARSE_CHECK(is_size(size), "%s: size is %lld", function, (long long)size);
     struct dense is = {.rows = size, .columns = 1, .ld = larger(size, 1), .values = values, .value_type = type};
     is.order = CUSPARSE_ORDER_COL, is.batch = 1;
     SPARSE_RETURN_IF(check_dense(function, &is));
@@ -178,8 +178,8 @@ static cusparseStatus_t cusparseConstDnVecGet(cusparseConstDnVecDescr_t vector, 
 
 static cusparseStatus_t new_matrix(const char *function, cusparseDnMatDescr_t *result, struct dense is) {
     if (!result) return sparse_null(function, "dnMatDescr");
-    SPARSE_CHECK(is.rows >= 0 && is.columns >= 0, "%s: rows is %lld and cols is %lld", function, (long long)is.rows,
-                 (long long)is.columns);
+    SPARSE_CHECK(is_size(is.rows) && is_size(is.columns) && is_size(larger(is.ld, 0)),
+                 "%s: rows is %lld and cols is %lld", function, (long long)is.rows, (long long)is.columns);
     SPARSE_CHECK(is.order == CUSPARSE_ORDER_COL || is.order == CUSPARSE_ORDER_ROW,
                  "%s: order is %d; it must be CUSPARSE_ORDER_COL or _ROW", function, (int)is.order);
     int64_t least = is.order == CUSPARSE_ORDER_COL ? is.rows : is.columns;
@@ -239,7 +239,9 @@ static cusparseStatus_t cusparseDnMatSetStridedBatch(cusparseDnMatDescr_t dnMatD
     static const char function[] = "cusparseDnMatSetStridedBatch";
     CHECK(dnMatDescr, DENSE_MATRIX);
     struct dense *is = &dnMatDescr->is;
-    int64_t size = is->ld * (is->order == CUSPARSE_ORDER_COL ? is->columns : is->rows);
+    int64_t size;
+    if (__builtin_mul_overflow(is->ld, is->order == CUSPARSE_ORDER_COL ? is->columns : is->rows, &size))
+        size = INT64_MAX;
     SPARSE_CHECK(batchCount > 0 && batchStride >= 0, "%s: batchCount is %d and batchStride %lld", function, batchCount,
                  (long long)batchStride);
     SPARSE_CHECK(!batchStride || batchCount == 1 || batchStride >= size,

@@ -25,8 +25,9 @@ static struct matrix arrays(cusparseFormat_t format, int64_t rows, int64_t colum
 
 static cusparseStatus_t new_matrix(const char *function, const void *result, struct matrix is) {
     if (!result) return sparse_null(function, "spMatDescr");
-    SPARSE_CHECK(is.rows >= 0 && is.columns >= 0 && is.count >= 0, "%s: rows is %lld, cols is %lld and nnz is %lld",
-                 function, (long long)is.rows, (long long)is.columns, (long long)is.count);
+    SPARSE_CHECK(is_size(is.rows) && is_size(is.columns) && is_size(is.count),
+                 "%s: rows is %lld, cols is %lld and nnz is %lld", function, (long long)is.rows, (long long)is.columns,
+                 (long long)is.count);
     int64_t most;
     if (__builtin_mul_overflow(is.rows, is.columns, &most)) most = INT64_MAX;
     SPARSE_CHECK(is.count <= most, "%s: nnz is %lld, but the matrix has %lld elements", function, (long long)is.count,

@@ -246,6 +246,10 @@ static inline int64_t op_rows(cusparseOperation_t op, int64_t rows, int64_t colu
 static inline bool is_value_type(cudaDataType type) {
     return element_of(type) != ELEMENTS || type == CUDA_C_16F || type == CUDA_C_16BF;
 }
+enum {
+    MOST_BITS = 56
+}; /* of the sizes that descriptors take: memory ends long before, and sums of sizes do not overflow */
+static inline bool is_size(int64_t size) { return size >= 0 && size >> MOST_BITS == 0; }
 /* Bytes of the buffers that callers are asked for: nobody uses them, but where a buffer is expected, NULL is refused. */
 enum { BUFFER_BYTES = 256 };
 
