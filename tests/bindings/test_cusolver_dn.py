@@ -268,6 +268,24 @@ def test_symmetric_indefinite(solver: Solver, fill: int) -> None:
     solver.close((inverse + inverse.T - np.diag(np.diag(inverse))) @ a, np.eye(n), 100.0)
 
 
+@ITEMS
+@FILLS
+def test_symmetric_without_pivots(solver: Solver, fill: int) -> None:
+    n = 20
+    a = random((n, n), solver.dtype)
+    a = (a + a.T + 8 * n * np.eye(n)).astype(solver.dtype)
+    on_a, b = solver.put(a), random((n, 2), solver.dtype, 1)
+    on_b, work = solver.put(b), solver.empty(4096)
+    letter, info = solver.letter, solver.info.address
+    getattr(cusolver, f"{letter}sytrf")(solver.handle, fill, n, on_a.address, n, 0, work.address, 4096, info)
+    triangle = np.tril(on_a.read(), -1) if fill == LOWER else np.triu(on_a.read(), 1)
+    factor, diagonal = triangle + np.eye(n), np.diag(on_a.read())
+    solver.close(factor * diagonal @ factor.T, a)
+    head = (fill, n, 2, solver.code, on_a.address, n, 0, solver.code, on_b.address, n)
+    assert solver.call_x("sytrs", *head) == [0]
+    solver.close(a @ on_b.read(), b)
+
+
 # ---- orthogonal factors
 
 
@@ -654,6 +672,9 @@ def test_errors_explain_themselves(solver: Solver) -> None:
         ("dpotrf(handle, 0, 100, address, 100, address, 100, address)", "the matrix A of cusolverDnDpotrf"),
         ("dgetrs(handle, 0, 2, 1, address, 2, address, address, 2, address)", "pivot 1 is none of a matrix"),
         ("dpotrf(handle, 0, 2, address, 2, address, 100, 0)", "devInfo of cusolverDnDpotrf"),
+        ("dsyevj_batched(handle, 0, 0, 2, address, 2**30, address, address, 9, address, info, 9)", "the matrix A"),
+        ("xpotrf(handle, 0, 0, 2**40, 1, address, 2**40, 1, address, 99, 0, 0, address)", "the matrix A"),
+        ("xsyev_batched(handle, 0, 0, 0, 2**40, 1, address, 2**40, 1, address, 1, 0, 0, 0, 0, 0, 2**60)", "matrix A"),
     ],
 )
 def test_bad_addresses_and_pivots_end_the_context(call: str, what: str) -> None:
@@ -666,7 +687,7 @@ from cupola.bindings import cusolver_dn as cusolver, driver
 device = Device()
 device.set_current()
 stream = device.create_stream()
-handle = cusolver.create()
+handle, info = cusolver.create(), cusolver.create_syevj_info()
 cusolver.set_stream(handle, int(stream.handle))
 buffer = device.allocate(64, stream=stream)
 address = int(buffer.handle)

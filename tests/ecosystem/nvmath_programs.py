@@ -151,6 +151,18 @@ def direct_solver():
         agree(a @ linalg.direct_solver(a, b[:, 0].copy()), b[:, 0], error)
     a, b = normal(4, 24, 24, dtype="d") + 6 * np.eye(24), normal(4, 24, 3, dtype="d")
     agree(a @ linalg.direct_solver(a, b), b, 1e-10)
+    systems, sides = list(a[:3]), list(b[:3])
+    for matrix, solution, side in zip(systems, linalg.direct_solver(systems, sides), sides, strict=True):
+        agree(matrix @ solution, side, 1e-10)
+    with linalg.DirectSolver(a[0], b[0]) as solver:
+        solver.plan()
+        solver.factorize()
+        agree(a[0] @ solver.solve(), b[0], 1e-10)
+        solver.reset_operands(b=b[1])
+        agree(a[0] @ solver.solve(), b[1], 1e-10)
+        solver.reset_operands(a=a[2])
+        solver.factorize()
+        agree(a[2] @ solver.solve(), b[1], 1e-10)
     try:
         linalg.direct_solver(np.zeros((4, 4)), np.ones(4))
     except RuntimeError as error:

@@ -17,7 +17,7 @@ typedef int64_t blas_int;
 #define BLAS_ROUTINES(X)                                                                                               \
     X(axpy, "axpy") X(copy, "copy") X(swap, "swap") X(scal, "scal") X(scal_real, "scal|%scal") X(rot, "rot|%rot")        \
     X(rot_complex, "rot|rot") X(dot, "dot|dotu_sub") X(dotc, "dot|dotc_sub") X(nrm2, "nrm2") X(asum, "asum")             \
-    X(gemv, "gemv") X(symv, "symv") X(hemv, "symv|hemv") X(trmv, "trmv") X(trsv, "trsv") X(ger, "ger|geru")              \
+    X(gemv, "gemv") X(symv, "symv") X(syr, "syr") X(hemv, "symv|hemv") X(trmv, "trmv") X(trsv, "trsv") X(ger, "ger|geru")              \
     X(gerc, "ger|gerc") X(gemm, "gemm") X(symm, "symm") X(hemm, "symm|hemm") X(trmm, "trmm") X(trsm, "trsm")             \
     X(syrk, "syrk") X(herk, "syrk|herk") X(syr2k, "syr2k") X(her2k, "syr2k|her2k") X(getrf, "getrf") X(getrs, "getrs")   \
     X(getri, "getri") X(geqrf, "geqrf") X(gels, "gels")

@@ -172,7 +172,7 @@ static cusolverStatus_t symmetric(struct solver *s, int64_t (*one)(struct solver
     if (batched && s->by_number) SOLVER_NEED(16, s->batch > 0, "batchSize is %lld", (long long)s->batch);
     if (batched && !s->by_number && (s->batch <= 0 || !s->n)) return CUSOLVER_STATUS_SUCCESS;
     use_matrix(s, AT_A, "the matrix A", s->a, s->n, s->n, s->lda);
-    s->operand[AT_A].stride = s->lda * s->n;
+    s->operand[AT_A].stride = product(s->lda, s->n);
     if (general) use_matrix(s, AT_B, "the matrix B", s->b, s->n, s->n, s->ldb);
     use_vector(s, AT_W, "the eigenvalues W", s->w, real_of(s->type), s->n);
     s->must_tell = general || (batched && !s->by_number);

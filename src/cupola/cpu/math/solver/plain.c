@@ -59,14 +59,12 @@ int64_t plain_ldl(enum element type, char fill, int64_t n, void *a, int64_t lda)
             if (!info) info = k + 1;
             continue;
         }
-        for (int64_t j = from; j < to; j++) {
-            number factor = element_load(type, a, k * lda + j) / pivot;
-            for (int64_t i = upper ? 0 : j; i < (upper ? j + 1 : n); i++)
-                element_store(type, a, j * lda + i,
-                              element_load(type, a, j * lda + i) - element_load(type, a, k * lda + i) * factor);
-        }
-        for (int64_t i = from; i < to; i++)
-            element_store(type, a, k * lda + i, element_load(type, a, k * lda + i) / pivot);
+        const blas_int count = to - from, step_one = 1;
+        void *column = element_at(a, type, k * lda + from), *rest = element_at(a, type, from * lda + from);
+        number factor;
+        openblas.syr[type](upper ? "U" : "L", &count, constant(type, -1 / pivot, &factor), column, &step_one, rest,
+                           &lda, (size_t)1);
+        openblas.scal[type](&count, constant(type, 1 / pivot, &factor), column, &step_one);
     }
     return info;
 }

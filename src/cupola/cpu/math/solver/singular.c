@@ -177,12 +177,12 @@ static cusolverStatus_t polar(struct solver *s, bool batched) {
     }
     if (!count && !s->by_number && !batched) return CUSOLVER_STATUS_SUCCESS;
     use_matrix(s, AT_A, "the matrix A", s->a, s->m, s->n, s->lda);
-    s->operand[AT_A].stride = s->lda * s->n;
+    s->operand[AT_A].stride = product(s->lda, s->n);
     use_vector(s, AT_W, "the singular values S", s->w, real_of(s->type), count);
     if (s->job == CUSOLVER_EIG_MODE_VECTOR) {
         use_matrix(s, AT_U, "the matrix U", s->u, s->m, s->economic ? count : s->m, s->ldu);
         use_matrix(s, AT_V, "the matrix V", s->v, s->n, s->economic ? count : s->n, s->ldv);
-        s->operand[AT_U].stride = s->ldu * s->m, s->operand[AT_V].stride = s->ldv * s->n;
+        s->operand[AT_U].stride = product(s->ldu, s->m), s->operand[AT_V].stride = product(s->ldv, s->n);
     }
     s->must_tell = batched;
     s->one = gesvdj_one;
@@ -210,12 +210,12 @@ static cusolverStatus_t gesvda(struct solver *s) {
     SOLVER_NEED(3, s->m >= s->n, "m is %lld and n %lld; m may not be the smaller one", (long long)s->m,
                 (long long)s->n);
     NEED_LD(6, "lda", s->lda, s->m);
-    SOLVER_NEED(7, s->stride_a >= s->lda * s->n, "strideA is %lld", (long long)s->stride_a);
+    SOLVER_NEED(7, s->stride_a >= product(s->lda, s->n), "strideA is %lld", (long long)s->stride_a);
     SOLVER_NEED(9, s->stride_w >= s->k, "strideS is %lld", (long long)s->stride_w);
     NEED_LD(11, "ldu", s->ldu, s->m);
-    SOLVER_NEED(12, s->stride_u >= s->ldu * s->k, "strideU is %lld", (long long)s->stride_u);
+    SOLVER_NEED(12, s->stride_u >= product(s->ldu, s->k), "strideU is %lld", (long long)s->stride_u);
     NEED_LD(14, "ldv", s->ldv, s->n);
-    SOLVER_NEED(15, s->stride_v >= s->ldv * s->k, "strideV is %lld", (long long)s->stride_v);
+    SOLVER_NEED(15, s->stride_v >= product(s->ldv, s->k), "strideV is %lld", (long long)s->stride_v);
     SOLVER_NEED(17, s->room >= 1, "the workspace has %lld elements", (long long)s->room);
     NEED_SIZE(20, "batchSize", s->batch);
     if (!s->batch) return CUSOLVER_STATUS_SUCCESS;

@@ -180,6 +180,11 @@ static inline char op_letter(const struct solver *s) {
     return s->op == CUBLAS_OP_N ? 'N' : s->op == CUBLAS_OP_T || !is_complex(s->type) ? 'T' : 'C';
 }
 static inline char side_letter(const struct solver *s) { return s->side == CUBLAS_SIDE_RIGHT ? 'R' : 'L'; }
+/* Of sizes that may be anything; what overflows is more than there is memory. */
+static inline int64_t product(int64_t a, int64_t b) {
+    int64_t result;
+    return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
+}
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* LU and L D Lᵀ without pivots (plain.c). They return LAPACK's info. */
