@@ -32,6 +32,7 @@ BINDINGS = (
     "cufft",
     "curand",
     "cusolver_dn",
+    "cudss",
     "cusparse",
 )
 
