@@ -81,10 +81,10 @@ def install() -> None:
     from cupola.bindings import _provider
 
     if _provider.provide_library():
-        from cupola import _jax, _triton
+        from cupola import _jax, _numba, _triton
 
-        _triton.install()
-        _jax.install()
+        for package in (_triton, _jax, _numba):
+            package.install()
 
 
 def spawned(name: str) -> None:

@@ -1,0 +1,35 @@
+"""What ``cupola run`` does for numba, tried on a package that raises the same error; tests/ecosystem has numba."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DRIVER = """
+class CudaAPIError(RuntimeError):
+    def __init__(self, code, msg):
+        self.msg = msg
+"""
+PROGRAM = """
+from cuda.bindings import driver
+import numba.cuda.cudadrv.driver as numba
+driver.cuInit(0)
+print(numba.CudaAPIError(driver.cuDeviceGet(99)[0], "Call to cuDeviceGet failed").msg)
+"""
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("has_error", [True, False])
+def test_errors_say_why(tmp_path: Path, has_error: bool) -> None:
+    folder = tmp_path / "numba" / "cuda" / "cudadrv"
+    folder.mkdir(parents=True)
+    (folder / "driver.py").write_text(DRIVER if has_error else "")
+    (tmp_path / "program.py").write_text(PROGRAM if has_error else "import numba.cuda.cudadrv.driver")
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:1] == (["Call to cuDeviceGet failed"] if has_error else []) and ("99" in done.stdout) == has_error
