@@ -581,6 +581,21 @@ def test_approximate_svd_of_batches(solver: Solver) -> None:
         solver.close(product, a[:, :, i], factor=5000)
 
 
+@ITEMS
+def test_matrices_without_elements(solver: Solver, params: int) -> None:
+    a, s = solver.empty(4, 4), solver.empty(4, dtype=solver.real)
+    rest = (a.address, 1, s.address, a.address, 1, a.address, 4)
+    settings = cusolver.create_gesvdj_info()
+    solver.call("gesvdj", VECTORS, 1, 0, 4, *rest, last=(settings,))
+    solver.call("gesvdj_batched", VECTORS, 0, 4, *rest, last=(settings, 1))
+    cusolver.destroy_gesvdj_info(settings)
+    assert solver.call("potrf", LOWER, 0, a.address, 1) == [0]
+    assert solver.call("syevd", NO_VECTORS, LOWER, 0, a.address, 1, s.address) == [0]
+    head = (params, 0, 4, solver.code, a.address, 1, solver.code, s.address, solver.code)
+    assert solver.call_x("geqrf", *head) == [0]
+    assert not a.read().any()
+
+
 # ---- iterative refinement
 
 

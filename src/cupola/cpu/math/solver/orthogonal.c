@@ -274,7 +274,7 @@ static cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t handle, c
                                                     int64_t n, cudaDataType type, const void *A, int64_t lda,
                                                     cudaDataType tau_type, const void *tau, cudaDataType compute,
                                                     size_t *device, size_t *host) {
-    CALL(geqrf, BY_NUMBER("Xgeqrf_bufferSize", type, tau_type == compute ? compute : -1), .m = m, .n = n,
+    CALL(geqrf, BY_NUMBER("Xgeqrf_bufferSize", type, tau_type == compute ? compute : (cudaDataType)-1), .m = m, .n = n,
          .a = (void *)A, .lda = lda, .tau = (void *)tau, .params = params, .asks = true, .bytes = device,
          .host_bytes = host);
 }
@@ -283,8 +283,8 @@ static cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t handle, cusolverDnPa
                                          cudaDataType type, void *A, int64_t lda, cudaDataType tau_type, void *tau,
                                          cudaDataType compute, void *work, size_t device, void *host_work, size_t host,
                                          int *info) {
-    CALL(geqrf, BY_NUMBER("Xgeqrf", type, tau_type == compute ? compute : -1), .m = m, .n = n, .a = A, .lda = lda,
-         .tau = tau, .params = params, BUFFERS, .info = info);
+    CALL(geqrf, BY_NUMBER("Xgeqrf", type, tau_type == compute ? compute : (cudaDataType)-1), .m = m, .n = n, .a = A,
+         .lda = lda, .tau = tau, .params = params, BUFFERS, .info = info);
 }
 
 #define ENTRIES(L, T, R, E, or, sy)                                                                              \

@@ -62,6 +62,7 @@ static int64_t gesvdj_one(struct solver *s, void **at, int64_t i) {
     int64_t columns_u = s->economic ? count : m, columns_v = s->economic ? count : n;
     if (s->object) s->object->residual = 0, s->object->done = 1, s->object->batched = s->batch > 0;
     if (s->values) *s->values = 0; /* of a method that perturbs the matrix, which this is not */
+    if (!count) return 0;
     if (!all_finite(s->type, at[AT_A], m, n, s->lda)) {
         fill_nan(real_of(s->type), at[AT_W], count, 1, count);
         if (at[AT_U]) fill_nan(s->type, at[AT_U], m, columns_u, s->ldu);
@@ -91,6 +92,7 @@ static int64_t gesvda_one(struct solver *s, void **at, int64_t i) {
     enum element real = real_of(s->type);
     struct solver own = *s;
     own.lda = m;
+    if (!count) return 0;
     if (!all_finite(s->type, at[AT_A], m, n, s->lda)) {
         fill_nan(real, at[AT_W], s->k, 1, s->k);
         if (at[AT_U]) fill_nan(s->type, at[AT_U], m, s->k, s->ldu);
