@@ -261,6 +261,9 @@ class BodyParser:
 
     def _check(self, opcode: str, modifiers: tuple[str, ...], operands: tuple[ast.Operand, ...], at: int) -> None:
         """Refuse what the instruction set does not have."""
+        shape = (opcode, modifiers, *map(type, operands))
+        if shape in _FITTING:
+            return
         form = grammar.form_of(opcode, modifiers, len(operands))
         if form is None:
             self._refuse(grammar.problem(opcode, modifiers, len(operands)), at)
@@ -285,6 +288,8 @@ class BodyParser:
                 for item in vector.items:
                     if not isinstance(item, ast.Register | ast.Sink):
                         self._refuse("a destination holds a constant", at, "a register")
+        if not _WITH_PARTS.intersection(shape):
+            _FITTING.add(shape)
 
     def _refuse(self, message: str, at: int, expected: str = "") -> NoReturn:
         """Fail for an instruction, with its place in the CUDA source."""
@@ -332,6 +337,12 @@ class BodyParser:
             if not cursor.accept(","):
                 cursor.unexpected("',' or ')'")
 
+
+_FITTING: set[tuple[object, ...]] = set()
+"""Opcode, modifiers and classes of operands of instructions that the instruction set has."""
+
+_WITH_PARTS = frozenset([ast.Vector, ast.Pair])
+"""Operands of which more is looked at than the class."""
 
 _SPLIT: dict[str, tuple[str, tuple[str, ...]]] = {}
 
