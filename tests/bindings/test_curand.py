@@ -13,11 +13,16 @@ import pytest
 from cupola import Device, Stream
 from cupola.bindings import curand, driver
 
-RECORDED = [
-    line.split() for line in (Path(__file__).parent / "curand_numbers.txt").read_text().splitlines() if line[0] != "#"
-]
+
+def rows(name: str) -> list[list[str]]:
+    lines = (Path(__file__).parent / name).read_text().splitlines()
+    return [line.split() for line in lines if line[0] != "#"]
+
+
+RECORDED, QUASI = rows("curand_numbers.txt"), rows("curand_quasi.txt")
 FORMS: dict[str, tuple[Any, Any]] = {
     "Bits": (np.uint32, lambda *a: curand.generate(*a)),
+    "LongLong": (np.uint64, lambda *a: curand.generate_long_long(*a)),
     "Uniform": (np.float32, lambda *a: curand.generate_uniform(*a)),
     "UniformDouble": (np.float64, lambda *a: curand.generate_uniform_double(*a)),
     "Normal": (np.float32, lambda *a: curand.generate_normal(*a, 0.5, 2.0)),
@@ -91,6 +96,51 @@ def test_numbers_are_those_of_the_library(stream: Stream, row: list[str], on_hos
     assert hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest().startswith(expected)
 
 
+@pytest.mark.parametrize("row", QUASI, ids="-".join)
+@pytest.mark.parametrize("on_host", [False, True])
+def test_quasirandom_numbers_are_those_of_the_library(stream: Stream, row: list[str], on_host: bool) -> None:
+    kind, dimensions, offset, form, counts, expected = row
+    on_host = on_host and "Normal" not in form
+    try:
+        generator = (curand.create_generator_host if on_host else curand.create_generator)(int(kind))
+    except curand.cuRANDError as error:
+        if on_cpu_device() and any("pip install nvidia-curand" in note for note in error.__notes__):
+            pytest.skip(f"the tables are NVIDIA's: {error.__notes__[0]}")
+        raise
+    if not on_host:
+        curand.set_stream(generator, int(stream.handle))
+    curand.set_quasi_random_generator_dimensions(generator, int(dimensions))
+    curand.set_generator_offset(generator, int(offset))
+    parts = []
+    for count in map(int, counts.split("+")):
+        dtype, call = FORMS[form]
+        if on_host:
+            parts.append(np.empty(count, dtype))
+            call(generator, parts[-1], count)
+        else:
+            parts.append(draw(stream, generator, form, count))
+    curand.destroy_generator(generator)
+    assert hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest().startswith(expected)
+
+
+def test_numbers_are_as_many_in_each_dimension(stream: Stream) -> None:
+    generator = curand.create_generator(curand.RngType.QUASI_SOBOL32)
+    for dimensions in (0, 20001):
+        with pytest.raises(curand.cuRANDError, match="OUT_OF_RANGE"):
+            curand.set_quasi_random_generator_dimensions(generator, dimensions)
+    curand.set_quasi_random_generator_dimensions(generator, 3)
+    for call, status in (
+        (lambda: curand.generate(generator, 0, 7), "LENGTH_NOT_MULTIPLE"),
+        (lambda: curand.generate_long_long(generator, 0, 6), "TYPE_ERROR"),
+        (lambda: curand.set_pseudo_random_generator_seed(generator, 1), "TYPE_ERROR"),
+        (lambda: curand.set_generator_ordering(generator, curand.Ordering.PSEUDO_BEST), "OUT_OF_RANGE"),
+    ):
+        with pytest.raises(curand.cuRANDError, match=status):
+            call()
+    curand.set_generator_ordering(generator, curand.Ordering.QUASI_DEFAULT)
+    curand.destroy_generator(generator)
+
+
 def test_a_seed_leaves_the_position_and_an_offset_sets_it(stream: Stream, generator: int) -> None:
     first = draw(stream, generator, "Bits", 8)
     curand.set_pseudo_random_generator_seed(generator, 0)
@@ -126,7 +176,7 @@ def test_bad_calls(stream: Stream, generator: int, call: Any, status: str) -> No
     ("call", "named"),
     [
         (lambda g: curand.create_generator(curand.RngType.PSEUDO_MT19937), "MT19937"),
-        (lambda g: curand.create_generator(curand.RngType.QUASI_SOBOL32), "SOBOL32"),
+        (lambda g: curand.create_generator(curand.RngType.PSEUDO_MTGP32), "MTGP32"),
         (lambda g: curand.set_generator_ordering(g, curand.Ordering.PSEUDO_SEEDED), "SEEDED"),
     ],
 )

@@ -100,6 +100,28 @@ template <bool IS_BITS, bool IS_LOG> __device__ void pair(unsigned* place, doubl
     ((double*)place)[1] = IS_LOG ? exp(cosine) : cosine;
 }
 
+// Of one number of a Sobol sequence, by the inverse of the normal distribution, from the nearer tail.
+template <int BITS, bool IS_LOG> __device__ void inverse(unsigned long long* place, double mean, double deviation) {
+    unsigned long long most = ~0ull >> 64 - BITS, x = *place;
+    double side = -1.4142135623730951;
+    if (x > most / 2 + 1) x = most - x, side = -side;
+    double u = BITS == 64 ? (x >> 11) * 0x1p-53 + 0x1p-54 : x * 0x1p-32 + 0x1p-33;
+    double normal = mean + deviation * (side * erfcinv(2.0 * u));
+    *(double*)place = IS_LOG ? exp(normal) : normal;
+}
+
+#define INVERSE(name, bits, is_log)                                                                      \
+    extern "C" __global__ void name(unsigned long long* numbers, unsigned long long count, double mean,  \
+                                    double deviation) {                                                  \
+        unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;                \
+        for (; i < count; i += gridDim.x * (unsigned long long)blockDim.x)                               \
+            inverse<bits, is_log>(numbers + i, mean, deviation);                                         \
+    }
+INVERSE(sobol32_double, 32, false)
+INVERSE(sobol32_double_log, 32, true)
+INVERSE(sobol64_double, 64, false)
+INVERSE(sobol64_double_log, 64, true)
+
 #define KERNEL(name, number, is_bits, is_log)                                                          \
     extern "C" __global__ void name(unsigned* numbers, unsigned long long pairs, number mean, number deviation) { \
         unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;              \

@@ -52,7 +52,8 @@ static void sequence_release(struct rand_sequence *sequence) {
 }
 
 /* Work that is queued keeps the sequence that it was queued for. */
-static struct rand_sequence *sequence_new(curandRngType_t type, uint64_t seed, bool legacy, uint64_t position) {
+static struct rand_sequence *sequence_new(curandRngType_t type, uint64_t seed, bool legacy, uint64_t position,
+                                          unsigned dimensions) {
     struct rand_sequence *made = calloc(1, sizeof *made);
     if (!made) return NULL;
     pthread_mutex_init(&made->lock, NULL);
@@ -61,11 +62,12 @@ static struct rand_sequence *sequence_new(curandRngType_t type, uint64_t seed, b
     made->seed = seed;
     made->legacy = legacy;
     made->position = position;
+    made->dimensions = dimensions;
     return made;
 }
 
-static curandStatus_t restart(curandGenerator_t generator, uint64_t seed, bool legacy) {
-    struct rand_sequence *made = sequence_new(generator->sequence->type, seed, legacy, generator->position);
+static curandStatus_t restart(curandGenerator_t generator, uint64_t seed, bool legacy, unsigned dimensions) {
+    struct rand_sequence *made = sequence_new(generator->sequence->type, seed, legacy, generator->position, dimensions);
     if (!made) return rand_fail(CURAND_STATUS_ALLOCATION_FAILED, "the host has no memory for a generator");
     sequence_release(generator->sequence);
     generator->sequence = made;
@@ -74,15 +76,19 @@ static curandStatus_t restart(curandGenerator_t generator, uint64_t seed, bool l
 
 /* ---- generators -------------------------------------------------------------------------------------------------- */
 
+static bool is_quasi(curandRngType_t type) {
+    return type >= CURAND_RNG_QUASI_SOBOL32 && type <= CURAND_RNG_QUASI_SCRAMBLED_SOBOL64;
+}
+
+static bool is_wide(curandRngType_t type) {
+    return type == CURAND_RNG_QUASI_SOBOL64 || type == CURAND_RNG_QUASI_SCRAMBLED_SOBOL64;
+}
+
+/* Of generators that are not here. */
 static const char *name_of(curandRngType_t type) {
     switch (type) {
         case CURAND_RNG_PSEUDO_MTGP32: return "MTGP32";
         case CURAND_RNG_PSEUDO_MT19937: return "MT19937";
-        case CURAND_RNG_QUASI_DEFAULT:
-        case CURAND_RNG_QUASI_SOBOL32: return "SOBOL32";
-        case CURAND_RNG_QUASI_SCRAMBLED_SOBOL32: return "SCRAMBLED_SOBOL32";
-        case CURAND_RNG_QUASI_SOBOL64: return "SOBOL64";
-        case CURAND_RNG_QUASI_SCRAMBLED_SOBOL64: return "SCRAMBLED_SOBOL64";
         default: return NULL;
     }
 }
@@ -90,20 +96,25 @@ static const char *name_of(curandRngType_t type) {
 static curandStatus_t create(const char *function, curandGenerator_t *generator, curandRngType_t type, bool on_host) {
     if (!generator) return rand_fail(CURAND_STATUS_NOT_INITIALIZED, "%s: 'generator' is a null pointer", function);
     if (type == CURAND_RNG_PSEUDO_DEFAULT) type = CURAND_RNG_PSEUDO_XORWOW;
-    if (type != CURAND_RNG_PSEUDO_XORWOW && type != CURAND_RNG_PSEUDO_MRG32K3A &&
-        type != CURAND_RNG_PSEUDO_PHILOX4_32_10) {
-        const char *name = name_of(type);
-        if (name)
-            return rand_fail(CURAND_STATUS_TYPE_ERROR,
-                             "%s: the CPU device does not have the generator %s; it has XORWOW, MRG32K3A and "
-                             "PHILOX4_32_10",
-                             function, name);
+    if (type == CURAND_RNG_QUASI_DEFAULT) type = CURAND_RNG_QUASI_SOBOL32;
+    const char *name = name_of(type);
+    if (name)
+        return rand_fail(
+            CURAND_STATUS_TYPE_ERROR,
+            "%s: the CPU device does not have the generator %s; it has XORWOW, MRG32K3A, PHILOX4_32_10 and "
+            "those of Sobol sequences",
+            function, name);
+    if (!is_quasi(type) && type != CURAND_RNG_PSEUDO_XORWOW && type != CURAND_RNG_PSEUDO_MRG32K3A &&
+        type != CURAND_RNG_PSEUDO_PHILOX4_32_10)
         return rand_fail(CURAND_STATUS_TYPE_ERROR, "%s: %d is no curandRngType", function, (int)type);
+    if (is_quasi(type) && !rand_sobol_load(type)) {
+        thread_state.failed = (CUresult)CURAND_STATUS_TYPE_ERROR; /* the explanation is there */
+        return CURAND_STATUS_TYPE_ERROR;
     }
     if (!on_host && enter_runtime())
         return rand_fail(CURAND_STATUS_INITIALIZATION_FAILED, "%s: there is no usable context", function);
     struct curandGenerator_st *made = handle_new(HANDLE_RAND, sizeof *made);
-    if (made && !(made->sequence = sequence_new(type, 0, false, 0))) {
+    if (made && !(made->sequence = sequence_new(type, 0, false, 0, 1))) {
         handle_kill(made);
         if (handle_release(made)) handle_free(HANDLE_RAND, made);
         made = NULL;
@@ -153,21 +164,29 @@ static curandStatus_t curandSetStream(curandGenerator_t generator, cudaStream_t 
 
 static curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t generator, unsigned long long seed) {
     CHECK(generator, "curandSetPseudoRandomGeneratorSeed");
-    return restart(generator, seed, generator->sequence->legacy); /* the position stays, as in cuRAND */
+    if (is_quasi(generator->sequence->type))
+        return rand_fail(CURAND_STATUS_TYPE_ERROR,
+                         "curandSetPseudoRandomGeneratorSeed: quasirandom generators have no seed");
+    return restart(generator, seed, generator->sequence->legacy, 1); /* the position stays, as in cuRAND */
 }
 
 static curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator, unsigned long long offset) {
     CHECK(generator, "curandSetGeneratorOffset");
     generator->position = generator->offset = offset;
-    return restart(generator, generator->sequence->seed, generator->sequence->legacy);
+    return restart(generator, generator->sequence->seed, generator->sequence->legacy, generator->sequence->dimensions);
 }
 
 /* SEEDED and DYNAMIC give other sequences, the latter a different one on each model of GPU. */
 static curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, curandOrdering_t order) {
     CHECK(generator, "curandSetGeneratorOrdering");
+    if (is_quasi(generator->sequence->type)) {
+        if (order == CURAND_ORDERING_QUASI_DEFAULT) return CURAND_STATUS_SUCCESS;
+        return rand_fail(CURAND_STATUS_OUT_OF_RANGE,
+                         "curandSetGeneratorOrdering: %d is no ordering of a quasirandom generator", (int)order);
+    }
     if (order == CURAND_ORDERING_PSEUDO_BEST || order == CURAND_ORDERING_PSEUDO_DEFAULT ||
         order == CURAND_ORDERING_PSEUDO_LEGACY)
-        return restart(generator, generator->sequence->seed, order == CURAND_ORDERING_PSEUDO_LEGACY);
+        return restart(generator, generator->sequence->seed, order == CURAND_ORDERING_PSEUDO_LEGACY, 1);
     const char *name = order == CURAND_ORDERING_PSEUDO_SEEDED    ? "SEEDED"
                        : order == CURAND_ORDERING_PSEUDO_DYNAMIC ? "DYNAMIC"
                                                                  : NULL;
@@ -182,10 +201,16 @@ static curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, cu
 }
 
 static curandStatus_t curandSetQuasiRandomGeneratorDimensions(curandGenerator_t generator, unsigned dimensions) {
+    enum { MOST = 20000 };
     CHECK(generator, "curandSetQuasiRandomGeneratorDimensions");
-    return rand_fail(CURAND_STATUS_TYPE_ERROR,
-                     "curandSetQuasiRandomGeneratorDimensions: only quasirandom generators have dimensions, %u or any",
-                     dimensions);
+    if (!is_quasi(generator->sequence->type))
+        return rand_fail(CURAND_STATUS_TYPE_ERROR,
+                         "curandSetQuasiRandomGeneratorDimensions: only quasirandom generators have dimensions");
+    if (!dimensions || dimensions > MOST)
+        return rand_fail(CURAND_STATUS_OUT_OF_RANGE,
+                         "curandSetQuasiRandomGeneratorDimensions: %u dimensions are none or more than %d", dimensions,
+                         MOST);
+    return restart(generator, 0, false, dimensions);
 }
 
 /* What it makes ready is made when it is needed. */
@@ -207,12 +232,15 @@ struct rand_call {
 
 static bool is_double(enum rand_form form) { return form == RAND_DOUBLE || form == RAND_DOUBLE_PAIR; }
 
-static size_t size_of(enum rand_form form) { return is_double(form) ? sizeof(double) : sizeof(uint32_t); }
+static size_t size_of(const struct rand_sequence *sequence, enum rand_form form) {
+    return is_double(form) || (form == RAND_BITS && is_wide(sequence->type)) ? sizeof(double) : sizeof(uint32_t);
+}
 
 static CUresult fill(struct rand_sequence *sequence, enum rand_form form, void *target, size_t count) {
     pthread_mutex_lock(&sequence->lock);
     bool done = (sequence->type == CURAND_RNG_PSEUDO_XORWOW     ? rand_xorwow
                  : sequence->type == CURAND_RNG_PSEUDO_MRG32K3A ? rand_mrg32k3a
+                 : is_quasi(sequence->type)                     ? rand_sobol
                                                                 : rand_philox)(sequence, form, count, target);
     pthread_mutex_unlock(&sequence->lock);
     return done ? CUDA_SUCCESS : no_memory("random numbers");
@@ -220,14 +248,21 @@ static CUresult fill(struct rand_sequence *sequence, enum rand_form form, void *
 
 static CUresult run(struct call *call) {
     struct rand_call *self = (struct rand_call *)call;
-    RETURN_IF(math_touch(self->function, "the output", self->target, self->count * size_of(self->form)));
+    RETURN_IF(
+        math_touch(self->function, "the output", self->target, self->count * size_of(self->sequence, self->form)));
     return fill(self->sequence, self->form, self->target, self->count);
 }
 
 static void end(struct call *call) { sequence_release(((struct rand_call *)call)->sequence); }
 
+static curandStatus_t uneven(const char *function, curandGenerator_t generator, size_t count) {
+    return rand_fail(CURAND_STATUS_LENGTH_NOT_MULTIPLE, "%s: %zu numbers are not as many in each of %u dimensions",
+                     function, count, generator->sequence->dimensions);
+}
+
 /* By how much these numbers move the generator's position. */
 static uint64_t visits(curandGenerator_t generator, enum rand_form form, size_t count) {
+    if (is_quasi(generator->sequence->type)) return count / generator->sequence->dimensions;
     bool in_pairs = form >= RAND_PAIR && generator->sequence->type != CURAND_RNG_PSEUDO_PHILOX4_32_10;
     return in_pairs ? count / 2 : count;
 }
@@ -236,6 +271,7 @@ static curandStatus_t generate(curandGenerator_t generator, const char *function
                                size_t count) {
     CHECK(generator, function);
     if (!count) return CURAND_STATUS_SUCCESS;
+    if (count % generator->sequence->dimensions) return uneven(function, generator, count);
     if (generator->on_host) {
         generator->position += visits(generator, form, count);
         return rand_status(fill(generator->sequence, form, target, count));
@@ -257,6 +293,9 @@ static curandStatus_t generate(curandGenerator_t generator, const char *function
 }
 
 static curandStatus_t curandGenerate(curandGenerator_t generator, unsigned *target, size_t count) {
+    CHECK(generator, "curandGenerate");
+    if (count && is_wide(generator->sequence->type))
+        return rand_fail(CURAND_STATUS_TYPE_ERROR, "curandGenerate: numbers of 64 bits are curandGenerateLongLong's");
     return generate(generator, "curandGenerate", RAND_BITS, target, count);
 }
 
@@ -279,11 +318,12 @@ static curandStatus_t odd(const char *function, size_t count) {
 static curandStatus_t odd_normal(curandGenerator_t generator, CUstream stream, CUkernel kernel, const char *function,
                                  enum rand_form form, void *target, size_t count, double mean, double deviation) {
     CUdeviceptr room;
-    CUresult status = cuMemAllocAsync(&room, (count + 1) * size_of(form), stream);
+    CUresult status = cuMemAllocAsync(&room, (count + 1) * size_of(generator->sequence, form), stream);
     if (status) return rand_status(status);
     curandStatus_t filled = generate(generator, function, form, (void *)room, count);
     if (!filled) status = rand_normal(kernel, stream, (void *)room, (count + 1) / 2, is_double(form), mean, deviation);
-    if (!filled && !status) status = cuMemcpyDtoDAsync((CUdeviceptr)target, room, count * size_of(form), stream);
+    if (!filled && !status)
+        status = cuMemcpyDtoDAsync((CUdeviceptr)target, room, count * size_of(generator->sequence, form), stream);
     CUresult freed = cuMemFreeAsync(room, stream);
     return filled ? filled : rand_status(status ? status : freed);
 }
@@ -291,14 +331,19 @@ static curandStatus_t odd_normal(curandGenerator_t generator, CUstream stream, C
 static curandStatus_t generate_normal(curandGenerator_t generator, const char *function, enum rand_form form,
                                       bool is_log, void *target, size_t count, double mean, double deviation) {
     CHECK(generator, function);
+    const bool quasi = is_quasi(generator->sequence->type);
     const bool is_philox = generator->sequence->type == CURAND_RNG_PSEUDO_PHILOX4_32_10; /* takes odd numbers, too */
-    if (count % 2 && !is_philox) return odd(function, count);
+    if (count % 2 && !is_philox && !quasi) return odd(function, count);
     if (!count) return CURAND_STATUS_SUCCESS;
     if (generator->on_host)
         return rand_fail(CURAND_STATUS_TYPE_ERROR,
                          "%s: the CPU device has no normal numbers of generators of the host, whose last bits are not "
                          "those of a device; create the generator with curandCreateGenerator",
                          function);
+    if (count % generator->sequence->dimensions) return uneven(function, generator, count);
+    if (quasi && !is_double(form))
+        return rand_fail(CURAND_STATUS_TYPE_ERROR,
+                         "%s: the CPU device has normal numbers of Sobol sequences in double precision only", function);
     if (is_philox && (generator->offset % 4 || generator->position % 2))
         return rand_fail(
             CURAND_STATUS_TYPE_ERROR,
@@ -308,14 +353,14 @@ static curandStatus_t generate_normal(curandGenerator_t generator, const char *f
     CUstream stream;
     CUkernel kernel;
     CUresult status = math_stream(generator->stream, &stream);
-    if (!status)
-        status = rand_normal_kernel(generator->sequence->type == CURAND_RNG_PSEUDO_MRG32K3A, is_double(form), is_log,
-                                    &kernel);
+    if (!status) status = rand_normal_kernel(generator->sequence->type, is_double(form), is_log, &kernel);
     if (status) return rand_status(status);
-    if (count % 2) return odd_normal(generator, stream, kernel, function, form, target, count, mean, deviation);
+    if (count % 2 && !quasi)
+        return odd_normal(generator, stream, kernel, function, form, target, count, mean, deviation);
     curandStatus_t filled = generate(generator, function, form, target, count);
     if (filled) return filled;
-    return rand_status(rand_normal(kernel, stream, target, count / 2, is_double(form), mean, deviation));
+    return rand_status(
+        rand_normal(kernel, stream, target, quasi ? count : count / 2, is_double(form), mean, deviation));
 }
 
 static curandStatus_t curandGenerateNormal(curandGenerator_t generator, float *target, size_t count, float mean,
@@ -335,7 +380,8 @@ static curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float
     (void)target, (void)mean, (void)deviation;
     CHECK(generator, "curandGenerateLogNormal");
     if (!count) return CURAND_STATUS_SUCCESS;
-    if (count % 2) return odd("curandGenerateLogNormal", count);
+    if (count % generator->sequence->dimensions) return uneven("curandGenerateLogNormal", generator, count);
+    if (count % 2 && !is_quasi(generator->sequence->type)) return odd("curandGenerateLogNormal", count);
     return rand_fail(CURAND_STATUS_TYPE_ERROR,
                      "curandGenerateLogNormal: the CPU device has log-normal numbers of double precision only "
                      "(curandGenerateLogNormalDouble): the last bit of those of single precision is not known");
@@ -348,9 +394,10 @@ static curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t generator,
 }
 
 static curandStatus_t curandGenerateLongLong(curandGenerator_t generator, unsigned long long *target, size_t count) {
-    (void)target;
     CHECK(generator, "curandGenerateLongLong");
     if (!count) return CURAND_STATUS_SUCCESS;
+    if (is_wide(generator->sequence->type))
+        return generate(generator, "curandGenerateLongLong", RAND_BITS, target, count);
     return rand_fail(CURAND_STATUS_TYPE_ERROR, "curandGenerateLongLong: only Sobol generators of 64 bits have it");
 }
 

@@ -3,6 +3,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,24 +55,26 @@ static CUresult load(CUlibrary *library) {
     return status;
 }
 
-CUresult rand_normal_kernel(bool is_uniform, bool is_double, bool is_log, CUkernel *kernel) {
-    static const char *const names[2][2][2] = {
-        {{"bits_float", NULL}, {"bits_double", "bits_double_log"}},
-        {{"uniform_float", NULL}, {"uniform_double", "uniform_double_log"}},
-    };
+CUresult rand_normal_kernel(curandRngType_t type, bool is_double, bool is_log, CUkernel *kernel) {
+    const char *from = type == CURAND_RNG_PSEUDO_MRG32K3A ? "uniform"
+                       : type >= CURAND_RNG_QUASI_SOBOL64 ? "sobol64"
+                       : type >= CURAND_RNG_QUASI_SOBOL32 ? "sobol32"
+                                                          : "bits";
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s%s", from, is_double ? "double" : "float", is_log ? "_log" : "");
     CUlibrary library;
     RETURN_IF(load(&library));
-    return cuLibraryGetKernel(kernel, library, names[is_uniform][is_double][is_log]);
+    return cuLibraryGetKernel(kernel, library, name);
 }
 
-CUresult rand_normal(CUkernel kernel, CUstream stream, void *numbers, size_t pairs, bool is_double, double mean,
+CUresult rand_normal(CUkernel kernel, CUstream stream, void *numbers, size_t count, bool is_double, double mean,
                      double deviation) {
     enum { THREADS = 128, MOST_BLOCKS = 8192 };
     float narrow[2] = {(float)mean, (float)deviation};
-    uint64_t count = pairs;
-    void *parameters[] = {&numbers, &count, is_double ? (void *)&mean : &narrow[0],
+    uint64_t numbers_or_pairs = count;
+    void *parameters[] = {&numbers, &numbers_or_pairs, is_double ? (void *)&mean : &narrow[0],
                           is_double ? (void *)&deviation : &narrow[1]};
-    uint64_t blocks = (pairs + THREADS - 1) / THREADS;
+    uint64_t blocks = (count + THREADS - 1) / THREADS;
     return cuLaunchKernel((CUfunction)kernel, (unsigned)(blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks), 1, 1, THREADS, 1,
                           1, 0, stream, parameters, NULL);
 }

@@ -19,7 +19,8 @@ struct rand_sequence {
     pthread_mutex_t lock;
     _Atomic unsigned references; /* the generator's, and those of operations that are queued */
     curandRngType_t type;
-    bool legacy; /* the ordering LEGACY, in which MRG32k3a has fewer lanes */
+    bool legacy;         /* the ordering LEGACY, in which MRG32k3a has fewer lanes */
+    unsigned dimensions; /* of a quasirandom generator */
     uint64_t seed;
     uint64_t position; /* of the number that comes next */
     void *lanes;       /* of the type: their states, or NULL; those before the first position have been drawn from */
@@ -32,12 +33,16 @@ bool rand_xorwow(struct rand_sequence *sequence, enum rand_form form, size_t cou
 bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
 bool rand_philox(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
 
+/* Sobol sequences (sobol.c), whose tables are loaded first. False: they cannot be had, and the thread has an explanation. */
+bool rand_sobol_load(curandRngType_t type);
+bool rand_sobol(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
+
 /* ---- normal numbers (normal.c) ----------------------------------------------------------------------------------- */
 
-/* The kernel for numbers of which the pairs are uniform ones or bits. */
-CUresult rand_normal_kernel(bool is_uniform, bool is_double, bool is_log, CUkernel *kernel);
-/* Queue it: the numbers become normal ones in their place. */
-CUresult rand_normal(CUkernel kernel, CUstream stream, void *numbers, size_t pairs, bool is_double, double mean,
+/* The kernel for what the generator puts into its place: bits, uniform numbers, or the numbers of Sobol sequences. */
+CUresult rand_normal_kernel(curandRngType_t type, bool is_double, bool is_log, CUkernel *kernel);
+/* Queue it: the numbers become normal ones in their place. `count`: of pairs, or of numbers of Sobol sequences. */
+CUresult rand_normal(CUkernel kernel, CUstream stream, void *numbers, size_t count, bool is_double, double mean,
                      double deviation);
 
 /* Uniform in (0, 1], of 32 bits and of two times 32 bits. */
