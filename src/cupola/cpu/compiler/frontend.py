@@ -6,6 +6,7 @@ Every instruction that the CPU device cannot run is found here, when the module 
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass
 
 from cupola.cpu.compiler import passes, ptx
@@ -25,6 +26,7 @@ from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
 from cupola.cpu.compiler.images.device_runtime import UPDATES, link_device_runtime
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.objects.device_calls import ASKED, FUNCTIONS
+from cupola.cpu.compiler.objects.recall import without_source_names
 from cupola.cpu.compiler.passes.control_flow import suspends
 from cupola.cpu.compiler.passes.thread_numbers import largest_compared
 from cupola.cpu.compiler.ptx import ast
@@ -69,6 +71,7 @@ class ParsedModule:
         self.architecture = architecture
         try:
             self.module = ptx.parse(text)
+            self.module.code_base = _code_base(text)
             link_device_runtime(self.module)
             self.registers = registers
             self._places = module_places(self.module)
@@ -136,7 +139,7 @@ class ParsedModule:
             has_stack=layout.has_stack,
             stack_bytes=prepared.stack_bytes,
             stack_grows=prepared.stack_grows,
-            code=code_address(self._numbers[function.name]) - abi.CODE_WINDOW,
+            code=code_address(self.module.code_base, self._numbers[function.name]) - abi.CODE_WINDOW,
             launches=self._launches(function, prepared),
         )
 
@@ -159,6 +162,15 @@ class ParsedModule:
                     found.add(name)
                     waiting.append(self.module.functions[name])
         return found
+
+
+def _code_base(text: str) -> int:
+    """Where a module's functions have their addresses (`code_address`): each module elsewhere.
+
+    So a kernel that is given the address of another module's function says so, and does not call one of its own with
+    the same number. It goes by the text, because machine code with these addresses is kept for the next process.
+    """
+    return zlib.crc32(without_source_names(text).encode(errors="surrogatepass")) << 24
 
 
 def _architecture(target: str) -> int:
@@ -193,7 +205,7 @@ def _with_functions(
         offset, width, symbol, addend, _ = relocation
         if symbol in numbers and symbol not in module.variables:
             data += bytes(max(0, offset + width - len(data)))
-            address = code_address(numbers[symbol]) + addend & (1 << 8 * width) - 1
+            address = code_address(module.code_base, numbers[symbol]) + addend & (1 << 8 * width) - 1
             data[offset : offset + width] = address.to_bytes(width, "little")
         else:
             others.append(relocation)

@@ -16,7 +16,7 @@
  * of its blocks; what a block calls its own, PTX's shared::cta, is at the beginning. */
 #define CPU_SHARED_WINDOW (UINT64_C(1) << 56)
 #define CPU_LOCAL_WINDOW (UINT64_C(1) << 57)
-#define CPU_CODE_WINDOW (UINT64_C(1) << 58) /* where functions have their addresses */
+#define CPU_CODE_WINDOW (UINT64_C(1) << 58) /* where functions have their addresses, as far as twice that */
 enum { CPU_RANK_SHIFT = 24 };
 
 enum cpu_fault_kind {
@@ -167,7 +167,7 @@ typedef struct cpu_kernel_info {
     uint32_t required_cluster[3];             /* likewise */
     uint32_t max_cluster;                     /* blocks a cluster, 0: the kernel does not say */
     uint32_t must_have_cluster, blocks_are_clusters;
-    uint32_t code;                        /* its address for kernels that launch it, behind CPU_CODE_WINDOW */
+    uint64_t code;                        /* its address for kernels that launch it, behind CPU_CODE_WINDOW */
     uint32_t launches;                    /* enum cpu_launches: bits: what it asks of the device runtime */
     uint32_t is_tile_kernel;              /* launches may leave the block to the kernel, by giving one thread */
     uint32_t ptx_version, binary_version; /* architectures, 90 for sm_90: of the PTX, of the cubin or 0 */

@@ -69,7 +69,7 @@ FAULTS = {  # the CUDA error, patterns
     ),
     "null_call": ("INVALID_PC", r"at \S+:<null_call> in null_call", r"the pointer is null"),
     "wild_call": ("INVALID_PC", r"0x[0-9a-f]+ is not the address of a function"),
-    "other_call": ("INVALID_PC", r"takes other parameters than the call passes"),
+    "other_call": ("INVALID_PC", r"takes other parameters than the call passes, or is of"),
     "trapped": ("LAUNCH_FAILED", r"thread \(3, 0, 0\)", r"executed a trap", r"called at \S+ in \w*stop\w*, 2 times"),
     "freed": ("ILLEGAL_ADDRESS", r"at \S+:<freed> in", r"12 bytes inside a 100-byte allocation at \S+ that was freed"),
     "past_the_end": ("ILLEGAL_ADDRESS", r"at \S+:<past_the_end> in", r"past the end of a 100-byte allocation"),
@@ -91,3 +91,43 @@ def test_fault_in_a_call(name: str, texts: dict[str, str]) -> None:
     lines = {m[1]: n for n, line in enumerate(SOURCE.splitlines(), 1) if (m := re.search(r"// LINE (\w+)$", line))}
     for pattern in patterns:
         assert re.search(re.sub(r"<(\w+)>", lambda m: str(lines[m[1]]), pattern), text), text
+
+
+OTHER_MODULE = """
+import numpy as np
+from cupola import CUDAError, Device, LaunchConfig, Program, launch
+
+device = Device()
+device.set_current()
+stream = device.create_stream()
+source = '''
+typedef int (*Function)(int);
+__device__ int add(int x) { return x + NUMBER; }
+__device__ Function known = add;
+extern "C" __global__ void call(Function function, int* out) { *out = function(1) + (function == known); }
+'''
+modules = [Program(source.replace("NUMBER", number), "c++").compile("cubin") for number in ("10", "20")]
+code, pointers = [], []
+for module in modules:
+    module.get_kernel("call")
+    pointer = np.zeros(1, np.uint64)
+    module.get_global("known").copy_to(pointer, stream=stream)
+    stream.sync()
+    pointers.append(pointer[0])
+out, found = device.allocate(4, stream=stream), np.zeros(1, np.int32)
+for module, pointer in ((modules[0], pointers[0]), (modules[1], pointers[1]), (modules[1], pointers[0])):
+    launch(stream, LaunchConfig(grid=1, block=1), module.get_kernel("call"), pointer, out)
+    try:
+        out.copy_to(found, stream=stream)
+        stream.sync()
+        print(found[0])
+    except CUDAError as error:
+        print(error)
+"""
+
+
+def test_a_function_of_another_module(run_python) -> None:
+    """Modules have their functions at different addresses, so none is mistaken for another."""
+    done = run_python(OTHER_MODULE)
+    assert done.stdout.startswith("12\n22\nCUDA_ERROR_INVALID_PC"), done.stdout + done.stderr
+    assert "or is of another module" in done.stdout

@@ -46,9 +46,14 @@ def _store() -> ObjectCache:
     return ObjectCache.default("facts")
 
 
+def without_source_names(ptx: str) -> str:
+    """PTX without what differs each time a source is compiled that is a string."""
+    return _SOURCE_NAMES.sub("", ptx)
+
+
 def identify(ptx: str, registers: dict[str, int], architecture: int) -> str:
     """A name for an image: its PTX, the registers that its kernels take, and the architecture of its cubin."""
-    text = f"{_package()}\n{architecture}\n{sorted(registers.items())}\n{_SOURCE_NAMES.sub('', ptx)}"
+    text = f"{_package()}\n{architecture}\n{sorted(registers.items())}\n{without_source_names(ptx)}"
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 

@@ -280,3 +280,5 @@ class Module:
     files: dict[int, str]
     variables: dict[str, Variable]
     functions: dict[str, Function]
+    code_base: int = 0
+    """How far behind the beginning of all addresses of functions those of this module's functions are."""

@@ -95,12 +95,13 @@ static int read_info(cpu_kernel *kernel, PyObject *info) {
         {"max_cluster", &to->max_cluster},
         {"must_have_cluster", &to->must_have_cluster},
         {"blocks_are_clusters", &to->blocks_are_clusters},
-        {"code", &to->code},
         {"launches", &to->launches},
         {"is_tile_kernel", &to->is_tile_kernel},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (get_uint32(info, fields[i].name, fields[i].to)) return -1;
+    to->code = (uint64_t)get_integer(info, "code");
+    if (PyErr_Occurred()) return -1;
     if (get_dim3(info, "required_block", to->required_block) || get_dim3(info, "max_block", to->max_block) ||
         get_dim3(info, "required_cluster", to->required_cluster))
         return -1;

@@ -124,9 +124,9 @@ CPU_HELPER void cupola_bad_call(cpu_context *context, cpu_warp *warp, uint32_t m
     int lane = __builtin_ctz(mask);
     uint64_t pointer = pointers[lane];
     if (!pointer) cpu_fault_raise(context, warp, lane, CPU_FAULT_CALL, site, "the pointer is null");
-    else if (pointer >= CPU_CODE_WINDOW && pointer - CPU_CODE_WINDOW < UINT32_MAX)
+    else if (pointer >= CPU_CODE_WINDOW && pointer - CPU_CODE_WINDOW < CPU_CODE_WINDOW)
         cpu_fault_raise(context, warp, lane, CPU_FAULT_CALL, site,
-                        "the function at %#llx takes other parameters than the call passes",
+                        "the function at %#llx takes other parameters than the call passes, or is of another module",
                         (unsigned long long)pointer);
     else
         cpu_fault_raise(context, warp, lane, CPU_FAULT_CALL, site, "%#llx is not the address of a function",

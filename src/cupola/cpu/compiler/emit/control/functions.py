@@ -28,7 +28,8 @@ def end_call(body: Body, block: Block, call: ast.Instruction) -> None:
         control.go(block.successors[0])
         return
     pointer = body.operand(target, "i64")
-    ways = [(code_address(number), part) for number, part in zip(block.cases, block.successors, strict=True)]
+    base = body.layout.code_base
+    ways = [(code_address(base, number), part) for number, part in zip(block.cases, block.successors, strict=True)]
     if not pointer.vector:
         control.switch(pointer, ways, lambda: _fail(body, call, pointer, control.mask))
         return

@@ -55,6 +55,8 @@ class Layout:
         Bytes of local memory that a thread's variables take.
     has_stack
         A thread also has a stack in local memory, behind the variables (see `passes.join_functions`).
+    code_base
+        That of the module (`ast.Module`).
     """
 
     places: dict[str, Place] = field(default_factory=dict)
@@ -63,11 +65,12 @@ class Layout:
     reserved_shared: int = 0
     local_bytes: int = 0
     has_stack: bool = False
+    code_base: int = 0
 
     @classmethod
     def of(cls, module: ast.Module, function: ast.Function, places: dict[str, Place]) -> Layout:
         """Lay out a kernel whose calls are inlined, in a module whose own places (`module_places`) are known."""
-        layout = cls(dict(places))
+        layout = cls(dict(places), code_base=module.code_base)
         for parameter in function.parameters:  # which hide names of the module
             layout.places[parameter.name] = Place("param", parameter.offset, parameter.size)
             layout.param_bytes = max(layout.param_bytes, parameter.offset + parameter.size)
@@ -107,13 +110,13 @@ def module_places(module: ast.Module) -> dict[str, Place]:
         for index, variable in enumerate(module_variables(module))
     }
     for number, name in enumerate(module.functions):
-        places[name] = Place("code", code_address(number), 0)
+        places[name] = Place("code", code_address(module.code_base, number), 0)
     return places
 
 
-def code_address(number: int) -> int:
-    """The address of a function by its number in the module: one at which no memory can be."""
-    return abi.CODE_WINDOW + 16 * (number + 1)
+def code_address(base: int, number: int) -> int:
+    """The address of a function by its number in the module with that `code_base`: one at which no memory can be."""
+    return abi.CODE_WINDOW + base + 16 * (number + 1)
 
 
 def module_variables(module: ast.Module) -> list[ast.Variable]:
