@@ -365,6 +365,44 @@ except CUDAError as error:
     assert "the vector x of cublasSscal" in done.stdout
 
 
+def test_memory_freed_during_a_call_ends_no_process() -> None:
+    """OpenBLAS's own threads are at work on it. Mostly the call is not done before, and the context ends."""
+    if not on_cpu_device():
+        pytest.skip("what a GPU does with freed memory is not defined")
+    program = """
+import time
+import numpy as np
+from cupola import CUDAError, Device
+from cupola.bindings import cublas, driver
+device = Device()
+device.set_current()
+one, other = device.create_stream(), device.create_stream()
+handle = cublas.create()
+cublas.set_stream(handle, int(one.handle))
+n, scale = 2000, np.ones(1)
+buffers = [device.allocate(8 * n * n, stream=one) for _ in range(3)]
+a, b, c = (int(buffer.handle) for buffer in buffers)
+driver.cuMemsetD8Async(a, 0, 8 * n * n, one.handle)
+one.sync()
+cublas.dgemm(handle, 0, 0, n, n, n, scale, a, n, b, n, scale, c, n)
+time.sleep(0.02)
+for buffer in buffers:
+    buffer.close(other)
+other.sync()
+driver.cuMemPoolTrimTo(driver.cuDeviceGetDefaultMemPool(0)[1], 0)
+try:
+    one.sync()
+    print("it was done")
+except CUDAError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | {"CUPOLA_DEVICE": "cpu"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "freed before it was done" in done.stdout or done.stdout == "it was done\n"
+
+
 @pytest.mark.parametrize(
     "call, what",
     [

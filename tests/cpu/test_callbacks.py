@@ -19,7 +19,8 @@ SIGNATURES = {
 def test_the_callback_is_found(kind: int, linkage: str) -> None:
     source = f"{linkage}__device__ {SIGNATURES[kind].replace('NAME', 'mine')}"
     options = ProgramOptions(arch="sm_90", link_time_optimization=True)
-    code = bytes(Program(source, "c++", options).compile("ltoir").code)
+    code = Program(source, "c++", options).compile("ltoir").code
+    assert isinstance(code, bytes)
     ptx = callbacks.link("mine", code, kind, 90)
     assert b"cupola_callback" in ptx and not callbacks.missing(ptx)
     assert callbacks.missing(callbacks.link("other", code, kind, 90))

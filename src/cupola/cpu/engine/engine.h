@@ -152,6 +152,12 @@ _Bool cpu_stop_end_inline(void);
  * did not end. Memory faults elsewhere are not ours (fault/guard.c). */
 _Bool cpu_guard_access(void (*f)(void *), void *argument);
 
+/* The same for a library with threads of its own, which cannot be left: from here on it gets pages of zeros where memory
+ * is freed while it works. Gives a number for cpu_guard_take_back(), which ends that, and says whether there was such a
+ * page between two addresses. */
+uint64_t cpu_guard_lend(void);
+_Bool cpu_guard_take_back(uint64_t number, uint64_t low, uint64_t high);
+
 enum cpu_launches {
     CPU_LAUNCHES_GRAPHS = 1,
     CPU_LAUNCHES_KERNELS = 2,

@@ -128,6 +128,19 @@ static CUresult inject(const struct op *op) {
     }
 }
 
+_Thread_local struct call_range call_range;
+
+/* Threads of the library underneath may be at work on memory that is freed. */
+static CUresult run_call(struct call *call) {
+    call_range = (struct call_range){UINT64_MAX, 0};
+    uint64_t number = cpu_guard_lend();
+    CUresult status = call->run(call);
+    if (unlikely(cpu_guard_take_back(number, call_range.low, call_range.high)) && !status)
+        status = fail(CUDA_ERROR_ILLEGAL_ADDRESS,
+                      "memory that a function of a math library works on was freed before it was done");
+    return status;
+}
+
 CUresult op_execute(struct op *op) {
     CUresult error =
         op->context ? (CUresult)atomic_load_explicit(&op->context->error, memory_order_acquire) : CUDA_SUCCESS;
@@ -145,7 +158,7 @@ CUresult op_execute(struct op *op) {
                 case OP_COPY:
                 case OP_FILL: status = transfer(op); break;
                 case OP_ALLOCATE: status = memory_execute(op); break;
-                case OP_CALL: status = ((struct call *)op->host.data)->run(op->host.data); break;
+                case OP_CALL: status = run_call(op->host.data); break;
                 case OP_VALUES: status = values_execute(op); break;
                 case OP_WAIT:
                     if (op->wait.event && op->wait.sequence)

@@ -14,7 +14,9 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static _Thread_local sigjmp_buf *volatile escape; /* not NULL: this thread runs machine code, or accesses memory */
 static _Thread_local void *volatile fault_address;
@@ -22,6 +24,45 @@ static _Thread_local volatile bool accesses; /* this thread is in cpu_guard_acce
 static struct sigaction previous[2];         /* SIGSEGV, SIGBUS */
 static struct sigaction before_stop;
 enum { LEFT_BY_FAULT = 1, LEFT_BY_STOP };
+
+/* ---- pages that are lent -------------------------------------------------------------------------------------------- */
+
+/* A library that calculates with threads of its own cannot be left by a jump: it holds locks, and its threads are no
+ * one's here. If memory is freed while it is at work, it gets pages of zeros in its place, until it is done. */
+static atomic_int borrowers;
+static _Atomic uint64_t lent_low = UINT64_MAX, lent_high; /* what has been lent lies in [low, high) */
+static _Atomic uint64_t lent_pages;                       /* how many, ever */
+enum { LENT_PAGE = 4096 };
+
+/* In the handler: whether the access can be tried again. A page that has memory behind it again stays as it is. */
+static bool lend_page(uint64_t address) {
+    uint64_t page = address & ~(uint64_t)(LENT_PAGE - 1), low = atomic_load(&lent_low), high = atomic_load(&lent_high);
+    if (!atomic_load(&borrowers) || !cpu_memory_owns(address)) return false;
+    if (mprotect((void *)page, LENT_PAGE, PROT_READ | PROT_WRITE)) return false;
+    while (page < low && !atomic_compare_exchange_weak(&lent_low, &low, page)) {
+    }
+    while (page + LENT_PAGE > high && !atomic_compare_exchange_weak(&lent_high, &high, page + LENT_PAGE)) {
+    }
+    atomic_fetch_add(&lent_pages, 1);
+    return true;
+}
+
+uint64_t cpu_guard_lend(void) {
+    cpu_guard_start();
+    atomic_fetch_add(&borrowers, 1);
+    return atomic_load(&lent_pages);
+}
+
+_Bool cpu_guard_take_back(uint64_t before, uint64_t low, uint64_t high) {
+    bool lent = atomic_load(&lent_pages) != before && atomic_load(&lent_low) < high && atomic_load(&lent_high) > low;
+    if (atomic_fetch_sub(&borrowers, 1) == 1 && atomic_load(&lent_high)) {
+        uint64_t from = atomic_exchange(&lent_low, UINT64_MAX), to = atomic_exchange(&lent_high, 0);
+        if (from < to) cpu_memory_close(from, to);
+    }
+    return lent;
+}
+
+/* ---- signals -------------------------------------------------------------------------------------------------------- */
 
 static void on_fault(int signal, siginfo_t *information, void *machine_context) {
     if (cpu_memory_is_away((uint64_t)(uintptr_t)information->si_addr)) {
@@ -34,6 +75,7 @@ static void on_fault(int signal, siginfo_t *information, void *machine_context) 
         fault_address = information->si_addr;
         siglongjmp(*target, LEFT_BY_FAULT);
     }
+    if (!escape && lend_page((uint64_t)(uintptr_t)information->si_addr)) return;
     const struct sigaction *before = &previous[signal == SIGBUS];
     if (before->sa_flags & SA_SIGINFO) {
         before->sa_sigaction(signal, information, machine_context);

@@ -367,6 +367,18 @@ static void release_span(struct chunk *head) {
     arena_give_chunks(first, head->chunks);
 }
 
+void cpu_memory_close(uint64_t low, uint64_t high) {
+    pthread_mutex_lock(&arena.lock);
+    for (uint64_t at = low < arena.base ? arena.base : low; at < high && at < arena.base + arena.size;) {
+        uint32_t index = (uint32_t)((at - arena.base) >> CHUNK_SHIFT);
+        uint64_t end = chunk_address(index) + CHUNK;
+        if (end > high) end = high;
+        if (!is_taken(index)) cpu_memory_decommit(at, end - at);
+        at = end;
+    }
+    pthread_mutex_unlock(&arena.lock);
+}
+
 /* ---- allocating, freeing ------------------------------------------------------------------------------ */
 
 static int obtain(int device, int kind, uint64_t size, enum sharing sharing, void *owner, uint64_t *base,

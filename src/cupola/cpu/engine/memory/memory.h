@@ -74,6 +74,7 @@ uint64_t cpu_memory_capacity(int device);
 int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64_t *base);
 int cpu_memory_free(uint64_t base);
 void cpu_memory_decommit(uint64_t base, uint64_t bytes); /* whole pages of the arena, which become inaccessible */
+void cpu_memory_close(uint64_t low, uint64_t high);      /* the same of what is in no span, between two addresses */
 void cpu_memory_set_flags(uint64_t base, uint32_t flags);
 #define CPU_MEMORY_RESTRICTED (1u << 31) /* a flag: even kernels of the memory's own device ask cpu_driver_permits */
 

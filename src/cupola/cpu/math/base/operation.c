@@ -30,7 +30,12 @@ void math_explain(int status, const char *format, va_list arguments) {
 
 CUresult math_touch(const char *function, const char *what, const void *address, size_t bytes) {
     /* Memory that the host has registered counts; what only the host knows would be no address of a GPU. */
-    if (likely(memory_check((uint64_t)address, bytes, RANGE_RUNNING, what, NULL) == CUDA_SUCCESS)) return CUDA_SUCCESS;
+    if (likely(memory_check((uint64_t)address, bytes, RANGE_RUNNING, what, NULL) == CUDA_SUCCESS)) {
+        uint64_t low = (uint64_t)address, high = low + bytes;
+        if (low < call_range.low) call_range.low = low;
+        if (high > call_range.high) call_range.high = high;
+        return CUDA_SUCCESS;
+    }
     char role[96];
     snprintf(role, sizeof role, "%s of %s", what, function);
     memory_check((uint64_t)address, bytes, RANGE_RUNNING, role, NULL); /* the same again, for the explanation */
