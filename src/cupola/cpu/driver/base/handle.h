@@ -35,11 +35,11 @@ enum handle_kind {
     HANDLE_GRAPHICS,
     HANDLE_GREEN,
     HANDLE_RESOURCE_DESC,
-    HANDLE_MATH, /* of cuBLAS (cpu/math) */
-    HANDLE_RAND, /* generators of cuRAND */
-    HANDLE_SOLVER, /* of cuSOLVER */
+    HANDLE_MATH,          /* of cuBLAS (cpu/math) */
+    HANDLE_RAND,          /* generators of cuRAND */
+    HANDLE_SOLVER,        /* of cuSOLVER */
     HANDLE_SOLVER_OBJECT, /* its settings */
-    HANDLE_SPARSE, /* handles and descriptors of cuSPARSE */
+    HANDLE_SPARSE,        /* handles and descriptors of cuSPARSE */
     HANDLE_KINDS,
 };
 
