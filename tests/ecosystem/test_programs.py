@@ -1,6 +1,6 @@
-"""cuTile, nvmath-python and Triton, unchanged, run programs of their kinds on the CPU device, and agree with NumPy.
+"""cuTile, numba, nvmath-python and Triton, unchanged, run programs of their kinds on the CPU device as NumPy would.
 
-The packages come with ``make ecosystem``.
+These packages come with ``make ecosystem``. PyTorch's and JAX's CUDA builds, gigabytes, run where they are installed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,19 @@ import pytest
 pytestmark = pytest.mark.cpu_only
 
 FOLDER = Path(__file__).parent
-MODULES = {"triton": "triton", "cutile": "cuda.tile", "nvmath": "nvmath"}
+MODULES = {
+    "triton": "triton",
+    "cutile": "cuda.tile",
+    "nvmath": "nvmath",
+    "numba": "numba_cuda",
+    "torch": "torch",
+    "jax": "jax_cuda13_plugin",
+}
 
 
 def names_of(package: str) -> list[str]:
     """The programs, which stand in the order of their functions."""
-    text = (FOLDER / f"{package}_programs.py").read_text()
+    text = (FOLDER / f"{package.removesuffix('_mlir')}_programs.py").read_text()
     tuple_of_names = re.search(r"for f in \(([^)]*)\)", text)
     assert tuple_of_names
     return re.findall(r"\w+", tuple_of_names[1])
@@ -56,6 +63,30 @@ def test_cutile(name: str) -> None:
     assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("name", names_of("numba"))
+def test_numba(name: str) -> None:
+    done = run("numba", "h200", str(FOLDER / "numba_programs.py"), name)
+    assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", names_of("torch"))
+def test_torch(name: str) -> None:
+    done = run("torch", "rtx5090", str(FOLDER / "torch_programs.py"), name)
+    if name.startswith("eager"):  # needs a kernel that is machine code only, or cuDNN
+        assert done.returncode == 1 and re.search("runs PTX|has NVIDIA's CUDA runtime inside", done.stderr), done.stderr
+    else:
+        assert done.returncode == 0 and f"{name} agrees" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", names_of("jax"))
+def test_jax(name: str) -> None:
+    done = run("jax", "rtx5090", str(FOLDER / "jax_programs.py"), name)
+    if name == "convolution":
+        assert done.returncode and "has NVIDIA's CUDA runtime inside" in done.stderr, done.stderr
+    else:
+        assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", names_of("nvmath"))
 def test_nvmath(name: str) -> None:
     done = run("nvmath", "h200", str(FOLDER / "nvmath_programs.py"), name)
@@ -68,10 +99,18 @@ def test_cutile_with_tensor_maps_is_refused() -> None:
     assert done.returncode == 1 and "cupola run --model a100" in done.stderr, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("package", ["cutile", "triton"])
-def test_the_page_has_a_program_that_runs(package: str, tmp_path: Path) -> None:
-    sources = re.findall(r"^```py\n(.*?)^```$", (FOLDER.parents[1] / "docs" / "tiles.md").read_text(), re.M | re.S)
-    (source,) = (s for s in sources if f"import {MODULES[package]}" in s)
+@pytest.mark.parametrize(
+    ("package", "page", "text"),
+    [
+        ("cutile", "tiles.md", "import cuda.tile"),
+        ("triton", "tiles.md", "import triton"),
+        ("numba", "kernels-in-python.md", "def saxpy"),
+        ("numba", "kernels-in-python.md", "def number"),
+    ],
+)
+def test_the_page_has_a_program_that_runs(package: str, page: str, text: str, tmp_path: Path) -> None:
+    sources = re.findall(r"^```py\n(.*?)^```$", (FOLDER.parents[1] / "docs" / page).read_text(), re.M | re.S)
+    (source,) = (s for s in sources if text in s)
     program = tmp_path / "program.py"
     program.write_text(source)
     done = run(package, "a100", str(program))

@@ -23,9 +23,18 @@ as tests.
 """
 
 
-TAIL = """[Tiles in Python](tiles.md) is about cuTile and Triton, [Coming from CUDA Python](migrate.md#numba) has the
-counts of numba-cuda's whole suite, and [CUDA C++ programs](cuda-programs.md) says what of nvcc's programs runs.
-Packages with NVIDIA's runtime inside, such as CuPy, need a GPU."""
+TAIL = """PyTorch's wheels have no PTX for their own kernels: 2.9, 2.11, 2.12, 2.14 and 2.15 have machine code only, for
+compute capability up to 12.0. The `cupola` logger says so at the first such kernel. What PyTorch compiles
+itself runs (`torch.compile` with Triton, `jiterator` and special functions with NVRTC), and so do copies, streams,
+products (cuBLAS, cuBLASLt), Fourier transforms, and extensions that `torch.utils.cpp_extension` builds with PTX
+(`TORCH_CUDA_ARCH_LIST="12.0+PTX"`); they are linked with the shared runtime. JAX compiles all its kernels, whose PTX is
+kept (`--xla_gpu_generate_line_info`, which `cupola run` sets in `XLA_FLAGS`), and foreign functions of `jax.ffi` are
+built by `cupola nvcc -shared`.
+
+[Tiles in Python](tiles.md) is about cuTile and Triton, [Kernels in Python](kernels-in-python.md) about numba;
+[Coming from CUDA Python](migrate.md#numba) has the counts of numba-cuda's whole suite, and
+[CUDA C++ programs](cuda-programs.md) says what of nvcc's programs runs. Packages with NVIDIA's runtime inside, such as
+CuPy and Warp, need a GPU: the `cupola` logger and `cupola doctor` say so."""
 
 
 def render(runs: list[dict[str, Any]]) -> str:
@@ -36,7 +45,9 @@ def render(runs: list[dict[str, Any]]) -> str:
     ]
     parts = [HEAD + "\n".join(rows), "## What was run"]
     parts.append(
-        "\n".join(f"- **{package}**: {what}." for package, what in {r["package"]: r["what"] for r in runs}.items())
+        "\n".join(
+            f"- **{package}**: {what}." for package, what in dict.fromkeys((r["package"], r["what"]) for r in runs)
+        )
     )
     why = []
     for run in runs:

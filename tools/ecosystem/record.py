@@ -1,7 +1,9 @@
 """Run programs and tests of packages above CUDA on the CPU device, and record what came of each.
 
 Writes tools/ecosystem/records/<package>.json; page.py makes docs/ecosystem.md of them. The packages are those of
-``make ecosystem``; numba's tests also need ``filecheck`` and ``cffi``.
+``make ecosystem``. More is needed for numba's tests (``filecheck``, ``cffi``), ``numba_mlir`` (``numba-cuda-mlir``),
+``jax`` (``jax[cuda13]``, nvcc), ``torch`` (PyTorch's CUDA build, 3 GB with its libraries, nvcc of the same CUDA,
+``ninja``), ``cupy`` (``cupy-cuda13x``) and ``warp`` (``warp-lang``).
 
 usage: python tools/ecosystem/record.py [PACKAGE ...]
 """
@@ -28,6 +30,7 @@ NUMBA_MODULES = (
 )  # fmt: skip
 """A selection of its 2,042 tests that takes a minute: docs/migrate.md has all of them."""
 
+PRIVATE = "a first operation, which says why it fails"
 SAMPLES = "programs of the kinds of its samples, written for cupola, each compared with NumPy"
 NVMATH = (
     "programs written for cupola, each compared with NumPy: products with epilogs, structured matrices, direct "
@@ -42,6 +45,12 @@ REASONS = (
         "the kernel's tensor maps are made by NVIDIA's driver at each launch, by host code inside the cubin: "
         "use the model `a100`, or `allow_tma=False`",
     ),
+    (
+        "code=compute_XX as well",
+        "PyTorch's own kernels are machine code only in its wheels, without PTX; those that `torch.compile` makes run",
+    ),
+    ("CUDNN_STATUS_NOT_INITIALIZED", "it needs cuDNN, which has NVIDIA's runtime inside; that works on GPUs only"),
+    ("has NVIDIA's CUDA runtime inside", "NVIDIA's runtime is inside the package; that works on GPUs only"),
 )
 
 
@@ -122,7 +131,12 @@ PACKAGES = {
     "cutile": lambda: programs("cutile", "cuda-tile", ("a100", "h200"), SAMPLES),
     "nvmath": lambda: programs("nvmath", "nvmath-python", ("h200",), NVMATH),
     "triton": lambda: programs("triton", "triton", ("a100", "h200"), SAMPLES),
-    "numba": lambda: numba_tests("numba-cuda"),
+    "numba": lambda: [*programs("numba", "numba-cuda", ("h200",), SAMPLES), *numba_tests("numba-cuda")],
+    "numba_mlir": lambda: programs("numba_mlir", "numba-cuda-mlir", ("h200",), SAMPLES),
+    "jax": lambda: programs("jax", "jax", ("rtx5090",), SAMPLES),
+    "torch": lambda: programs("torch", "torch", ("rtx5090",), SAMPLES.replace("NumPy", "PyTorch on the host")),
+    "cupy": lambda: programs("cupy", "cupy-cuda13x", ("h200",), PRIVATE),
+    "warp": lambda: programs("warp", "warp-lang", ("h200",), PRIVATE),
 }
 
 
