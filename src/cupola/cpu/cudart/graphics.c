@@ -21,7 +21,7 @@ RUNTIME(cudaGraphicsSubResourceGetMappedArray,
 RUNTIME(cudaGraphicsResourceGetMappedMipmappedArray, (cudaMipmappedArray_t * array, cudaGraphicsResource_t resource),
         cuGraphicsResourceGetMappedMipmappedArray((CUmipmappedArray *)array, (CUgraphicsResource)resource))
 
-/* Without a context of OpenGL an H200's runtime has another error than its driver. */
+/* Without a context of OpenGL an H200's runtime has another error than its driver, once it has answered. */
 static CUresult devices_of_opengl(unsigned *count, int *devices, unsigned room, enum cudaGLDeviceList list) {
     CUresult status = cuGLGetDevices(count, (CUdevice *)devices, room, (CUGLDeviceList)list);
     return status == CUDA_ERROR_INVALID_GRAPHICS_CONTEXT ? CUDA_ERROR_INVALID_CONTEXT : status;

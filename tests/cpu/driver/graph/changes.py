@@ -50,6 +50,27 @@ COPIES = (
     "copy of rows",
     "copy of more",
 )
+# Boxes, and other ways to say where device memory is.
+BOXES = (
+    "copy device to device",
+    "copy unified to unified",
+    "copy of more",
+    "copy of rows",
+    "copy of more rows",
+    "copy of wider rows",
+    "copy of rows apart",
+    "copy of slices",
+    "copy of pinned as device",
+    "copy of device as unified",
+)
+ROWS = (
+    "fill",
+    "fill of rows",
+    "fill of rows elsewhere",
+    "fill of wider rows",
+    "fill of rows apart",
+    "fill of rows of bytes",
+)
 FILLS = ("fill", "fill of more", "fill of less", "fill of bytes", "fill of rows", "fill of more rows", "fill of pinned")
 
 
@@ -99,10 +120,7 @@ class Changes(Maker):
             return made
         if kind.startswith("copy of"):
             made = super().parameters("copy device to device", root)
-            copy = made.memcpy.copyParams
-            copy.WidthInBytes = 64 if kind == "copy of rows" else 256
-            if kind == "copy of rows":
-                copy.Height, copy.srcPitch, copy.dstPitch = 4, 128, 128
+            self._box(made.memcpy.copyParams, kind)
             return made
         if kind.startswith("fill of"):
             made = super().parameters("fill", root)
@@ -110,13 +128,28 @@ class Changes(Maker):
             if kind == "fill of bytes":
                 fill.elementSize, fill.width = 1, 16
             elif "rows" in kind:
-                fill.height, fill.pitch = (8 if "more" in kind else 4), 64
+                fill.width, fill.pitch = (8 if "wider" in kind else 4), (128 if "apart" in kind else 64)
+                fill.height, fill.elementSize = (8 if "more" in kind else 4), (1 if "bytes" in kind else 4)
+                fill.dst = int(self.device) + (1024 if "elsewhere" in kind else 0)
             elif kind == "fill of pinned":
                 fill.dst = self.pinned
             else:
                 fill.width = 64 if kind == "fill of more" else 1
             return made
         return super().parameters(kind, root)
+
+    def _box(self, copy: Any, kind: str) -> None:
+        if kind == "copy of more":
+            copy.WidthInBytes = 256
+        elif "rows" in kind or "slices" in kind:
+            copy.WidthInBytes, copy.Height = (96 if "wider" in kind else 64), (8 if "more" in kind else 4)
+            copy.srcPitch = copy.dstPitch = 192 if "apart" in kind else 128
+            if "slices" in kind:
+                copy.Depth, copy.srcHeight, copy.dstHeight = 2, 4, 4
+        elif kind == "copy of pinned as device":
+            copy.srcDevice, copy.dstDevice = self.pinned, self.pinned + 2048
+        else:
+            copy.srcMemoryType = copy.dstMemoryType = MEMORY.CU_MEMORYTYPE_UNIFIED
 
     def graph_of(self, kind: Any, attributes: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """A graph with one node, whose parameters are given by kind or in full."""
@@ -238,6 +271,16 @@ def copies(changes: Changes) -> None:
 
 def fills(changes: Changes) -> None:
     for (how, flags), before, after in itertools.product(EXECUTABLES.items(), FILLS, FILLS):
+        changes.change(f"{how}: {before} -> {after}", flags, before, after)
+
+
+def boxes(changes: Changes) -> None:
+    for (how, flags), before, after in itertools.product(EXECUTABLES.items(), BOXES, BOXES):
+        changes.change(f"{how}: {before} -> {after}", flags, before, after)
+
+
+def rows(changes: Changes) -> None:
+    for (how, flags), before, after in itertools.product(EXECUTABLES.items(), ROWS, ROWS):
         changes.change(f"{how}: {before} -> {after}", flags, before, after)
 
 
@@ -378,6 +421,8 @@ PARTS = (
     functions_again,
     copies,
     fills,
+    boxes,
+    rows,
     children,
     attributes,
     enabled,

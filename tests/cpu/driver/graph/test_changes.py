@@ -44,7 +44,7 @@ REASONS = [
     ("host", "plain", "updating nodes", "updates nodes of graphs was given"),
     ("host", "copy device to device", "copy pinned to device", "between other kinds of memory"),
     ("device", "copy pinned to device", "copy pageable to device", "pageable memory"),
-    ("host", "copy device to device", "copy of rows", "a copy of rows"),
+    ("host", "copy device to device", "copy of rows", "others cannot become copies of rows"),
     ("host", "fill of rows", "fill of more rows", "only the address and the value"),
     ("host", "child of kernel", "child of fill", "nodes and edges of the old one"),
 ]

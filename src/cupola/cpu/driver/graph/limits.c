@@ -72,16 +72,6 @@ static struct change compare_kernels(CUgraphExec exec, CUgraphNode node, const s
     return ALLOWED;
 }
 
-/* Host memory counts as that whether CUDA knows it or not, and as another kind where it is given as unified memory. */
-enum place { PLACE_HOST, PLACE_ARRAY, PLACE_DEVICE, PLACE_PINNED };
-
-static enum place place_of(CUmemorytype type, const char *address) {
-    cpu_allocation found;
-    if (type == CU_MEMORYTYPE_HOST) return PLACE_HOST;
-    if (type == CU_MEMORYTYPE_ARRAY) return PLACE_ARRAY;
-    return cpu_memory_find((uint64_t)address, &found) && found.kind == CPU_MEMORY_PINNED ? PLACE_PINNED : PLACE_DEVICE;
-}
-
 static bool same_context(const char *a, const char *b) {
     CUcontext x = context_of_memory(a), y = context_of_memory(b);
     return x == y || !x || !y;
@@ -89,16 +79,22 @@ static bool same_context(const char *a, const char *b) {
 
 static bool has_rows(const struct copy *copy) { return copy->height > 1 || copy->depth > 1; }
 
+static bool same_box(const struct copy *a, const struct copy *b) {
+    return a->width == b->width && a->height == b->height && a->depth == b->depth &&
+           a->source_pitch == b->source_pitch && a->source_slice == b->source_slice &&
+           a->target_pitch == b->target_pitch && a->target_slice == b->target_slice;
+}
+
 static struct change compare_copies(CUgraphExec exec, const struct op *before, const struct op *after) {
     const struct copy *a = &before->copy, *b = &after->copy;
     if (exec_is_for_device(exec) && copies_pageable(after))
         return PARAMETERS("a copy of pageable memory was given to a graph for launches from the device");
     if (a->form == NULL || b->form == NULL) return ALLOWED;
-    if (place_of(a->form->srcMemoryType, a->source) != place_of(b->form->srcMemoryType, b->source) ||
-        place_of(a->form->dstMemoryType, a->target) != place_of(b->form->dstMemoryType, b->target))
+    /* As the program gave them: unified memory is a kind of its own, wherever it is. */
+    if (a->form->srcMemoryType != b->form->srcMemoryType || a->form->dstMemoryType != b->form->dstMemoryType)
         return PARAMETERS("a copy between other kinds of memory was given to a node");
-    if (has_rows(a) != has_rows(b))
-        return PARAMETERS("a copy of rows cannot become one of a piece of memory, nor the reverse");
+    if ((has_rows(a) || has_rows(b)) && !same_box(a, b))
+        return PARAMETERS("of a copy of rows only the addresses can change, and others cannot become copies of rows");
     if (!exec_is_for_device(exec) && !(same_context(a->source, b->source) && same_context(a->target, b->target)))
         return PARAMETERS("a copy of memory of another context was given to a node");
     return ALLOWED;
