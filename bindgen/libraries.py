@@ -327,6 +327,7 @@ LIBRARIES = {
             ),
             includes=("<stdio.h>", *_MATH_INCLUDES),
             cimports=("from libc.stdio cimport FILE", *_MATH_CIMPORTS),
+            exported=True,
         ),
         Library(
             name="cusparse",

@@ -40,6 +40,7 @@ UPWARD = [
     "math/rand",
     "math/solver",
     "math/sparse",
+    "math/direct",
     "math",
     "provider",
 ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CHOICES = ("auto", "gpu", "cpu")
 _CPU_DEVICE = "cupola CPU device"
 _VERSIONED = ("nvrtc", "nvJitLink", "nvfatbin")  # libraries whose version is that of CUDA
-_MATH = ("cublas", "cublasLt", "cufft", "curand", "cusolver", "cusparse")  # that the CPU device emulates
+_MATH = ("cublas", "cublasLt", "cudss", "cufft", "curand", "cusolver", "cusparse")  # that the CPU device emulates
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 _lock = threading.RLock()

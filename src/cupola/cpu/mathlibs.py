@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SONAMES = {
     "cublas": (12, 13),
     "cublasLt": (12, 13),
+    "cudss": (1, 1),
     "cufft": (11, 12),
     "curand": (10, 10),
     "cusolver": (11, 12),

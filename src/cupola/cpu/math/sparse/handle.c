@@ -28,8 +28,6 @@ cusparseStatus_t sparse_status(CUresult status) {
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
-/* One kind of handles for all, in slots of one size. */
-enum { OBJECT_BYTES = 256 };
 _Static_assert(sizeof(struct cusparseSpMatDescr) <= OBJECT_BYTES, "slots are too small");
 
 void *object_new(enum object_kind kind) {

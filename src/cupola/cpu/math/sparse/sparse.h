@@ -38,6 +38,7 @@ cusparseStatus_t sparse_null(const char *function, const char *what) __attribute
 
 /* ---- objects: all that the library hands out --------------------------------------------------------------------- */
 
+/* Those of cuDSS, whose matrices are handled like these, are among them. */
 enum object_kind {
     LIBRARY,
     SPARSE_MATRIX,
@@ -47,8 +48,14 @@ enum object_kind {
     SOLVE_PLAN,
     PRODUCT_PLAN,
     SUM_PLAN,
-    LEGACY
+    LEGACY,
+    DSS_LIBRARY,
+    DSS_CONFIG,
+    DSS_DATA,
+    DSS_MATRIX
 };
+/* One kind of handles for all, in slots of one size. */
+enum { OBJECT_BYTES = 384 };
 
 struct object {
     struct handle handle;

@@ -1,0 +1,540 @@
+/* cuDSS: handles, settings, matrices and the phases of a solution (cuDSS, "cuDSS Functions").
+ *
+ * The analysis has nothing to do here, the factorization makes factors of the matrix as it is then, and solving uses them.
+ * Each phase is one operation of the stream. Settings are kept and told; those that would change a result are refused. */
+#include <complex.h>
+#undef I
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "direct.h"
+
+/* ---- statuses ---------------------------------------------------------------------------------------------------- */
+
+static cudssStatus_t dss_fail(cudssStatus_t status, const char *format, ...)
+    __attribute__((format(printf, 2, 3), cold));
+static cudssStatus_t dss_fail(cudssStatus_t status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    math_explain((int)status, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+static cudssStatus_t dss_status(CUresult status) {
+    if (likely(!status)) return CUDSS_STATUS_SUCCESS;
+    cudssStatus_t own = status == CUDA_ERROR_OUT_OF_MEMORY     ? CUDSS_STATUS_ALLOC_FAILED
+                        : status == CUDA_ERROR_NOT_INITIALIZED ? CUDSS_STATUS_NOT_INITIALIZED
+                                                               : CUDSS_STATUS_EXECUTION_FAILED;
+    thread_state.failed = (CUresult)own; /* the sentence that explains the driver's status explains this one */
+    return own;
+}
+
+#define DSS_RETURN_IF(call)                                     \
+    do {                                                        \
+        cudssStatus_t dss_return_if = (call);                   \
+        if (unlikely(dss_return_if)) return dss_return_if;      \
+    } while (0)
+#define DSS_CHECK(condition, ...)                                                                 \
+    do {                                                                                          \
+        if (unlikely(!(condition))) return dss_fail(CUDSS_STATUS_INVALID_VALUE, __VA_ARGS__);     \
+    } while (0)
+#define DSS_SUPPORT(condition, ...)                                                               \
+    do {                                                                                          \
+        if (unlikely(!(condition))) return dss_fail(CUDSS_STATUS_NOT_SUPPORTED, __VA_ARGS__);     \
+    } while (0)
+
+static cudssStatus_t dss_object(const void *object, enum object_kind kind, const char *function, const char *what) {
+    if (likely(object_is(object, kind))) return CUDSS_STATUS_SUCCESS;
+    if (kind == DSS_LIBRARY)
+        return dss_fail(CUDSS_STATUS_NOT_INITIALIZED, "%s: the handle %p is none of cudssCreate's, or was destroyed",
+                        function, object);
+    return dss_fail(CUDSS_STATUS_INVALID_VALUE, "%s: '%s', %p, is no such object, or was destroyed", function, what,
+                    object);
+}
+
+static cudssStatus_t dss_destroy(const void *object, enum object_kind kind, const char *function) {
+    DSS_RETURN_IF(dss_object(object, kind, function, "the object"));
+    object_destroy(object, kind, function);
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t dss_new(enum object_kind kind, const char *function, const void *result) {
+    DSS_CHECK(result, "%s: the place for the result is a null pointer", function);
+    void *made = object_new(kind);
+    if (!made) return dss_fail(CUDSS_STATUS_ALLOC_FAILED, "%s: the host has no memory for an object", function);
+    *(void **)(uintptr_t)result = made;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
+
+struct cudssContext {
+    struct object object;
+    cudaStream_t stream;
+    cudssDeviceMemHandler_t memory; /* kept and told; the host's memory is what factors take */
+};
+
+static cudssStatus_t cudssCreate(cudssHandle_t *handle) {
+    if (enter_runtime()) return dss_fail(CUDSS_STATUS_NOT_INITIALIZED, "cudssCreate: there is no usable context");
+    return dss_new(DSS_LIBRARY, "cudssCreate", handle);
+}
+
+static cudssStatus_t cudssDestroy(cudssHandle_t handle) { return dss_destroy(handle, DSS_LIBRARY, "cudssDestroy"); }
+
+static cudssStatus_t cudssGetProperty(libraryPropertyType type, int *value) {
+    static const int parts[] = {CUDSS_VERSION_MAJOR, CUDSS_VERSION_MINOR, CUDSS_VERSION_PATCH};
+    DSS_CHECK((unsigned)type < 3 && value, "cudssGetProperty: %d is no property of a library", (int)type);
+    *value = parts[type];
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssSetStream(cudssHandle_t handle, cudaStream_t stream) {
+    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, "cudssSetStream", "handle"));
+    handle->stream = stream;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+/* The threads that run kernels are all there are. */
+static cudssStatus_t cudssSetThreadingLayer(cudssHandle_t handle, const char *name) {
+    (void)name;
+    return dss_object(handle, DSS_LIBRARY, "cudssSetThreadingLayer", "handle");
+}
+
+static cudssStatus_t cudssSetDeviceMemHandler(cudssHandle_t handle, const cudssDeviceMemHandler_t *memory) {
+    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, "cudssSetDeviceMemHandler", "handle"));
+    DSS_CHECK(memory, "cudssSetDeviceMemHandler: 'handler' is a null pointer");
+    handle->memory = *memory;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssGetDeviceMemHandler(const cudssHandle_t handle, cudssDeviceMemHandler_t *memory) {
+    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, "cudssGetDeviceMemHandler", "handle"));
+    DSS_CHECK(memory, "cudssGetDeviceMemHandler: 'handler' is a null pointer");
+    *memory = handle->memory;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
+
+enum { PARAMETERS = CUDSS_CONFIG_MEMORY_OPTIMIZATION_SETTING + 1, MOST_BYTES = 8 };
+_Static_assert(PARAMETERS == 30, "a parameter has been added");
+
+struct options {
+    char value[PARAMETERS][MOST_BYTES];
+};
+struct cudssConfig {
+    struct object object;
+    struct options *settings;
+};
+
+/* Settings that ask for another solution than the one that there is, unless they are 0. */
+static bool changes_results(cudssConfigParam_t parameter) {
+    return parameter == CUDSS_CONFIG_SOLVE_MODE || parameter == CUDSS_CONFIG_HYBRID_MEMORY_MODE ||
+           parameter == CUDSS_CONFIG_HYBRID_EXECUTE_MODE || parameter == CUDSS_CONFIG_UBATCH_SIZE ||
+           parameter == CUDSS_CONFIG_SCHUR_MODE;
+}
+
+static cudssStatus_t cudssConfigCreate(cudssConfig_t *config) {
+    DSS_RETURN_IF(dss_new(DSS_CONFIG, "cudssConfigCreate", config));
+    struct options *settings = (*config)->settings = calloc(1, sizeof *settings);
+    if (!settings) {
+        object_destroy(*config, DSS_CONFIG, "cudssConfigCreate");
+        return dss_fail(CUDSS_STATUS_ALLOC_FAILED, "cudssConfigCreate: the host has no memory for an object");
+    }
+    static const int on = 1, automatic = CUDSS_MATCHING_ALG_AUTO;
+    memcpy(settings->value[CUDSS_CONFIG_USE_CUDA_REGISTER_MEMORY], &on, sizeof on);
+    memcpy(settings->value[CUDSS_CONFIG_USE_SUPERPANELS], &on, sizeof on);
+    memcpy(settings->value[CUDSS_CONFIG_MATCHING_ALG], &automatic, sizeof automatic);
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssConfigDestroy(cudssConfig_t config) {
+    DSS_RETURN_IF(dss_object(config, DSS_CONFIG, "cudssConfigDestroy", "config"));
+    struct options *settings = config->settings;
+    DSS_RETURN_IF(dss_destroy(config, DSS_CONFIG, "cudssConfigDestroy"));
+    free(settings);
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssConfigSet(cudssConfig_t config, cudssConfigParam_t parameter, const void *value,
+                                    size_t size) {
+    DSS_RETURN_IF(dss_object(config, DSS_CONFIG, "cudssConfigSet", "config"));
+    DSS_CHECK((unsigned)parameter < PARAMETERS, "cudssConfigSet: %d is no setting", (int)parameter);
+    DSS_CHECK(value, "cudssConfigSet: 'value' is a null pointer");
+    DSS_CHECK(size && size <= MOST_BYTES, "cudssConfigSet: setting %d does not have %zu bytes", (int)parameter, size);
+    char now[MOST_BYTES] = {0};
+    static const char zero[MOST_BYTES];
+    memcpy(now, value, size);
+    DSS_SUPPORT(!changes_results(parameter) || !memcmp(now, zero, sizeof zero),
+                "cudssConfigSet: the CPU device has setting %d as 0 only", (int)parameter);
+    memcpy(config->settings->value[parameter], now, sizeof now);
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssConfigGet(const cudssConfig_t config, cudssConfigParam_t parameter, void *value, size_t size,
+                                    size_t *written) {
+    DSS_RETURN_IF(dss_object(config, DSS_CONFIG, "cudssConfigGet", "config"));
+    DSS_CHECK((unsigned)parameter < PARAMETERS, "cudssConfigGet: %d is no setting", (int)parameter);
+    DSS_CHECK(value && size && size <= MOST_BYTES, "cudssConfigGet: setting %d does not have %zu bytes", (int)parameter,
+              size);
+    memcpy(value, config->settings->value[parameter], size);
+    if (written) *written = size;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+/* ---- matrices ---------------------------------------------------------------------------------------------------- */
+
+struct cudssMatrix {
+    struct object object;
+    bool is_sparse;
+    struct dense dense;
+    struct matrix matrix;
+    cudssMatrixType_t type;
+    cudssMatrixViewType_t view;
+};
+_Static_assert(sizeof(struct cudssMatrix) <= OBJECT_BYTES, "slots are too small");
+
+static bool is_number(cudaDataType type) { return element_of(type) <= Z; }
+
+static cudssStatus_t cudssMatrixCreateDn(cudssMatrix_t *result, int64_t rows, int64_t columns, int64_t ld,
+                                         const void *values, cudaDataType_t type, cudssLayout_t layout) {
+    static const char function[] = "cudssMatrixCreateDn";
+    DSS_CHECK(is_size(rows) && is_size(columns) && is_size(ld) && ld >= rows,
+              "%s: the matrix is %lld by %lld, and its columns are %lld elements apart", function, (long long)rows,
+              (long long)columns, (long long)ld);
+    DSS_SUPPORT(layout == CUDSS_LAYOUT_COL_MAJOR, "%s: layout must be CUDSS_LAYOUT_COL_MAJOR", function);
+    DSS_SUPPORT(is_number(type), "%s: values cannot be of type %d", function, (int)type);
+    DSS_RETURN_IF(dss_new(DSS_MATRIX, function, result));
+    (*result)->dense = (struct dense){.rows = rows, .columns = columns, .ld = larger(ld, 1), .values = (void *)values};
+    (*result)->dense.type = element_of(type), (*result)->dense.value_type = type;
+    (*result)->dense.order = CUSPARSE_ORDER_COL, (*result)->dense.batch = 1;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssMatrixCreateCsr(cudssMatrix_t *result, int64_t rows, int64_t columns, int64_t nnz,
+                                          const void *offsets, const void *ends, const void *indices,
+                                          const void *values, cudaDataType_t offset_type, cudaDataType_t index_type,
+                                          cudaDataType_t type, cudssMatrixType_t kind, cudssMatrixViewType_t view,
+                                          cudssIndexBase_t base) {
+    static const char function[] = "cudssMatrixCreateCsr";
+    DSS_CHECK(is_size(rows) && is_size(columns) && is_size(nnz), "%s: nrows is %lld, ncols is %lld and nnz is %lld",
+              function, (long long)rows, (long long)columns, (long long)nnz);
+    DSS_SUPPORT(!ends, "%s: 'rowEnd' must be a null pointer", function);
+    DSS_SUPPORT((offset_type == CUDA_R_32I || offset_type == CUDA_R_64I) &&
+                    (index_type == CUDA_R_32I || index_type == CUDA_R_64I),
+                "%s: indices must be of 32 or 64 bits, not of types %d and %d", function, (int)offset_type,
+                (int)index_type);
+    DSS_SUPPORT(is_number(type), "%s: values cannot be of type %d", function, (int)type);
+    DSS_CHECK((unsigned)kind <= CUDSS_MTYPE_HPD && (unsigned)view <= CUDSS_MVIEW_UPPER && (unsigned)base <= 1,
+              "%s: mtype is %d, mview is %d and indexBase is %d", function, (int)kind, (int)view, (int)base);
+    DSS_RETURN_IF(dss_new(DSS_MATRIX, function, result));
+    cudssMatrix_t made = *result;
+    made->is_sparse = true, made->type = kind, made->view = view;
+    made->matrix = (struct matrix){.format = CUSPARSE_FORMAT_CSR, .rows = rows, .columns = columns, .count = nnz};
+    made->matrix.offsets = (void *)offsets, made->matrix.indices = (void *)indices,
+    made->matrix.values = (void *)values;
+    made->matrix.offset_type = offset_type == CUDA_R_64I ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
+    made->matrix.index_type = index_type == CUDA_R_64I ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
+    made->matrix.type = element_of(type), made->matrix.value_type = type;
+    made->matrix.base = (int64_t)base, made->matrix.batch = 1;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssMatrixDestroy(cudssMatrix_t matrix) {
+    return dss_destroy(matrix, DSS_MATRIX, "cudssMatrixDestroy");
+}
+
+static cudssStatus_t cudssMatrixSetValues(cudssMatrix_t matrix, const void *values) {
+    DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, "cudssMatrixSetValues", "matrix"));
+    if (matrix->is_sparse) matrix->matrix.values = (void *)values;
+    else matrix->dense.values = (void *)values;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssMatrixSetCsrPointers(cudssMatrix_t matrix, const void *offsets, const void *ends,
+                                               const void *indices, const void *values) {
+    DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, "cudssMatrixSetCsrPointers", "matrix"));
+    DSS_CHECK(matrix->is_sparse, "cudssMatrixSetCsrPointers: the matrix is dense");
+    DSS_SUPPORT(!ends, "cudssMatrixSetCsrPointers: 'rowEnd' must be a null pointer");
+    matrix->matrix.offsets = (void *)offsets, matrix->matrix.indices = (void *)indices;
+    matrix->matrix.values = (void *)values;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssMatrixGetFormat(const cudssMatrix_t matrix, int *format) {
+    DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, "cudssMatrixGetFormat", "matrix"));
+    DSS_CHECK(format, "cudssMatrixGetFormat: 'format' is a null pointer");
+    *format = matrix->is_sparse ? CUDSS_MFORMAT_CSR : CUDSS_MFORMAT_DENSE;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+/* ---- while it runs ----------------------------------------------------------------------------------------------- */
+
+struct state {
+    _Atomic unsigned references; /* the data's, and those of operations */
+    pthread_mutex_t lock;
+    bool known;
+    struct factors factors;
+};
+
+struct cudssData {
+    struct object object;
+    struct state *state;
+    int64_t analysed; /* rows of the matrix, or 0 */
+    bool factored;
+};
+
+static void state_release(struct state *state) {
+    if (atomic_fetch_sub_explicit(&state->references, 1, memory_order_acq_rel) != 1) return;
+    factors_free(&state->factors);
+    pthread_mutex_destroy(&state->lock);
+    free(state);
+}
+
+static void end_call(struct call *call) { state_release(((struct sparse *)call)->plan); }
+
+/* Columns of the whole matrix, of which the arrays may have one triangle: the other is its mirror image. */
+static CUresult whole_columns(struct sparse *sparse, cudssMatrixType_t type, cudssMatrixViewType_t view,
+                              struct rows *columns) {
+    struct rows half;
+    bool mirrored = type != CUDSS_MTYPE_GENERAL && view != CUDSS_MVIEW_FULL;
+    bool conjugate = type == CUDSS_MTYPE_HERMITIAN || type == CUDSS_MTYPE_HPD;
+    RETURN_IF(
+        rows_of(sparse, &sparse->a, "the matrix", CUSPARSE_OPERATION_TRANSPOSE, false, mirrored ? &half : columns));
+    if (!mirrored) return CUDA_SUCCESS;
+    CUresult status = rows_new(columns, half.rows, half.rows, 2 * half.count, half.type);
+    for (int pass = 0; !status && pass < 2; pass++) {
+        for (int64_t j = 0; j < half.rows; j++)
+            for (int64_t e = half.offsets[j]; e < half.offsets[j + 1]; e++) {
+                int64_t i = half.indices[e];
+                if (view == CUDSS_MVIEW_LOWER ? i < j : i > j) continue;
+                for (int copy = 0; copy < (i == j ? 1 : 2); copy++) {
+                    int64_t column = copy ? i : j, at = columns->offsets[column + !pass];
+                    if (!pass) {
+                        columns->offsets[column + 1] = at + 1;
+                        continue;
+                    }
+                    columns->indices[at] = copy ? j : i;
+                    if (half.type == D) ((double *)columns->values)[at] = ((const double *)half.values)[e];
+                    else {
+                        number value = ((const number *)half.values)[e];
+                        ((number *)columns->values)[at] = copy && conjugate ? conj(value) : value;
+                    }
+                    columns->offsets[column]++;
+                }
+            }
+        /* Counts become beginnings, and after the second pass ends become beginnings again. */
+        if (!pass) {
+            for (int64_t j = 0; j < half.rows; j++) columns->offsets[j + 1] += columns->offsets[j];
+        } else {
+            for (int64_t j = half.rows; j > 0; j--) columns->offsets[j] = columns->offsets[j - 1];
+            columns->offsets[0] = 0;
+        }
+    }
+    if (!status) columns->count = columns->offsets[half.rows];
+    rows_free(&half);
+    return status;
+}
+
+static CUresult run_factorization(struct sparse *sparse) {
+    struct state *state = sparse->plan;
+    struct rows columns;
+    struct factors factors;
+    RETURN_IF(touch_sparse(sparse, &sparse->a, "the matrix"));
+    RETURN_IF(whole_columns(sparse, (cudssMatrixType_t)sparse->op_a, (cudssMatrixViewType_t)sparse->op_b, &columns));
+    CUresult status = factors_make(&factors, &columns);
+    rows_free(&columns);
+    if (status) return status;
+    pthread_mutex_lock(&state->lock);
+    factors_free(&state->factors);
+    state->factors = factors;
+    state->known = true;
+    pthread_mutex_unlock(&state->lock);
+    return CUDA_SUCCESS;
+}
+
+struct solution {
+    const struct factors *factors;
+    const struct dense *b, *x;
+    _Atomic bool no_memory;
+};
+
+static void solve_columns(void *data, int64_t first, int64_t last) {
+    struct solution *s = data;
+    int64_t n = s->factors->n;
+    number *b = malloc(((size_t)n + 1) * sizeof *b), *x = malloc(((size_t)n + 1) * sizeof *x);
+    if (!b || !x) atomic_store(&s->no_memory, true);
+    for (int64_t k = first; b && x && k < last; k++) {
+        for (int64_t i = 0; i < n; i++) b[i] = element_load(s->b->type, s->b->values, i + k * s->b->ld);
+        factors_solve(s->factors, b, x);
+        for (int64_t i = 0; i < n; i++) element_store(s->x->type, s->x->values, i + k * s->x->ld, x[i]);
+    }
+    free(b), free(x);
+}
+
+static CUresult run_solution(struct sparse *sparse) {
+    struct state *state = sparse->plan;
+    struct solution s = {.factors = &state->factors, .b = &sparse->x, .x = &sparse->y};
+    RETURN_IF(touch_dense(sparse, &sparse->x, "the values of rhs"));
+    RETURN_IF(touch_dense(sparse, &sparse->y, "the values of solution"));
+    pthread_mutex_lock(&state->lock);
+    bool fits = state->known && state->factors.n == sparse->y.rows;
+    if (fits) in_parts(solve_columns, &s, s.x->columns, state->factors.lower_offsets[s.factors->n] * s.x->columns);
+    pthread_mutex_unlock(&state->lock);
+    if (s.no_memory) return no_memory("a linear system");
+    return fits ? CUDA_SUCCESS
+                : fail(CUDA_ERROR_INVALID_VALUE, "%s: there are no factors of this matrix", sparse->function);
+}
+
+/* ---- data and phases --------------------------------------------------------------------------------------------- */
+
+static cudssStatus_t cudssDataCreate(const cudssHandle_t handle, cudssData_t *data) {
+    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, "cudssDataCreate", "handle"));
+    DSS_RETURN_IF(dss_new(DSS_DATA, "cudssDataCreate", data));
+    struct state *state = (*data)->state = calloc(1, sizeof *state);
+    if (!state) {
+        object_destroy(*data, DSS_DATA, "cudssDataCreate");
+        return dss_fail(CUDSS_STATUS_ALLOC_FAILED, "cudssDataCreate: the host has no memory for an object");
+    }
+    state->references = 1;
+    pthread_mutex_init(&state->lock, NULL);
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssDataDestroy(cudssHandle_t handle, cudssData_t data) {
+    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, "cudssDataDestroy", "handle"));
+    DSS_RETURN_IF(dss_object(data, DSS_DATA, "cudssDataDestroy", "data"));
+    struct state *state = data->state;
+    DSS_RETURN_IF(dss_destroy(data, DSS_DATA, "cudssDataDestroy"));
+    state_release(state);
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssDataSet(const cudssHandle_t handle, cudssData_t data, cudssDataParam_t parameter,
+                                  const void *value, size_t size) {
+    (void)value, (void)size;
+    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, "cudssDataSet", "handle"));
+    DSS_RETURN_IF(dss_object(data, DSS_DATA, "cudssDataSet", "data"));
+    DSS_SUPPORT(parameter == CUDSS_DATA_INFO, "cudssDataSet: the CPU device does not take the parameter %d",
+                (int)parameter);
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssDataGet(const cudssHandle_t handle, const cudssData_t data, cudssDataParam_t parameter,
+                                  void *value, size_t size, size_t *written) {
+    static const char function[] = "cudssDataGet";
+    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, function, "handle"));
+    DSS_RETURN_IF(dss_object(data, DSS_DATA, function, "data"));
+    CUstream stream;
+    CUresult status = math_stream(handle->stream, &stream);
+    if (!status) status = cuStreamSynchronize((CUstream)handle->stream); /* what the phases find out */
+    if (status) return dss_status(status);
+    int64_t result[16] = {0};
+    size_t bytes = sizeof(int64_t);
+    pthread_mutex_lock(&data->state->lock);
+    const struct factors *f = &data->state->factors;
+    bool known = data->state->known;
+    int64_t lower = known ? f->lower_offsets[f->n] : 0, upper = known ? f->upper_offsets[f->n] : 0;
+    int pivots = known ? (int)f->pivots : 0;
+    pthread_mutex_unlock(&data->state->lock);
+    switch ((int)parameter) {
+        case CUDSS_DATA_INFO: bytes = sizeof(int); break;
+        case CUDSS_DATA_LU_NNZ: result[0] = lower + upper; break;
+        case CUDSS_DATA_NPIVOTS:
+            bytes = sizeof(int);
+            memcpy(result, &pivots, sizeof pivots);
+            break;
+        case CUDSS_DATA_MEMORY_ESTIMATES: bytes = sizeof result; break; /* none of it is the device's */
+        default:
+            return dss_fail(CUDSS_STATUS_NOT_SUPPORTED, "%s: the CPU device does not have the parameter %d", function,
+                            (int)parameter);
+    }
+    if (written) *written = bytes;
+    if (!value && !size) return CUDSS_STATUS_SUCCESS; /* asks for the size */
+    DSS_CHECK(value && size >= bytes, "%s: parameter %d has %zu bytes, not %zu", function, (int)parameter, bytes, size);
+    memcpy(value, result, bytes);
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t submit(cudssHandle_t handle, cudssData_t data, CUresult (*run)(struct sparse *sparse),
+                            const struct cudssMatrix *matrix, const struct cudssMatrix *solution,
+                            const struct cudssMatrix *rhs) {
+    CUstream stream;
+    CUresult status = math_stream(handle->stream, &stream);
+    if (status) return dss_status(status);
+    struct sparse *sparse = sparse_new("cudssExecute", run);
+    if (!sparse) return dss_status(no_memory("a call of cuDSS"));
+    atomic_fetch_add_explicit(&data->state->references, 1, memory_order_relaxed);
+    sparse->call.end = end_call;
+    sparse->plan = data->state;
+    sparse->a = matrix->matrix;
+    sparse->op_a = (cusparseOperation_t)matrix->type, sparse->op_b = (cusparseOperation_t)matrix->view;
+    if (solution) sparse->y = solution->dense;
+    if (rhs) sparse->x = rhs->dense;
+    return dss_status(math_submit(stream, &sparse->call, false));
+}
+
+static cudssStatus_t cudssExecute(cudssHandle_t handle, int phase, const cudssConfig_t config, cudssData_t data,
+                                  const cudssMatrix_t matrix, cudssMatrix_t solution, const cudssMatrix_t rhs) {
+    static const char function[] = "cudssExecute";
+    enum { FACTORS = CUDSS_PHASE_FACTORIZATION | CUDSS_PHASE_REFACTORIZATION };
+    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, function, "handle"));
+    DSS_RETURN_IF(dss_object(config, DSS_CONFIG, function, "config"));
+    DSS_RETURN_IF(dss_object(data, DSS_DATA, function, "data"));
+    DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, function, "inputMatrix"));
+    DSS_CHECK(matrix->is_sparse && matrix->matrix.rows == matrix->matrix.columns,
+              "%s: inputMatrix must be sparse and square", function);
+    DSS_CHECK(phase && !(phase & ~(CUDSS_PHASE_ANALYSIS | FACTORS | CUDSS_PHASE_SOLVE)), "%s: %d is no phase", function,
+              phase);
+    int solve = phase & CUDSS_PHASE_SOLVE, whole = CUDSS_PHASE_SOLVE & ~CUDSS_PHASE_SOLVE_REFINEMENT;
+    DSS_SUPPORT(!solve || (solve & whole) == whole, "%s: the CPU device has the phase SOLVE as a whole only", function);
+    if (phase & CUDSS_PHASE_SYMBOLIC_FACTORIZATION) data->analysed = matrix->matrix.rows + 1;
+    if (phase & FACTORS) {
+        DSS_CHECK(data->analysed == matrix->matrix.rows + 1, "%s: the analysis of this matrix comes first", function);
+        DSS_RETURN_IF(submit(handle, data, run_factorization, matrix, NULL, NULL));
+        data->factored = true;
+    }
+    if (!solve) return CUDSS_STATUS_SUCCESS;
+    DSS_CHECK(data->factored, "%s: the factorization comes first", function);
+    DSS_RETURN_IF(dss_object(solution, DSS_MATRIX, function, "solution"));
+    DSS_RETURN_IF(dss_object(rhs, DSS_MATRIX, function, "rhs"));
+    const struct dense *x = &solution->dense, *b = &rhs->dense;
+    DSS_CHECK(!solution->is_sparse && !rhs->is_sparse && x->rows == matrix->matrix.rows && b->rows == x->rows &&
+                  b->columns == x->columns,
+              "%s: inputMatrix has %lld rows, the solution is %lld by %lld and rhs %lld by %lld", function,
+              (long long)matrix->matrix.rows, (long long)x->rows, (long long)x->columns, (long long)b->rows,
+              (long long)b->columns);
+    DSS_SUPPORT(x->type == b->type && x->type == matrix->matrix.type, "%s: the matrices are of types %d, %d and %d",
+                function, (int)matrix->matrix.value_type, (int)x->value_type, (int)b->value_type);
+    return submit(handle, data, run_solution, matrix, solution, rhs);
+}
+
+#define DSS_ENTRY(name) MATH_ENTRY(cupola_cudss_table, name)
+
+const struct entry direct_solver_entries[] = {
+    DSS_ENTRY(cudssCreate),
+    DSS_ENTRY(cudssDestroy),
+    DSS_ENTRY(cudssGetProperty),
+    DSS_ENTRY(cudssSetStream),
+    DSS_ENTRY(cudssSetThreadingLayer),
+    DSS_ENTRY(cudssSetDeviceMemHandler),
+    DSS_ENTRY(cudssGetDeviceMemHandler),
+    DSS_ENTRY(cudssConfigCreate),
+    DSS_ENTRY(cudssConfigDestroy),
+    DSS_ENTRY(cudssConfigSet),
+    DSS_ENTRY(cudssConfigGet),
+    DSS_ENTRY(cudssDataCreate),
+    DSS_ENTRY(cudssDataDestroy),
+    DSS_ENTRY(cudssDataSet),
+    DSS_ENTRY(cudssDataGet),
+    DSS_ENTRY(cudssExecute),
+    DSS_ENTRY(cudssMatrixCreateDn),
+    DSS_ENTRY(cudssMatrixCreateCsr),
+    DSS_ENTRY(cudssMatrixDestroy),
+    DSS_ENTRY(cudssMatrixSetValues),
+    DSS_ENTRY(cudssMatrixSetCsrPointers),
+    DSS_ENTRY(cudssMatrixGetFormat),
+    {NULL, NULL, NULL},
+};

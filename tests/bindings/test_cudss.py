@@ -1,0 +1,229 @@
+"""cuDSS through its bindings: systems of linear equations, compared with NumPy's solution of the dense ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cupola import Device, Stream
+from cupola.bindings import cudss, driver
+
+TYPES = {
+    "float32": (np.float32, 0),
+    "float64": (np.float64, 1),
+    "complex64": (np.complex64, 4),
+    "complex128": (np.complex128, 5),
+}
+R_32I, R_64I = 10, 24
+GENERAL, SYMMETRIC, HERMITIAN, SPD, HPD = range(5)
+FULL, LOWER, UPPER = range(3)
+
+
+@pytest.fixture
+def stream() -> Iterator[Stream]:
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()
+    yield stream
+    stream.close()
+
+
+class Solver:
+    """A handle with a configuration and data."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        try:
+            self.handle = cudss.create()
+        except (ImportError, RuntimeError) as error:
+            pytest.skip(f"no cuDSS: {error}")
+        cudss.set_stream(self.handle, int(stream.handle))
+        self.config, self.data = cudss.config_create(), cudss.data_create(self.handle)
+        self.kept: list[Any] = []
+
+    def put(self, values: Any) -> int:
+        flat = np.ascontiguousarray(values.ravel("F")).view(np.uint8)
+        buffer = Device().allocate(max(flat.nbytes, 16), stream=self.stream)
+        self.kept.append(buffer)
+        if flat.nbytes:
+            driver.cuMemcpyHtoDAsync(int(buffer.handle), flat, flat.nbytes, self.stream.handle)
+            self.stream.sync()
+        return int(buffer.handle)
+
+    def csr(self, dense: Any, kind: int = GENERAL, view: int = FULL, index: Any = np.int32, base: int = 0) -> int:
+        half = dense if view == FULL else np.tril(dense) if view == LOWER else np.triu(dense)
+        rows, columns = np.nonzero(half)
+        offsets = (np.searchsorted(rows, np.arange(len(dense) + 1)) + base).astype(index)
+        self.values = half[rows, columns]
+        starts, places, values = (self.put(x) for x in (offsets, (columns + base).astype(index), self.values))
+        code, value_type = R_32I if index == np.int32 else R_64I, dict(TYPES.values())[dense.dtype.type]
+        n, count = len(dense), len(rows)
+        return cudss.matrix_create_csr(n, n, count, starts, 0, places, values, code, code, value_type, kind, view, base)
+
+    def dense(self, values: Any) -> tuple[int, int]:
+        address = self.put(values)
+        rows, columns = values.shape
+        code = dict(TYPES.values())[values.dtype.type]
+        return address, cudss.matrix_create_dn(rows, columns, rows, address, code, cudss.Layout.COL_MAJOR)
+
+    def run(self, phase: int, a: int, x: int, b: int) -> None:
+        cudss.execute(self.handle, phase, self.config, self.data, a, x, b)
+
+    def read(self, address: int, shape: tuple[int, int], dtype: Any) -> Any:
+        flat = np.empty(shape[0] * shape[1] * np.dtype(dtype).itemsize, np.uint8)
+        driver.cuMemcpyDtoHAsync(flat, address, flat.nbytes, self.stream.handle)
+        self.stream.sync()
+        return flat.view(dtype).reshape(shape, order="F")
+
+    def get(self, parameter: int, dtype: Any) -> int:
+        result = np.zeros(1, dtype)
+        cudss.data_get(self.handle, self.data, parameter, result, result.nbytes)
+        return int(result[0])
+
+
+@pytest.fixture
+def solver(stream: Stream) -> Iterator[Solver]:
+    solver = Solver(stream)
+    yield solver
+    cudss.data_destroy(solver.handle, solver.data)
+    cudss.config_destroy(solver.config)
+    cudss.destroy(solver.handle)
+
+
+def random(n: int, dtype: Any, density: float = 0.1, seed: int = 1) -> Any:
+    generator = np.random.default_rng(seed)
+    values = generator.standard_normal((n, n))
+    if np.issubdtype(dtype, np.complexfloating):
+        values = values + 1j * generator.standard_normal((n, n))
+    return (values * (generator.random((n, n)) < density) + np.eye(n)[generator.permutation(n)] * 3).astype(dtype)
+
+
+ALL = (cudss.Phase.ANALYSIS, cudss.Phase.FACTORIZATION, cudss.Phase.SOLVE)
+
+
+@pytest.mark.parametrize(("dtype", "code"), TYPES.values(), ids=TYPES)
+@pytest.mark.parametrize(("index", "base"), [(np.int32, 0), (np.int64, 1)])
+def test_general_systems(solver: Solver, dtype: Any, code: int, index: Any, base: int) -> None:
+    dense, b = random(80, dtype), random(80, dtype, 1, 2)[:, :3].copy()
+    a = solver.csr(dense, index=index, base=base)
+    (_, rhs), (address, solution) = solver.dense(b), solver.dense(np.zeros_like(b))
+    for phase in ALL:
+        solver.run(phase, a, solution, rhs)
+    x = solver.read(address, b.shape, dtype)
+    scale = np.linalg.cond(dense) * np.finfo(dtype).eps * 100
+    np.testing.assert_allclose(x, np.linalg.solve(dense, b), rtol=scale, atol=scale)
+    assert solver.get(cudss.DataParam.LU_NNZ, np.int64) >= np.count_nonzero(dense)
+    assert solver.get(cudss.DataParam.INFO, np.int32) == 0
+    assert cudss.matrix_get_format(a) == cudss.MatrixFormat.CSR
+
+
+@pytest.mark.parametrize(("dtype", "code"), TYPES.values(), ids=TYPES)
+@pytest.mark.parametrize("kind", [SYMMETRIC, HERMITIAN, SPD, HPD])
+@pytest.mark.parametrize("view", [FULL, LOWER, UPPER])
+def test_one_triangle_stands_for_both(solver: Solver, dtype: Any, code: int, kind: int, view: int) -> None:
+    kind = HPD if kind == SPD and np.issubdtype(dtype, np.complexfloating) else kind  # the other has no such matrices
+    dense = random(60, dtype)
+    dense = dense + (dense.conj().T if kind in (HERMITIAN, HPD) else dense.T)
+    if kind in (SPD, HPD):
+        dense = dense + np.eye(60, dtype=dtype) * dtype(np.abs(dense).sum(axis=1).max())
+    b = random(60, dtype, 1, 2)[:, :1].copy()
+    a = solver.csr(dense, kind, view)
+    (_, rhs), (address, solution) = solver.dense(b), solver.dense(np.zeros_like(b))
+    for phase in ALL:
+        solver.run(phase, a, solution, rhs)
+    x = solver.read(address, b.shape, dtype)
+    scale = np.linalg.cond(dense) * np.finfo(dtype).eps * 1000
+    np.testing.assert_allclose(x, np.linalg.solve(dense, b), rtol=scale, atol=scale)
+
+
+def test_new_values_of_the_same_structure(solver: Solver) -> None:
+    dense, b = random(50, np.float64), random(50, np.float64, 1, 2)[:, :2].copy()
+    a = solver.csr(dense)
+    (_, rhs), (address, solution) = solver.dense(b), solver.dense(np.zeros_like(b))
+    for phase in ALL:
+        solver.run(phase, a, solution, rhs)
+    cudss.matrix_set_values(a, solver.put(2 * solver.values))
+    for phase in (cudss.Phase.REFACTORIZATION, cudss.Phase.SOLVE):
+        solver.run(phase, a, solution, rhs)
+    np.testing.assert_allclose(solver.read(address, b.shape, np.float64), np.linalg.solve(2 * dense, b), rtol=1e-8)
+
+
+def test_a_grid(solver: Solver) -> None:
+    """The Laplacian of 40 by 40 points: factors stay far from dense ones."""
+    n = 40
+    line = 2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    dense = np.kron(line, np.eye(n)) + np.kron(np.eye(n), line)
+    b = np.ones((n * n, 1))
+    a = solver.csr(dense, SPD, UPPER)
+    (_, rhs), (address, solution) = solver.dense(b), solver.dense(np.zeros_like(b))
+    for phase in ALL:
+        solver.run(phase, a, solution, rhs)
+    np.testing.assert_allclose(dense @ solver.read(address, b.shape, np.float64), b, atol=1e-9)
+    assert solver.get(cudss.DataParam.LU_NNZ, np.int64) < (n * n) ** 2 / 8
+
+
+def test_settings(solver: Solver) -> None:
+    steps, back = np.array([3], np.int32), np.zeros(1, np.int32)
+    cudss.config_set(solver.config, cudss.ConfigParam.IR_N_STEPS, steps, 4)
+    assert cudss.config_get(solver.config, cudss.ConfigParam.IR_N_STEPS, back, 4) == 4
+    assert back[0] == 3
+    with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE"):
+        cudss.config_set(solver.config, 99, steps, 4)
+
+
+def test_phases_have_an_order(solver: Solver) -> None:
+    dense, b = random(10, np.float64), np.ones((10, 1))
+    a = solver.csr(dense)
+    (_, rhs), (_, solution), (_, short) = solver.dense(b), solver.dense(b), solver.dense(np.ones((9, 1)))
+    for phase in (cudss.Phase.FACTORIZATION, cudss.Phase.SOLVE, 0, 1 << 20):
+        with pytest.raises(cudss.cuDSSError):
+            solver.run(phase, a, solution, rhs)
+    solver.run(cudss.Phase.ANALYSIS | cudss.Phase.FACTORIZATION, a, solution, rhs)
+    with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE"):
+        solver.run(cudss.Phase.SOLVE, a, short, rhs)
+    with pytest.raises(cudss.cuDSSError, match="NOT_INITIALIZED|INVALID_VALUE"):
+        cudss.execute(0, 3, solver.config, solver.data, a, solution, rhs)
+
+
+def test_singular_systems_do_no_harm(solver: Solver) -> None:
+    if "CPU device" not in Device().name:
+        pytest.skip("which pivots are replaced is the CPU device's")
+    dense, b = np.diag([1.0, 0, 2]) + 0, np.ones((3, 1))
+    dense[0, 1] = 1
+    a = solver.csr(dense)
+    (_, rhs), (address, solution) = solver.dense(b), solver.dense(b)
+    for phase in ALL:
+        solver.run(phase, a, solution, rhs)
+    assert solver.get(cudss.DataParam.NPIVOTS, np.int32) == 1
+    assert np.isfinite(solver.read(address, b.shape, np.float64)).all()
+
+
+def test_bad_indices_end_the_context(tmp_path: Any) -> None:
+    if "CPU device" not in Device().name:
+        pytest.skip("what a GPU does with a bad index is not defined")
+    import os
+    import subprocess
+    import sys
+
+    program = """
+from cupola import CUDAError
+from tests.bindings.test_cudss import *
+device = Device()
+device.set_current()
+solver = Solver(device.create_stream())
+dense = np.eye(3)
+offsets, indices = solver.put(np.array([0, 1, 2, 3], np.int32)), solver.put(np.array([0, 7, 2], np.int32))
+a = cudss.matrix_create_csr(3, 3, 3, offsets, 0, indices, solver.put(np.ones(3)), 10, 10, 1, 0, 0, 0)
+(_, rhs), (_, x) = solver.dense(np.ones((3, 1))), solver.dense(np.ones((3, 1)))
+solver.run(7, a, x, rhs)
+try:
+    solver.stream.sync()
+except CUDAError as error:
+    print(error)
+"""
+    environment = os.environ | {"CUPOLA_DEVICE": "cpu"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert "cudssExecute: number 1 of the indices of the matrix is 7" in done.stdout, done.stdout + done.stderr
