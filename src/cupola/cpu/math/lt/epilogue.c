@@ -48,7 +48,8 @@ static struct along along_line(const struct lt_call *call, const void *vector, e
 /* Where element i of a line is, in elements or bits. */
 static int64_t aux_at(const struct lt_call *call, int64_t index, int64_t line, int64_t i) {
     int64_t row = call->d.by_rows ? line : i, column = call->d.by_rows ? i : line;
-    return index * call->operation.aux_stride + column * call->operation.aux_ld + row;
+    return (int64_t)((uint64_t)times(index, call->operation.aux_stride) +
+                     (uint64_t)times(column, call->operation.aux_ld) + (uint64_t)row);
 }
 
 static bool bit_at(const void *bits, int64_t place) { return ((const uint8_t *)bits)[place >> 3] >> (place & 7) & 1; }
@@ -78,7 +79,7 @@ static double gelu_slope(double x) {
         int64_t length = lines->length;                                                                                \
         if (epilogue & LT_BIAS) {                                                                                      \
             struct along bias = along_line(call, operation->bias, call->bias_type, line);                              \
-            bias.first += lines->index * operation->bias_stride;                                                       \
+            bias.first += times(lines->index, operation->bias_stride);                                                       \
             for (int64_t i = 0; i < length; i++)                                                                       \
                 x[i] += (R)creal(element_load(bias.type, bias.data, bias.first + i * bias.step));                      \
         }                                                                                                              \
@@ -133,15 +134,18 @@ static CUresult touch_vectors(const struct lt_call *call, const struct lt_lines 
         RETURN_IF(math_touch(LT_NAME, "the vector alpha", lines->alphas, rows * element_size(call->scale)));
     if (lines->betas) RETURN_IF(math_touch(LT_NAME, "the vector beta", lines->betas, rows * element_size(call->scale)));
     if (operation->epilogue & LT_BIAS) {
-        const void *bias = element_at(operation->bias, call->bias_type, lines->index * operation->bias_stride);
+        const void *bias = element_at(operation->bias, call->bias_type, times(lines->index, operation->bias_stride));
         RETURN_IF(math_touch(LT_NAME, "the bias", bias, rows * element_size(call->bias_type)));
     }
     if (operation->epilogue & LT_AUX) {
-        int64_t units = (call->n - 1) * operation->aux_ld + call->m, before = lines->index * operation->aux_stride;
+        int64_t before = times(lines->index, operation->aux_stride);
         bool bits = operation->epilogue & (LT_RELU | LT_DRELU);
-        const char *aux =
-            (const char *)operation->aux + (bits ? before / 8 : before * (int64_t)element_size(call->aux_type));
-        size_t bytes = bits ? (size_t)(units + 7) / 8 : (size_t)units * element_size(call->aux_type);
+        size_t size = element_size(call->aux_type), bytes;
+        const char *aux = (const char *)operation->aux + (bits ? before >> 3 : times(before, (int64_t)size));
+        if (__builtin_mul_overflow((size_t)call->n - 1, (size_t)operation->aux_ld, &bytes) ||
+            __builtin_add_overflow(bytes, rows, &bytes) || __builtin_mul_overflow(bytes, bits ? 1 : size, &bytes))
+            bytes = SIZE_MAX;
+        else if (bits) bytes = (bytes + (size_t)(before & 7) + 7) / 8;
         RETURN_IF(math_touch(LT_NAME, "the auxiliary matrix", aux, bytes));
     }
     return CUDA_SUCCESS;
@@ -151,7 +155,7 @@ CUresult lt_finish(const struct lt_call *call, const struct lt_lines *given) {
     struct lt_lines lines = *given;
     const struct matrix *c = &call->c, *d = &call->d;
     if (call->vectors != LT_BOTH_SCALARS) {
-        int64_t before = lines.index * call->operation.alpha_vector_stride;
+        int64_t before = times(lines.index, call->operation.alpha_vector_stride);
         lines.alphas = element_at(call->alpha.device, call->scale, before);
         if (call->vectors == LT_BOTH_VECTORS) lines.betas = element_at(call->beta.device, call->scale, before);
     }

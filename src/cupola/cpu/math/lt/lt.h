@@ -135,7 +135,9 @@ cublasStatus_t lt_describe(const char *function, const struct lt_operation *oper
 cublasStatus_t lt_types(const char *function, int compute, int scale, int a, int b, int c, int d, struct lt_call *call);
 
 CUresult lt_touch(const char *function, const char *what, const struct matrix *matrix, int64_t index);
-static inline int64_t matrix_at(const struct matrix *matrix, int64_t index) { return index * matrix->stride; }
+/* Strides are any numbers: a product that does not fit wraps around, to an address that the check refuses. */
+static inline int64_t times(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+static inline int64_t matrix_at(const struct matrix *matrix, int64_t index) { return times(index, matrix->stride); }
 
 #define LT_ENTRY(name) MATH_ENTRY(cupola_cublaslt_table, name)
 

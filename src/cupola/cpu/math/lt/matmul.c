@@ -120,7 +120,7 @@ static CUresult gradient_of(const struct lt_call *call, const struct matrix *mat
                             bool of_rows) {
     int64_t count = of_rows ? call->m : call->n;
     const struct lt_operation *operation = &call->operation;
-    void *to = element_at(operation->bias, call->bias_type, index * operation->bias_stride);
+    void *to = element_at(operation->bias, call->bias_type, times(index, operation->bias_stride));
     RETURN_IF(math_touch(LT_NAME, "the bias gradient", to, (size_t)count * element_size(call->bias_type)));
     /* Neighbors along k are one apart, or a line. */
     bool lines_are_k = of_rows == ((op != CUBLAS_OP_N) == matrix->by_rows);
@@ -175,7 +175,7 @@ static CUresult run_one(const struct lt_call *call, int64_t index, number alpha,
         }
         if (!fits) status = no_memory("a product of matrices");
         if (!status && gradients) {
-            void *to = element_at(operation->bias, call->bias_type, index * operation->bias_stride);
+            void *to = element_at(operation->bias, call->bias_type, times(index, operation->bias_stride));
             status = touch_rows(call, "the bias gradient", to, call->bias_type);
             if (!status) store_doubles(call->bias_type, to, 0, 1, call->m, gradients);
         }
@@ -212,6 +212,8 @@ static cublasStatus_t matrix_of(const char *function, const char *name, const st
     if (layout->plane || layout->batch_mode)
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
                          "%s: %s has planes, or comes as an array of pointers, which is not emulated", function, name);
+    BLAS_CHECK(layout->rows <= INT32_MAX && layout->columns <= INT32_MAX, "%s: %s has too many rows or columns",
+               function, name);
     int64_t own_rows = op == CUBLAS_OP_N ? rows : columns, own_columns = op == CUBLAS_OP_N ? columns : rows;
     BLAS_CHECK((int64_t)layout->rows == own_rows && (int64_t)layout->columns == own_columns,
                "%s: %s is %lld by %lld, but has to be %lld by %lld", function, name, (long long)layout->rows,

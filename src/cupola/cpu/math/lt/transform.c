@@ -73,6 +73,8 @@ static cublasStatus_t matrix_of(const char *name, const struct lt_layout *layout
     if (!is_scale_of(scale, type))
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, NAME ": %s has type %u, which these scalars cannot be of", name,
                          layout->type);
+    BLAS_CHECK(layout->rows <= INT32_MAX && layout->columns <= INT32_MAX, NAME ": %s has too many rows or columns",
+               name);
     int64_t own_rows = op == CUBLAS_OP_N ? rows : columns, own_columns = op == CUBLAS_OP_N ? columns : rows;
     BLAS_CHECK((int64_t)layout->rows == own_rows && (int64_t)layout->columns == own_columns,
                NAME ": %s does not have the size of C", name);
