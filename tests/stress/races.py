@@ -34,6 +34,7 @@ from cupola import (
     launch,
 )
 from cupola.graph import GraphDefinition
+from cupola.texture import ResourceDescriptor
 from cupola.utils import InMemoryProgramCache, StridedMemoryView
 
 THREADS = 8
@@ -133,6 +134,26 @@ class Bench:
             lambda: self.run(self.add, self.stream, buffer), lambda: buffer.copy_from(self.room, stream=self.stream),
             lambda: StridedMemoryView.from_dlpack(buffer, stream_ptr=-1).dtype,
         ]  # fmt: skip
+
+    def textures_that_close(self) -> list[Work]:
+        array = self.device.create_opaque_array({"shape": (8, 8), "format": "float32", "num_channels": 1})
+        resource = ResourceDescriptor.from_opaque_array(array)
+        texture = self.device.create_texture_object(resource=resource)
+        texels = np.zeros((8, 8), np.float32)
+
+        def make() -> None:
+            self.device.create_texture_object(resource=resource, options={"filter_mode": "linear"}).close()
+
+        return [
+            texture.close, lambda: (texture.handle, repr(texture), texture.options), lambda: texture.resource, make,
+            lambda: array.copy_from(texels, stream=self.stream), array.close, make, texture.close,
+        ]  # fmt: skip
+
+    def tensor_maps(self) -> list[Work]:
+        buffer = self.device.allocate(4096, stream=self.stream)
+        view = StridedMemoryView.from_buffer(buffer, (32, 32), dtype=np.dtype(np.float32))
+        made = view.as_tensor_map((8, 16))
+        return [lambda: repr(view.as_tensor_map((8, 16))), lambda: repr(made), lambda: made.device, buffer.close]
 
     def pools_that_close(self) -> list[Work]:
         pool = DeviceMemoryResource(self.device, DeviceMemoryResourceOptions(max_size=1 << 21))
@@ -305,6 +326,8 @@ RACES: dict[str, tuple[type[BaseException], ...]] = {
     "devices": (),
     "buffers_that_close": CLOSED,
     "buffers_that_work": (),
+    "textures_that_close": CLOSED,
+    "tensor_maps": CLOSED,
     "pools_that_close": CLOSED,
     "pools_while_capturing": (),
     "pinned_memory": CLOSED,
