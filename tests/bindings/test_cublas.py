@@ -365,6 +365,24 @@ except CUDAError as error:
     assert "the vector x of cublasSscal" in done.stdout
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1.0009, -0.3337, 2.0**-9 * 1.7, 3.1e-5, 70000.0, 2.0**-24])
+def test_every_half_and_its_roundings(stream: Stream, handle: int, alpha: float) -> None:
+    """Subnormal numbers, ties, what becomes infinite: as NumPy rounds floats."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    on_a, on_b = Array(stream, every), Array(stream, np.ones(1, np.float16))
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = every.astype(np.float32) * np.float32(alpha)
+        rounded = expected.astype(np.float16)
+    for code, wanted in ((R_16F, rounded), (R_32F, expected)):
+        on_c = Array(stream, np.zeros_like(wanted))
+        cublas.gemm_ex(
+            handle, N, N, 1 << 16, 1, 1, scalar(alpha, np.float32), on_a.address, R_16F, 1 << 16, on_b.address, R_16F,
+            1, scalar(0, np.float32), on_c.address, code, 1 << 16, cublas.ComputeType.COMPUTE_32F,
+            cublas.GemmAlgo.DEFAULT,
+        )  # fmt: skip
+        np.testing.assert_array_equal(on_c.read(), wanted)
+
+
 def test_memory_freed_during_a_call_ends_no_process() -> None:
     """OpenBLAS's own threads are at work on it. Mostly the call is not done before, and the context ends."""
     if not on_cpu_device():

@@ -18,11 +18,17 @@ static inline uint32_t bits_of(float value) {
     return bits;
 }
 
+/* Without a branch, which would keep the compiler from making vectors. */
+static inline uint32_t either(bool condition, uint32_t one, uint32_t other) {
+    uint32_t mask = -(uint32_t)condition;
+    return (one & mask) | (other & ~mask);
+}
+
 /* The bits of a half, moved to their places in a float, have an exponent that is 112 too small, which a product corrects,
  * exactly, for subnormal halves as well. Infinity and NaN get the largest exponent. */
 static inline float half_to_float(uint16_t half) {
     float magnitude = float_of((uint32_t)(half & 0x7fff) << 13) * 0x1p112f;
-    uint32_t special = magnitude >= 0x1p16f ? 0x7f800000 : 0;
+    uint32_t special = either(magnitude >= 0x1p16f, 0x7f800000, 0);
     return float_of(bits_of(magnitude) | special | (uint32_t)(half & 0x8000) << 16);
 }
 
@@ -32,15 +38,14 @@ static inline uint16_t float_to_half(float value) {
     uint32_t bits = bits_of(value), magnitude = bits & 0x7fffffff;
     uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
     uint32_t small = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000;
-    uint32_t half = magnitude < 0x38800000 ? small : normal;
-    half = magnitude >= 0x477ff000 ? 0x7c00 : half;
-    half = magnitude > 0x7f800000 ? 0x7fff : half | (bits >> 16 & 0x8000);
-    return (uint16_t)half;
+    uint32_t half = either(magnitude < 0x38800000, small, normal);
+    half = either(magnitude >= 0x477ff000, 0x7c00, half);
+    return (uint16_t)either(magnitude > 0x7f800000, 0x7fff, half | (bits >> 16 & 0x8000));
 }
 
 static inline uint16_t float_to_bfloat(float value) {
     uint32_t bits = bits_of(value), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : rounded);
+    return (uint16_t)either((bits & 0x7fffffff) > 0x7f800000, 0x7fff, rounded);
 }
 
 void load_floats(enum element type, const void *array, int64_t first, int64_t step, int64_t count, float *to) {
