@@ -569,9 +569,9 @@ def put(values):
     driver.cuMemcpyHtoDAsync(int(buffer.handle), values.view(np.uint8), values.nbytes, stream.handle)
     stream.sync()
     return int(buffer.handle)
-def csr(offsets, indices, count=4, shape=(3, 3), kind=np.int32):
+def csr(offsets, indices, count=4, shape=(3, 3), kind=np.int32, base=0):
     a = put(np.array(offsets, kind)), put(np.array(indices, kind)), put(np.ones(4))
-    return cusparse.create_csr(*shape, count, *a, *(2 if kind == np.int32 else 3,) * 2, 0, 1)
+    return cusparse.create_csr(*shape, count, *a, *(2 if kind == np.int32 else 3,) * 2, base, 1)
 def vec(n=3):
     return cusparse.create_dn_vec(n, put(np.ones(n)), 1)
 room = put(np.zeros(1 << 12))
@@ -616,6 +616,10 @@ BACK = "csr([0, 1, 2, 4], [0, 1, 0, -1])"
         (
             MV.format(op=0, a="csr([0, 1, 2, 4], [0, 1, 0, -2**63], kind=np.int64)"),
             "number 3 of the indices of matA is -9223372036854775808",
+        ),
+        (
+            MV.format(op=0, a="csr([1, 2, 3, 5], [1, 2, 1, -2**63], kind=np.int64, base=1)"),
+            "number 3 of the indices of matA is 9223372036854775807",
         ),
         (MV.format(op=0, a="csr([0, 1, 2, 4], [0, 1, 0, 2], count=9)"), "the indices of matA of cusparseSpMV"),
         (MV.format(op=0, a="csr([0, 1, 2, 4], [0, 1, 0, 2], shape=(3, 3), count=9)"), "cusparseSpMV"),

@@ -43,8 +43,8 @@ static inline __attribute__((always_inline)) void real_put(enum element type, vo
 }
 
 static inline bool row_range(const struct product *p, int64_t row, int64_t *begin, int64_t *end) {
-    *begin = index_at(p->offset_type, p->offsets, row) - p->base;
-    *end = index_at(p->offset_type, p->offsets, row + 1) - p->base;
+    *begin = index_from(p->base, p->offset_type, p->offsets, row);
+    *end = index_from(p->base, p->offset_type, p->offsets, row + 1);
     bool first = (uint64_t)*begin > (uint64_t)p->count;
     if (likely(!first && (uint64_t)*end <= (uint64_t)p->count)) return true;
     note_bad(p->sparse, "offsets", p->name, first ? row : row + 1, first ? *begin : *end, p->count + 1);
@@ -64,7 +64,7 @@ static inline __attribute__((always_inline)) void real_rows(const struct product
         if (!row_range(p, row, &begin, &end)) return;
         double sums[WIDTH] = {0};
         for (int64_t e = begin; e < end; e++) {
-            int64_t column = index_at(index_type, p->indices, e) - p->base;
+            int64_t column = index_from(p->base, index_type, p->indices, e);
             if (unlikely((uint64_t)column >= (uint64_t)p->columns))
                 return note_bad(p->sparse, "indices", p->name, e, column, p->columns);
             double value = real_at(type_a, p->values, e);
@@ -90,7 +90,7 @@ static inline __attribute__((always_inline)) void complex_rows(const struct prod
         if (!row_range(p, row, &begin, &end)) return;
         number sums[WIDTH] = {0};
         for (int64_t e = begin; e < end; e++) {
-            int64_t column = index_at(index_type, p->indices, e) - p->base;
+            int64_t column = index_from(p->base, index_type, p->indices, e);
             if (unlikely((uint64_t)column >= (uint64_t)p->columns))
                 return note_bad(p->sparse, "indices", p->name, e, column, p->columns);
             number value = complex_at(type_a, p->values, e);

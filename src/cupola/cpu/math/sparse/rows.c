@@ -35,8 +35,8 @@ void each_element(struct sparse *sparse, const struct matrix *matrix, const char
     int64_t minor = by_column ? matrix->rows : blocks ? matrix->columns / matrix->block_columns : matrix->columns;
     if (matrix->format == CUSPARSE_FORMAT_COO) {
         for (int64_t e = first; e < last; e++) {
-            int64_t row = index_at(matrix->offset_type, matrix->offsets, e) - matrix->base;
-            int64_t column = index_at(matrix->index_type, matrix->indices, e) - matrix->base;
+            int64_t row = index_from(matrix->base, matrix->offset_type, matrix->offsets, e);
+            int64_t column = index_from(matrix->base, matrix->index_type, matrix->indices, e);
             if (unlikely((uint64_t)row >= (uint64_t)matrix->rows))
                 return note_bad(sparse, "offsets", name, e, row, matrix->rows);
             if (unlikely((uint64_t)column >= (uint64_t)minor))
@@ -46,14 +46,14 @@ void each_element(struct sparse *sparse, const struct matrix *matrix, const char
         return;
     }
     for (int64_t major = first; major < last; major++) {
-        int64_t begin = index_at(matrix->offset_type, matrix->offsets, major) - matrix->base;
-        int64_t end = index_at(matrix->offset_type, matrix->offsets, major + 1) - matrix->base;
+        int64_t begin = index_from(matrix->base, matrix->offset_type, matrix->offsets, major);
+        int64_t end = index_from(matrix->base, matrix->offset_type, matrix->offsets, major + 1);
         if (unlikely((uint64_t)begin > (uint64_t)matrix->count))
             return note_bad(sparse, "offsets", name, major, begin, matrix->count + 1);
         if (unlikely((uint64_t)end > (uint64_t)matrix->count))
             return note_bad(sparse, "offsets", name, major + 1, end, matrix->count + 1);
         for (int64_t e = begin; e < end; e++) {
-            int64_t index = index_at(matrix->index_type, matrix->indices, e) - matrix->base;
+            int64_t index = index_from(matrix->base, matrix->index_type, matrix->indices, e);
             if (unlikely((uint64_t)index >= (uint64_t)minor)) return note_bad(sparse, "indices", name, e, index, minor);
             if (blocks) each_of_block(matrix, e, major, index, visit, data);
             else if (by_column) visit(data, index, major, e);

@@ -181,6 +181,10 @@ static inline size_t index_size(cusparseIndexType_t type) { return type == CUSPA
 static inline int64_t index_at(cusparseIndexType_t type, const void *place, int64_t index) {
     return type == CUSPARSE_INDEX_64I ? ((const int64_t *)place)[index] : ((const int32_t *)place)[index];
 }
+/* From zero on. Any number may be there, also one from which nothing can be taken away. */
+static inline int64_t index_from(int64_t base, cusparseIndexType_t type, const void *place, int64_t index) {
+    return (int64_t)((uint64_t)index_at(type, place, index) - (uint64_t)base);
+}
 static inline void index_put(cusparseIndexType_t type, void *place, int64_t index, int64_t value) {
     if (type == CUSPARSE_INDEX_64I) ((int64_t *)place)[index] = value;
     else ((int32_t *)place)[index] = (int32_t)value;

@@ -29,7 +29,7 @@ static CUresult run(struct sparse *sparse) {
         for (int64_t i = 0; i < y->rows; i++)
             element_store(y->type, y->values, i, beta == 0 ? 0 : times(beta, element_load(y->type, y->values, i)));
     for (int64_t i = 0; i < x->count; i++) {
-        int64_t at = index_at(x->index_type, x->indices, i) - x->base;
+        int64_t at = index_from(x->base, x->index_type, x->indices, i);
         if (unlikely((uint64_t)at >= (uint64_t)y->rows)) {
             note_bad(sparse, "indices", "vecX", i, at, y->rows);
             return CUDA_SUCCESS; /* told by who called */
