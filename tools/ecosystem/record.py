@@ -49,6 +49,10 @@ REASONS = (
         "code=compute_XX as well",
         "PyTorch's own kernels are machine code only in its wheels, without PTX; those that `torch.compile` makes run",
     ),
+    (
+        "Untyped global name 'uniform'",
+        "numba-cuda-mlir 0.6 leaves the functions of its `random` plain Python, so no kernel can call them",
+    ),
     ("CUDNN_STATUS_NOT_INITIALIZED", "it needs cuDNN, which has NVIDIA's runtime inside; that works on GPUs only"),
     ("has NVIDIA's CUDA runtime inside", "NVIDIA's runtime is inside the package; that works on GPUs only"),
 )
