@@ -275,9 +275,10 @@ def test_symmetric_without_pivots(solver: Solver, fill: int) -> None:
     a = random((n, n), solver.dtype)
     a = (a + a.T + 8 * n * np.eye(n)).astype(solver.dtype)
     on_a, b = solver.put(a), random((n, 2), solver.dtype, 1)
-    on_b, work = solver.put(b), solver.empty(4096)
     letter, info = solver.letter, solver.info.address
-    getattr(cusolver, f"{letter}sytrf")(solver.handle, fill, n, on_a.address, n, 0, work.address, 4096, info)
+    size = getattr(cusolver, f"{letter}sytrf_buffer_size")(solver.handle, n, on_a.address, n)
+    on_b, work = solver.put(b), solver.empty(size)
+    getattr(cusolver, f"{letter}sytrf")(solver.handle, fill, n, on_a.address, n, 0, work.address, size, info)
     triangle = np.tril(on_a.read(), -1) if fill == LOWER else np.triu(on_a.read(), 1)
     factor, diagonal = triangle + np.eye(n), np.diag(on_a.read())
     solver.close(factor * diagonal @ factor.T, a)
