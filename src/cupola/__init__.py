@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cupola import checkpoint as checkpoint
     from cupola import cpu as cpu
     from cupola import graph as graph
+    from cupola import numpy as numpy
     from cupola import pathfinder as pathfinder
     from cupola import system as system
     from cupola import texture as texture
@@ -164,7 +165,7 @@ _ABOVE = {
 }
 
 _SUBMODULES = frozenset(
-    {"bindings", "checkpoint", "cpu", "graph", "pathfinder", "system", "texture", "typing", "utils"}
+    {"bindings", "checkpoint", "cpu", "graph", "numpy", "pathfinder", "system", "texture", "typing", "utils"}
 )
 
 # Older places of names that have moved.

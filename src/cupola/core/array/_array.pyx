@@ -283,6 +283,28 @@ cdef class Array:
     def _compute(self):
         raise closed_error(self)
 
+    def _describe(self, shape, dtype):
+        """Take a shape, in row-major order, and a dtype, before there is memory: for subclasses."""
+        self.set_shape(shape, dtype)
+
+    def _plain(self):
+        """The same array as one of the base class."""
+        cdef Array other
+        cdef Py_ssize_t i
+        self.open_memory()
+        other = Array.__new__(Array)
+        other.pointer, other.memory, other.element, other.readonly = (
+            self.pointer, self.memory, self.element, self.readonly
+        )
+        other.itemsize, other.type, other.dense = self.itemsize, self.type, self.dense
+        other.set_rank(self.rank)
+        for i in range(2 * self.rank):
+            other.extents[i] = self.extents[i]
+        return other
+
+    def _lend(self):
+        """Called before a kernel gets the array of a subclass, and may read or write it in any stream."""
+
     def _offset(self):
         """Bytes from the start of the buffer to the first element."""
         return self.pointer - self.open_memory().pointer

@@ -68,7 +68,6 @@ cdef extern from "_scalar_types.h":
     """
     /* The type's basic size is no part of Cython's PyTypeObject. */
     #define cupola_basic_size(object) (Py_TYPE(object)->tp_basicsize)
-    #define cupola_base_of(type) ((type)->tp_base)
     """
     enum cupola_scalar_access:
         CUPOLA_SCALAR_INSIDE
@@ -79,7 +78,6 @@ cdef extern from "_scalar_types.h":
     void cupola_scalar_add(PyTypeObject*, cupola_scalar_access, uint32_t, uint32_t, uint32_t) noexcept
     void* cupola_scalar_value(const cupola_scalar_type*, PyObject*) noexcept
     Py_ssize_t cupola_basic_size(PyObject*) noexcept
-    PyTypeObject* cupola_base_of(const PyTypeObject*) noexcept
 
 
 cdef PyTypeObject* BUFFER = <PyTypeObject*>Buffer
@@ -143,7 +141,7 @@ cdef inline int pack_as(
             slot.d = PyFloat_AS_DOUBLE(argument[0])
         elif kind == &PyFloat_Type and parameter.takes & TAKES_FLOAT:
             slot.f = <float>PyFloat_AS_DOUBLE(argument[0])
-        elif kind == array_type or cupola_base_of(kind) == array_type:
+        elif kind == array_type:
             slot.u = (<Array>argument[0]).pointer
             if (
                 slot.u == 0 or (<Array>argument[0]).memory.pointer == 0 or wary or not parameter.takes & TAKES_POINTER
@@ -228,6 +226,8 @@ cdef int _pack_other(
         slot.u = (<Buffer>value).pointer
         given = _pack_pointer(kernel, i, parameter, value)
     elif isinstance(value, Array):
+        if type(value) is not Array:
+            value._lend()
         (<Array>value).open_memory()
         slot.u = (<Array>value).pointer
         given = _pack_pointer(kernel, i, parameter, value)

@@ -1,0 +1,123 @@
+"""Expressions: elementwise operations that have not been computed yet, as a graph of nodes.
+
+A node knows its shape and type. Its operands are other nodes, arrays in memory, or scalars; each is converted to the
+type in which the operation computes, which is NumPy's choice (NEP 50). `Text` writes such a graph as statements of CUDA
+C++. The text contains neither values of scalars, nor shapes, nor strides, so that it names the kernel: expressions of
+the same structure have the same text.
+"""
+
+from __future__ import annotations
+
+import numpy
+
+from cupola.core.array._array import Array
+from cupola.numpy._operations import COMPUTED, expression
+
+MOST_LEAVES = 12  # of one kernel; what is larger is computed in parts
+MOST_NODES = 48
+
+
+class Node:
+    """An operation, its operands, and the type and shape of the result.
+
+    Attributes
+    ----------
+    name : str
+        Of the operation, a key of OPERATIONS; ``"convert"`` or ``"where"``.
+    operands : tuple
+        Nodes, arrays in memory, or NumPy scalars.
+    loop : tuple of numpy.dtype
+        What the operands are converted to.
+    dtype : numpy.dtype
+        Of the result.
+    shape : tuple of int
+        Of the result.
+    leaves, nodes : int
+        How large the expression is, at most.
+    """
+
+    __slots__ = ("dtype", "leaves", "loop", "name", "nodes", "operands", "shape")
+
+    def __init__(
+        self,
+        name: str,
+        operands: tuple[Operand, ...],
+        loop: tuple[numpy.dtype, ...],
+        dtype: numpy.dtype,
+        shape: tuple[int, ...],
+    ) -> None:
+        self.name, self.operands, self.loop, self.dtype, self.shape = name, operands, loop, dtype, shape
+        self.leaves: int = sum([value.leaves if isinstance(value, Node) else 1 for value in operands])
+        self.nodes: int = 1 + sum([value.nodes for value in operands if isinstance(value, Node)])
+
+
+Operand = Node | Array | numpy.generic
+
+
+class Text:
+    """The statements that compute a node for one index, and what they read.
+
+    Attributes
+    ----------
+    lines : list of str
+        Statements. ``in0(i)`` reads an element of the first array, ``s0`` is the first scalar.
+    arrays, scalars : list
+        In that order.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.arrays: list[Array] = []
+        self.scalars: list[numpy.generic] = []
+        self._known: dict[int, str] = {}
+
+    def add(self, operand: Operand) -> str:
+        """Write what computes an operand, and return the name of its value."""
+        found = self._known.get(id(operand))
+        if found is None:
+            found = self._known[id(operand)] = self._write(operand)
+        return found
+
+    def _write(self, operand: Operand) -> str:
+        if isinstance(operand, Array):
+            self.arrays.append(operand)
+            name = f"v{len(self.lines)}"
+            self.lines.append(f"const {COMPUTED[operand.dtype.char]} {name} = READ({len(self.arrays) - 1});")
+            return name
+        if not isinstance(operand, Node):
+            self.scalars.append(operand)
+            return f"s{len(self.scalars) - 1}"
+        values = [
+            self.converted(self.add(value), value.dtype, to)
+            for value, to in zip(operand.operands, operand.loop, strict=True)
+        ]
+        if operand.name == "convert":
+            text = values[0]
+        elif operand.name == "where":
+            text = f"({values[0]} ? {values[1]} : {values[2]})"
+        else:
+            loop = operand.loop[0]
+            form = expression(operand.name, loop.kind)
+            assert form is not None, "the operation was checked when the node was made"
+            text = form.replace("T(", f"({COMPUTED[loop.char]})(").replace("<T>", f"<{COMPUTED[loop.char]}>")
+            text = text.format(*values)
+        name = f"v{len(self.lines)}"
+        kind = COMPUTED[operand.dtype.char]
+        cast = f"rounded_to_half({text})" if operand.dtype.char == "e" else f"({kind})({text})"
+        self.lines.append(f"const {kind} {name} = {cast};")
+        return name
+
+    def converted(self, value: str, given: numpy.dtype, to: numpy.dtype) -> str:
+        """A value of one type as one of another."""
+        if given == to:
+            return value
+        if to.char == "e":
+            return f"rounded_to_half({real_part(value, given)})"
+        if to.kind == "c":
+            return f"{COMPUTED[to.char]}({value})"
+        return f"convert<{COMPUTED[to.char]}>::from({real_part(value, given)})"
+
+
+def real_part(value: str, given: numpy.dtype) -> str:
+    """What a complex number is converted to a real one by."""
+    return f"{value}.re" if given.kind == "c" else value

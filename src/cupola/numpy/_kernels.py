@@ -1,0 +1,191 @@
+"""Kernels made of expressions: one for each structure, compiled at its first use and kept on disk.
+
+An *elementwise* kernel computes one element in each turn of a loop over the grid. A *reduction* computes all elements
+that belong to one result and combines them, by a block of threads in a tree whose order does not depend on timing;
+where there are few results, several blocks share one and leave partial results. Where each array either has its
+elements in one piece in the order of the result, or is a single element, the index is that of memory; else places
+follow from strides, which are arguments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+
+from cupola.core._compile import compile
+from cupola.core.program._kernel import Kernel
+from cupola.numpy._operations import COMPUTED, MEMORY
+
+BLOCK = 256
+MOST_AXES = 8
+
+
+class Layout(ctypes.Structure):
+    """Extents, and for each array its strides in bytes: what a kernel gets of arrays that do not lie in one piece."""
+
+    _fields_ = [("extent", ctypes.c_int64 * MOST_AXES), ("stride", (ctypes.c_int64 * MOST_AXES) * 16)]
+
+
+# How reductions begin and combine, by the kind of the type that they are computed in.
+COMBINE = {
+    "sum": ("0", "a + b"),
+    "prod": ("1", "a * b"),
+    "max": (None, "{maximum}"),
+    "min": (None, "{minimum}"),
+    "any": ("false", "a || b"),
+    "all": ("true", "a && b"),
+}
+
+
+@functools.cache
+def _preamble() -> str:
+    return Path(__file__).with_name("preamble.cu").read_text()
+
+
+def _places(count: int, axes: int) -> str:
+    """Code that finds the places of element i in arrays with strides."""
+    if axes < 0:
+        return ""
+    lines = ["long long rest = i;", *[f"long long p{k} = 0;" for k in range(count)]]
+    for axis in reversed(range(axes)):
+        lines.append(f"{{ long long at = rest % layout.extent[{axis}]; rest /= layout.extent[{axis}];")
+        lines += [f"p{k} += at * layout.stride[{k}][{axis}];" for k in range(count)]
+        lines.append("}")
+    return "\n".join(lines)
+
+
+def _reads(types: tuple[str, ...], modes: str) -> list[str]:
+    """How the values of arrays are read: in one piece (c), a single element (1), or by strides (g)."""
+    found = []
+    for k, (char, mode) in enumerate(zip(types, modes, strict=True)):
+        place = {"c": f"((const {MEMORY[char]}*)in{k})[i]", "1": f"*(const {MEMORY[char]}*)in{k}"}.get(mode)
+        found.append(place or f"*(const {MEMORY[char]}*)(in{k} + p{k})")
+    return found
+
+
+def _body(lines: tuple[str, ...], reads: list[str]) -> str:
+    text = "\n".join(lines)
+    for k in reversed(range(len(reads))):
+        text = text.replace(f"READ({k})", reads[k])
+    return text
+
+
+def _parameters(types: tuple[str, ...], scalars: tuple[str, ...]) -> str:
+    named = [f"const char* in{k}" for k in range(len(types))]
+    named += [f"{COMPUTED[char]} s{k}" for k, char in enumerate(scalars)]
+    return "".join(f", {parameter}" for parameter in named)
+
+
+@functools.cache
+def elementwise(
+    lines: tuple[str, ...],
+    result: str,
+    types: tuple[str, ...],
+    scalars: tuple[str, ...],
+    modes: str,
+    axes: int,
+    to: str,
+) -> Kernel:
+    """The kernel ``elementwise(out, n, layout, arrays..., scalars...)``.
+
+    Parameters
+    ----------
+    lines : tuple of str
+        Statements of `Text`.
+    result : str
+        The value to store.
+    types, scalars : tuple of str
+        Letters of NumPy's types.
+    modes : str
+        How each array is read, and the result is written.
+    axes : int
+        Dimensions of the layout; -1 without strides.
+    to : str
+        The letter of the result's type.
+    """
+    place = f"((({MEMORY[to]}*)out)[i])" if modes[-1] == "c" else f"*({MEMORY[to]}*)(out + p{len(types)})"
+    source = f"""{_preamble()}
+struct Layout {{ long long extent[{MOST_AXES}], stride[16][{MOST_AXES}]; }};
+extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
+    char* out, long long n, const __grid_constant__ Layout layout{_parameters(types, scalars)}) {{
+    long long step = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
+        {_places(len(types) + 1, axes)}
+        {_body(lines, _reads(types, modes[:-1]))}
+        {place} = ({MEMORY[to]})({result});
+    }}
+}}
+"""
+    return compile(source, options={"fma": False, "name": "cupola.numpy"}).get_kernel("elementwise")
+
+
+@functools.cache
+def reduction(
+    how: str,
+    lines: tuple[str, ...],
+    result: str,
+    types: tuple[str, ...],
+    scalars: tuple[str, ...],
+    modes: str,
+    axes: int,
+    to: str,
+    alone: bool,
+) -> Kernel:
+    """The kernel ``reduction(out, results, count, share, layout, arrays..., scalars...)``.
+
+    Result r is made of the elements r * count to (r + 1) * count, of which each block takes `share`; `alone`: one
+    thread makes a result. The partial results of r lie side by side.
+    """
+    first, combine = COMBINE[how]
+    kind = COMPUTED[to]
+    combine = combine.format(
+        maximum="(a >= b || a != a ? a : b)" if to in "efd" else "(a > b ? a : b)",
+        minimum="(a <= b || a != a ? a : b)" if to in "efd" else "(a < b ? a : b)",
+    )
+    begin = "true" if first is None else "false"
+    start = f"{kind} total = ({kind})({first or 0}); bool empty = {begin};"
+    step = f"total = empty ? ({kind})({result}) : combined(total, ({kind})({result})); empty = false;"
+    turn = f"{{ {_places(len(types), axes)}\n{_body(lines, _reads(types, modes))}\n{step} }}"
+    head = f"""{_preamble()}
+struct Layout {{ long long extent[{MOST_AXES}], stride[16][{MOST_AXES}]; }};
+static __device__ {kind} combined({kind} a, {kind} b) {{ return ({kind})({combine}); }}
+extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
+    char* out, long long results, long long count, long long share,
+    const __grid_constant__ Layout layout{_parameters(types, scalars)}) {{
+"""
+    if alone:
+        source = f"""{head}
+    for (long long r = (long long)blockIdx.x * blockDim.x + threadIdx.x; r < results; r += gridDim.x * blockDim.x) {{
+        {start}
+        for (long long i = r * count; i < (r + 1) * count; i++) {turn}
+        (({MEMORY[to]}*)out)[r] = ({MEMORY[to]})(total);
+    }}
+}}
+"""
+    else:
+        source = f"""{head}
+    __shared__ char memory[{BLOCK} * sizeof({kind})];
+    __shared__ bool without[{BLOCK}];
+    {kind}* totals = ({kind}*)memory;
+    long long shares = (count + share - 1) / share;
+    for (long long part = blockIdx.x; part < results * shares; part += gridDim.x) {{
+        long long r = part / shares, from = (part % shares) * share;
+        long long end = from + share < count ? from + share : count;
+        {start}
+        for (long long i = r * count + from + threadIdx.x; i < r * count + end; i += {BLOCK}) {turn}
+        totals[threadIdx.x] = total, without[threadIdx.x] = empty;
+        for (int half = {BLOCK} / 2; half; half /= 2) {{
+            __syncthreads();
+            if (threadIdx.x < half && !without[threadIdx.x + half]) {{
+                {kind} a = totals[threadIdx.x], b = totals[threadIdx.x + half];
+                totals[threadIdx.x] = without[threadIdx.x] ? b : combined(a, b);
+                without[threadIdx.x] = false;
+            }}
+        }}
+        if (threadIdx.x == 0) (({MEMORY[to]}*)out)[part] = ({MEMORY[to]})(totals[0]);
+        __syncthreads();
+    }}
+}}
+"""
+    return compile(source, options={"fma": False, "name": "cupola.numpy"}).get_kernel("reduction")

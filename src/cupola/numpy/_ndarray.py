@@ -1,0 +1,637 @@
+"""The array of cupola.numpy: memory with a shape, or an expression that has not been computed yet.
+
+An array that is *pending* knows its shape and type, and the expression of its elements; it gets memory when the
+elements are needed. Fusing must not show. So before memory is written, whatever is pending and reads it is computed
+(`_before_writing`). A kernel of the program, or another library, may write later what it was given once; memory that is
+*lent* to them is therefore never read later: an expression of it is computed at once.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from typing import Any
+
+import numpy
+
+from cupola.core.array._array import Array, element_type
+from cupola.core.device._stream import Stream
+from cupola.numpy._evaluate import compute, compute_into, current_stream, device, new_memory, reduce_into
+from cupola.numpy._expression import MOST_LEAVES, MOST_NODES, Node, Operand
+from cupola.numpy._known import NAMESPACE, UFUNCS
+from cupola.numpy._operations import MEMORY
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def is_weak(value: Any) -> bool:
+    """Whether it is a number of Python, whose type gives way to that of arrays. Some of NumPy's are subclasses."""
+    return isinstance(value, _NUMBERS) and not isinstance(value, numpy.generic)
+
+
+# For each piece of memory, by the number of its Buffer, the pending arrays that read it. They keep the Buffer, so its
+# number is not used again while there is one.
+_readers: dict[int, list[weakref.ref[ndarray]]] = {}
+
+# The numbers of Buffers that were lent, for as long as they live.
+_lent: set[int] = set()
+
+
+class ndarray(Array):
+    """ndarray(shape, dtype=float)\n--\n\nAn array on the device with the interface of ``numpy.ndarray``.
+
+    ``cupola.numpy.array``, ``zeros`` and other functions make arrays. Results of elementwise functions and operators
+    are computed when their elements are needed, several in one kernel.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Extents.
+    dtype : optional
+        What ``numpy.dtype`` takes.
+
+    Notes
+    -----
+    Threads may share an array that none of them writes. Work is queued in the stream of the innermost ``with`` block,
+    else in the default stream.
+    """
+
+    __slots__ = ("_node", "_stream")
+
+    _node: Node | None
+    _stream: Stream  # in which it was computed
+    __array_priority__ = 100
+
+    def __init__(self, shape: Any, dtype: Any = "float64") -> None:
+        made = empty(shape, dtype)
+        self._describe(made.shape, made.dtype)
+        self._node, self._stream = None, made._stream
+        self._settle(Array.buffer.__get__(made))
+
+    # --- pending ----------------------------------------------------------------------------------------
+
+    def _compute(self) -> None:
+        node = self._node
+        if node is None:
+            return super()._compute()
+        queue = current_stream()
+        if queue != self._stream and not self._stream.is_closed:
+            queue.wait(self._stream)  # where the operands are
+        made = compute(node, queue)
+        self._node, self._stream = None, queue
+        self._settle(made.buffer)
+
+    def _lend(self) -> None:
+        """A kernel of the program gets the array: what reads it is computed first, and so is it."""
+        self._before_writing()
+        Array.handle.__get__(self)
+        memory = Array.buffer.__get__(self)
+        if id(memory) not in _lent:
+            _lent.add(id(memory))
+            weakref.finalize(memory, _lent.discard, id(memory)).atexit = False
+        if not self._stream.is_closed:
+            self._stream.sync()  # the kernel may run in any stream
+
+    def _before_writing(self) -> None:
+        memory = Array.buffer.__get__(self)
+        for reader in _readers.pop(id(memory), ()):
+            pending = reader()
+            if pending is not None:
+                Array.handle.__get__(pending)
+
+    @property
+    def handle(self) -> int:
+        """int: the address of the first element."""
+        self._lend()
+        return int(Array.handle.__get__(self))
+
+    @property
+    def buffer(self) -> Any:
+        """Buffer: the memory, shared with all views of it."""
+        self._lend()
+        return Array.buffer.__get__(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        self._lend()
+        found: dict[str, Any] = Array.__cuda_array_interface__.__get__(self)
+        return found
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        self._lend()
+        return super().__dlpack__(**arguments)
+
+    def _view_of(self, *arguments: Any) -> ndarray:
+        return _like(super()._view_of(*arguments), self)
+
+    def __getitem__(self, key: Any) -> ndarray:
+        return _like(super().__getitem__(key), self)
+
+    def transpose(self, *axes: Any) -> ndarray:
+        """The view with the dimensions in another order, as ``numpy.ndarray.transpose``."""
+        return _like(super().transpose(*axes), self)
+
+    def _why_no_index(self, item: object) -> str:
+        return (
+            f"an index of type {type(item).__name__}: cupola.numpy has ints, slices, ... and None so far, and "
+            "x[mask] = value for a mask of the shape of x"
+        )
+
+    # --- to the host ------------------------------------------------------------------------------------
+
+    def to_numpy(self, *, stream: Stream | None = None) -> numpy.ndarray:
+        """Copy the elements to the host, and wait for them; see :meth:`cupola.Array.to_numpy`."""
+        return self._plain().to_numpy(stream=stream)
+
+    def get(self) -> numpy.ndarray:
+        """Copy the elements to the host, and wait for them."""
+        return self.to_numpy()
+
+    def copy_from(self, src: Any, *, stream: Any = None) -> None:
+        """Overwrite the elements; see :meth:`cupola.Array.copy_from`."""
+        self._before_writing()
+        self._plain().copy_from(src._plain() if isinstance(src, Array) else src, stream=stream)
+
+    def copy_to(self, dst: Any, *, stream: Any = None) -> Any:
+        """Copy the elements to another array; see :meth:`cupola.Array.copy_to`."""
+        if isinstance(dst, ndarray):
+            dst.copy_from(self, stream=stream)
+            return dst
+        return self._plain().copy_to(dst, stream=stream)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:
+        if copy is False:
+            raise ValueError("the elements are on a device: NumPy can only have a copy of them")
+        found = self.to_numpy()
+        return found if dtype is None else found.astype(dtype)
+
+    def item(self, *index: Any) -> Any:
+        """The element as a Python number; of an array of one element, or at an index."""
+        return (self[index] if index else self).to_numpy().item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return self.to_numpy().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.to_numpy())
+
+    def __int__(self) -> int:
+        return int(self.to_numpy())
+
+    def __float__(self) -> float:
+        return float(self.to_numpy())
+
+    def __complex__(self) -> complex:
+        return complex(self.to_numpy())
+
+    def __index__(self) -> int:
+        return operator.index(self.to_numpy())
+
+    def __repr__(self) -> str:
+        return repr(self.to_numpy())
+
+    def __str__(self) -> str:
+        return str(self.to_numpy())
+
+    def __format__(self, form: str) -> str:
+        return format(self.to_numpy()[()], form)
+
+    def __reduce__(self) -> Any:
+        return array, (self.to_numpy(),)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # --- writing ----------------------------------------------------------------------------------------
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, ndarray) and key.dtype == bool and key.shape == self.shape:
+            value = _operand(value, self.dtype)
+            if getattr(value, "shape", ()) not in ((), self.shape):
+                raise NotImplementedError("x[mask] = values takes a number, or an array of the shape of x, so far")
+            chosen = _node("where", (key, value, self), (key.dtype, self.dtype, self.dtype), self.dtype, self.shape)
+            write(self, chosen)
+            return
+        part = self if key is Ellipsis else self[key]
+        write(part, _operand(value, self.dtype))
+
+    def fill(self, value: Any) -> None:
+        """Overwrite all elements with a number."""
+        self[...] = value
+
+    # --- the same elements in another way ---------------------------------------------------------------
+
+    @property
+    def mT(self) -> ndarray:
+        """ndarray: the view with the last two dimensions exchanged."""
+        if self.ndim < 2:
+            raise ValueError("mT needs at least two dimensions")
+        return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+
+    @property
+    def flat(self) -> Any:
+        """Not there yet."""
+        raise NotImplementedError("flat is not in cupola.numpy yet; ravel() gives one dimension")
+
+    def reshape(self, *shape: Any) -> ndarray:
+        """The same elements in row-major order with other extents: a view if there is one, else a copy."""
+        try:
+            return super().reshape(*shape)
+        except ValueError as error:
+            if "make a copy" not in str(error):
+                raise
+            return self.copy().reshape(*shape)
+
+    def ravel(self) -> ndarray:
+        """All elements in one dimension: a view if there is one, else a copy."""
+        return self.reshape(-1)
+
+    def flatten(self) -> ndarray:
+        """A copy of all elements in one dimension."""
+        return self.copy().reshape(-1)
+
+    def copy(self) -> ndarray:
+        """A copy in row-major order."""
+        made = empty(self.shape, self.dtype)
+        write(made, self)
+        return made
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> ndarray:
+        """The elements converted to another type.
+
+        Parameters
+        ----------
+        dtype : optional
+            What ``numpy.dtype`` takes.
+        copy : bool
+            Whether an array of that type is copied.
+
+        Returns
+        -------
+        ndarray
+        """
+        to = known_type(dtype)
+        if to == self.dtype:
+            return self.copy() if copy else self
+        return pending(_node("convert", (self,), (to,), to, self.shape))
+
+    def squeeze(self, axis: Any = None) -> ndarray:
+        """The view without dimensions of one element: without those in `axis`, or all."""
+        axes = range(self.ndim) if axis is None else _axes(axis, self.ndim)
+        gone = [axis for axis in axes if self.shape[axis] == 1]
+        if axis is not None and len(gone) != len(list(axes)):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+        keep = [i for i in range(self.ndim) if i not in gone]
+        self._compute_now()
+        return self._view_of([self.shape[i] for i in keep], [self.strides[i] for i in keep])
+
+    def _compute_now(self) -> None:
+        Array.handle.__get__(self)
+
+    # --- reductions ---------------------------------------------------------------------------------------
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+        """The sum of the elements, as ``numpy.sum``."""
+        return reduce("sum", self, axis, dtype, out, keepdims)
+
+    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+        """The product of the elements, as ``numpy.prod``."""
+        return reduce("prod", self, axis, dtype, out, keepdims)
+
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+        """The greatest element, or a NaN, as ``numpy.max``."""
+        return reduce("max", self, axis, None, out, keepdims)
+
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+        """The least element, or a NaN, as ``numpy.min``."""
+        return reduce("min", self, axis, None, out, keepdims)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+        """Whether any element is not zero, as ``numpy.any``."""
+        return reduce("any", self, axis, None, out, keepdims)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+        """Whether no element is zero, as ``numpy.all``."""
+        return reduce("all", self, axis, None, out, keepdims)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+        """The mean of the elements, as ``numpy.mean``."""
+        return mean(self, axis, dtype, out, keepdims)
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(numpy.ndarray, name) and not name.startswith("__"):
+            raise NotImplementedError(f"ndarray.{name} is not in cupola.numpy yet")
+        raise AttributeError(f"'ndarray' object has no attribute {name!r}")
+
+    # --- NumPy's functions of these arrays ----------------------------------------------------------------
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        ours = UFUNCS.get(function.__name__)
+        if ours is None:
+            raise TypeError(f"numpy.{function.__name__} is not in cupola.numpy yet")
+        out = keywords.pop("out", None)
+        if isinstance(out, tuple):
+            out = out[0]
+        return getattr(ours, method)(*inputs, out=out, **keywords)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        (namespace,) = NAMESPACE
+        name = function.__name__
+        if function.__module__ != "numpy" or name not in namespace.__all__:
+            raise TypeError(f"{function.__module__}.{name} is not in cupola.numpy yet")
+        return getattr(namespace, name)(*args, **kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        (namespace,) = NAMESPACE
+        return namespace
+
+
+def _binary(name: str, reflected: bool = False, in_place: bool = False) -> Any:
+    def method(self: ndarray, other: Any) -> Any:
+        if not isinstance(other, (*_NUMBERS, Array, numpy.ndarray, numpy.generic)):
+            return NotImplemented
+        if in_place:
+            return elementwise(UFUNCS[name], (self, other), self, None, "same_kind")
+        return elementwise(UFUNCS[name], (other, self) if reflected else (self, other), None, None, "same_kind")
+
+    return method
+
+
+def _unary(name: str) -> Any:
+    def method(self: ndarray) -> Any:
+        return elementwise(UFUNCS[name], (self,), None, None, "same_kind")
+
+    return method
+
+
+for _symbol, _name in {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "lshift": "left_shift", "rshift": "right_shift",
+}.items():  # fmt: skip
+    setattr(ndarray, f"__{_symbol}__", _binary(_name))
+    setattr(ndarray, f"__r{_symbol}__", _binary(_name, reflected=True))
+    setattr(ndarray, f"__i{_symbol}__", _binary(_name, in_place=True))
+for _symbol, _name in {
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}.items():  # fmt: skip
+    setattr(ndarray, f"__{_symbol}__", _binary(_name))
+for _symbol, _name in {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}.items():
+    setattr(ndarray, f"__{_symbol}__", _unary(_name))
+
+
+# --- making arrays --------------------------------------------------------------------------------------------
+
+
+def known_type(dtype: Any) -> numpy.dtype:
+    """The dtype for what ``numpy.dtype`` takes; TypeError if arrays of it do not exist here."""
+    found = element_type(dtype)
+    if found.char not in MEMORY or not found.isnative:
+        raise TypeError(
+            f"cupola.numpy has no arrays of {found}; it has bool, integers, float16 to 64 and complex numbers"
+        )
+    return found
+
+
+def _like(made: ndarray, other: ndarray) -> ndarray:
+    """Finish a view that the base class has made."""
+    made._node, made._stream = None, other._stream
+    return made
+
+
+def adopt(plain: Array, queue: Stream) -> ndarray:
+    """An array of this class of all memory of one of the base class in row-major order."""
+    made = ndarray.__new__(ndarray)
+    made._describe(plain.shape, plain.dtype)
+    made._node, made._stream = None, queue
+    made._settle(plain.buffer)
+    return made
+
+
+def empty(shape: Any, dtype: Any = "float64") -> ndarray:
+    """An array whose elements are whatever the memory holds, as ``numpy.empty``."""
+    queue = current_stream()
+    return adopt(new_memory(shape, known_type(dtype), queue), queue)
+
+
+def array(obj: Any, dtype: Any = None, *, copy: bool = True) -> ndarray:
+    """An array with the elements of another one, as ``numpy.array``; it is always copied."""
+    to = None if dtype is None else known_type(dtype)
+    if isinstance(obj, ndarray):
+        return obj.copy() if to is None or to == obj.dtype else obj.astype(to)
+    queue = current_stream()
+    if isinstance(obj, (list, tuple)):
+        obj = _host(obj)
+    if isinstance(obj, Array) or hasattr(obj, "__cuda_array_interface__"):
+        made = adopt(device().array(obj, stream=queue), queue)
+        return made if to is None else made.astype(to, copy=False)
+    host = numpy.asarray(obj, to)
+    known_type(host.dtype)
+    return adopt(device().array(host, stream=queue), queue)
+
+
+def _host(values: Any) -> Any:
+    """Nested sequences, in which there may be arrays of the device."""
+    if isinstance(values, ndarray):
+        return values.to_numpy()
+    return [_host(value) for value in values] if isinstance(values, (list, tuple)) else values
+
+
+# --- expressions ----------------------------------------------------------------------------------------------
+
+
+def _operand(value: Any, weak: numpy.dtype | None = None) -> Any:
+    """What may be in an expression: an ndarray, a NumPy scalar; a Python number becomes one of the type `weak`."""
+    if isinstance(value, ndarray):
+        return value
+    if is_weak(value):
+        return weak.type(value) if weak is not None else value
+    if isinstance(value, numpy.generic):
+        known_type(value.dtype)
+        return value
+    found = array(value)
+    return found
+
+
+def _leaf(value: Any) -> Any:
+    """An operand as a node, an array in memory or a scalar."""
+    if not isinstance(value, ndarray):
+        return value
+    node = value._node
+    if node is not None and node.leaves <= MOST_LEAVES and node.nodes <= MOST_NODES:
+        return node
+    return value._plain()
+
+
+def _node(name: str, operands: tuple[Any, ...], loop: tuple[numpy.dtype, ...], dtype: numpy.dtype, shape: Any) -> Node:
+    """A node of these operands, of which the largest are computed before it becomes too large."""
+    queue = current_stream()
+    for operand in operands:
+        if isinstance(operand, ndarray) and operand._node is None and operand._stream is not queue:
+            _wait(operand, queue)
+    made = Node(name, tuple(map(_leaf, operands)), loop, dtype, shape)
+    if made.leaves > MOST_LEAVES or made.nodes > MOST_NODES:
+        for operand in operands:
+            if isinstance(operand, ndarray):
+                operand._compute_now()
+        made = Node(name, tuple(map(_leaf, operands)), loop, dtype, shape)
+    return made
+
+
+def _wait(operand: ndarray, queue: Stream) -> None:
+    """Let work that is queued from now on in `queue` see the array, which another stream has made."""
+    if not operand._stream.is_closed and operand._stream != queue:
+        queue.wait(operand._stream)
+        Array.buffer.__get__(operand).set_deallocation_stream(queue)
+
+
+def pending(node: Node) -> ndarray:
+    """An array with the elements of an expression, which is computed later if nobody may change what it reads."""
+    made = ndarray.__new__(ndarray)
+    made._describe(node.shape, node.dtype)
+    made._node, made._stream = node, current_stream()
+    todo = [node]
+    seen: list[int] = []
+    while todo:
+        for operand in todo.pop().operands:
+            if isinstance(operand, Node):
+                todo.append(operand)
+            elif isinstance(operand, Array):
+                number = id(operand.buffer)
+                if number not in seen:
+                    seen.append(number)
+    reference = weakref.ref(made)
+    for number in seen:
+        known = _readers.setdefault(number, [])
+        if len(known) > 64:
+            known[:] = [one for one in known if (alive := one()) is not None and alive._node is not None]
+        known.append(reference)
+    if any(number in _lent for number in seen):
+        made._compute_now()
+    return made
+
+
+def write(target: ndarray, value: Any) -> None:
+    """Overwrite the elements of an array with those of an array, a node or a scalar, converted."""
+    source: Any = value if isinstance(value, Node) else _leaf(value)
+    shape = source.shape
+    if shape != target.shape and numpy.broadcast_shapes(shape, target.shape) != target.shape:
+        raise ValueError(f"could not broadcast input array from shape {shape} into shape {target.shape}")
+    target._before_writing()
+    queue = current_stream()
+    place = target._plain()
+    if _conflicts(place, source):
+        if not isinstance(source, Node):
+            source = Node("convert", (source,), (source.dtype,), source.dtype, shape)
+        source = compute(source, queue)
+    compute_into(place, source, queue)
+    target._stream = queue
+
+
+def _conflicts(place: Array, source: Operand) -> bool:
+    """Whether an expression reads the memory of `place` in another layout than it is written."""
+    if isinstance(source, Node):
+        return any(_conflicts(place, operand) for operand in source.operands)
+    if not isinstance(source, Array) or source.buffer is not place.buffer:
+        return False
+    same = source.handle == place.handle and source.shape == place.shape and source.strides == place.strides
+    return not (same and source.itemsize == place.itemsize)
+
+
+def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, casting: Any) -> Any:
+    """Call of a ufunc."""
+    given = [_operand(operand) for operand in operands]
+    kinds = tuple(_kind(operand) for operand in given)
+    loop = function.loop(kinds, dtype, casting)
+    if function.__name__ == "power" and loop[0].kind in "iu" and type(given[1]) is int and given[1] < 0:
+        raise ValueError("Integers to negative integer powers are not allowed.")
+    values = [to.type(operand) if is_weak(operand) else operand for operand, to in zip(given, loop, strict=False)]
+    shapes = [getattr(value, "shape", ()) for value in values]
+    shape = shapes[0] if all(one == shapes[0] for one in shapes) else numpy.broadcast_shapes(*shapes)
+    node = _node(function.__name__, tuple(values), loop[:-1], loop[-1], shape)
+    if out is None:
+        return pending(node)
+    if not isinstance(out, ndarray):
+        raise TypeError(f"out must be an array of cupola.numpy, got {type(out).__name__}")
+    if not numpy.can_cast(loop[-1], out.dtype, casting):
+        refused = numpy._core._exceptions._UFuncOutputCastingError  # type: ignore[attr-defined]
+        raise refused(function._numpy, casting, loop[-1], out.dtype, 0)
+    if out.shape != shape and numpy.broadcast_shapes(out.shape, shape) != out.shape:
+        raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
+    write(out, node)
+    return out
+
+
+def _kind(operand: Any) -> Any:
+    if isinstance(operand, bool):
+        return numpy.dtype(bool)
+    return type(operand) if is_weak(operand) else operand.dtype
+
+
+# --- reductions -----------------------------------------------------------------------------------------------
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    return numpy.lib.array_utils.normalize_axis_tuple(axis, ndim)
+
+
+def _accumulator(how: str, dtype: numpy.dtype) -> numpy.dtype:
+    if how in ("any", "all"):
+        return numpy.dtype(bool)
+    if how in ("sum", "prod") and dtype.kind in "biu" and dtype.itemsize < 8:
+        return numpy.dtype("uint64" if dtype.kind == "u" else "int64")
+    return dtype
+
+
+def reduce(how: str, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> ndarray:
+    """Combine elements along axes."""
+    values = obj if isinstance(obj, ndarray) else array(obj)
+    axes = _axes(axis, values.ndim)
+    to = known_type(dtype) if dtype is not None else _accumulator(how, values.dtype)
+    if how in ("max", "min") and to.kind == "c":
+        raise TypeError(f"{how} of complex numbers is not in cupola.numpy yet")
+    count = 1
+    for one in axes:
+        count *= values.shape[one]
+    if count == 0 and how in ("max", "min"):
+        name = {"max": "maximum", "min": "minimum"}[how]
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    # Sums of halves are computed as float32, as NumPy does inside.
+    inner = numpy.dtype("float32") if to.char == "e" and how in ("sum", "prod") else to
+    kept = tuple(extent for i, extent in enumerate(values.shape) if i not in axes)
+    full = tuple(1 if i in axes else extent for i, extent in enumerate(values.shape))
+    queue = current_stream()
+    if values._node is None:
+        _wait(values, queue)
+    made = new_memory(kept, inner, queue)
+    reduce_into(made, how, _leaf(values), values.shape, axes, queue)
+    result = adopt(made, queue)
+    if inner != to:
+        result = result.astype(to)
+    if keepdims:
+        result = result.reshape(full)
+    if out is None:
+        return result
+    if not isinstance(out, ndarray) or out.shape != result.shape:
+        raise ValueError(f"out must be an array of cupola.numpy of shape {result.shape}")
+    write(out, result)
+    result = out
+    return result
+
+
+def mean(obj: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The mean of the elements, as ``numpy.mean``."""
+    values = obj if isinstance(obj, ndarray) else array(obj)
+    to = known_type(dtype) if dtype is not None else values.dtype if values.dtype.kind in "fc" else numpy.dtype(float)
+    inner = numpy.dtype("float32") if to.char == "e" else to
+    count = 1
+    for one in _axes(axis, values.ndim):
+        count *= values.shape[one]
+    total = reduce("sum", values, axis, inner, None, keepdims)
+    result: ndarray = UFUNCS["divide"](total, inner.type(count)).astype(to, copy=False)
+    if out is not None:
+        write(out, result)
+        result = out
+    return result

@@ -1,0 +1,111 @@
+// What kernels of cupola.numpy have beside CUDA's own functions. No header is included: those of CUDA take long to compile.
+
+struct half_bits {
+    unsigned short bits;
+    __device__ operator float() const {
+        float value;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+        return value;
+    }
+    half_bits() = default;
+    __device__ explicit half_bits(float value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); }
+};
+
+template <typename R> struct complex_number {
+    R re, im;
+    complex_number() = default;
+    __device__ complex_number(R re, R im = 0) : re(re), im(im) {}
+    template <typename Q> __device__ explicit complex_number(const complex_number<Q>& other) : re(other.re), im(other.im) {}
+    __device__ complex_number operator-() const { return {-re, -im}; }
+    friend __device__ complex_number operator+(complex_number a, complex_number b) { return {a.re + b.re, a.im + b.im}; }
+    friend __device__ complex_number operator-(complex_number a, complex_number b) { return {a.re - b.re, a.im - b.im}; }
+    friend __device__ complex_number operator*(complex_number a, complex_number b) {
+        return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    }
+    // Smith's method, which does not overflow where the quotient does not.
+    friend __device__ complex_number operator/(complex_number a, complex_number b) {
+        if (fabs(b.re) >= fabs(b.im)) {
+            if (b.re == 0 && b.im == 0) return {a.re / fabs(b.re), a.im / fabs(b.re)};
+            R ratio = b.im / b.re, scale = R(1) / (b.re + b.im * ratio);
+            return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+        }
+        R ratio = b.re / b.im, scale = R(1) / (b.im + b.re * ratio);
+        return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+    }
+    friend __device__ bool operator==(complex_number a, complex_number b) { return a.re == b.re && a.im == b.im; }
+    friend __device__ bool operator!=(complex_number a, complex_number b) { return !(a == b); }
+};
+
+template <typename T> __device__ T conjugate(T a) { return T(a.re, -a.im); }
+
+template <typename T> constexpr bool is_signed = T(-1) < T(0);
+template <typename T> constexpr bool is_floating = T(0.5) != T(0);
+
+// A conversion as NumPy's astype: to bool whether it is not zero.
+template <typename To> struct convert {
+    template <typename From> static __device__ To from(From value) { return (To)value; }
+};
+template <> struct convert<bool> {
+    template <typename From> static __device__ bool from(From value) { return value != From(0); }
+};
+template <typename T> __device__ float rounded_to_half(T value) { return half_bits((float)value); }
+
+// Division that rounds down. NumPy: by zero it is zero, and the least integer by -1 is itself.
+template <typename T> __device__ T floor_divide(T a, T b) {
+    if constexpr (is_floating<T>) {
+        if (b == 0 || isinf(a)) return a / b;
+        T left = fmod(a, b), quotient = (a - left) / b;
+        if (left != 0 && (b < 0) != (left < 0)) quotient -= 1;
+        if (quotient == 0) return copysign(T(0), a / b);
+        T down = floor(quotient);
+        return quotient - down > T(0.5) ? down + 1 : down;
+    } else {
+        if (b == 0) return 0;
+        if constexpr (is_signed<T>) {
+            if (b == T(-1)) return T(0ull - (unsigned long long)a);
+            T quotient = a / b;
+            return quotient - (a % b != 0 && (a < 0) != (b < 0));
+        } else {
+            return a / b;
+        }
+    }
+}
+
+// The remainder of that: of the sign of the divisor.
+template <typename T> __device__ T remainder(T a, T b) {
+    if constexpr (is_floating<T>) {
+        T left = fmod(a, b);
+        if (left == 0) return copysign(T(0), b);
+        return (b < 0) != (left < 0) ? left + b : left;
+    } else {
+        if (b == 0 || b == T(-1) && is_signed<T>) return 0;
+        T left = a % b;
+        return left != 0 && is_signed<T> && (left < 0) != (b < 0) ? left + b : left;
+    }
+}
+
+template <typename T> __device__ T truncated_remainder(T a, T b) {
+    return b == 0 || (is_signed<T> && b == T(-1)) ? T(0) : T(a % b);
+}
+
+template <typename T> __device__ T power(T base, T exponent) {
+    if (is_signed<T> && exponent < 0) return base == 1 ? 1 : base == T(-1) ? (exponent % 2 ? -1 : 1) : 0;
+    unsigned long long result = 1, factor = base;
+    for (unsigned long long left = exponent; left; left >>= 1, factor *= factor)
+        if (left & 1) result *= factor;
+    return T(result);
+}
+
+// Shifts by at least the width push out all bits.
+template <typename T> __device__ T shift_left(T a, T by) {
+    return by >= 0 && by < T(8 * sizeof(T)) ? T((unsigned long long)a << by) : T(0);
+}
+template <typename T> __device__ T shift_right(T a, T by) {
+    return by >= 0 && by < T(8 * sizeof(T)) ? T(a >> by) : a < 0 ? T(-1) : T(0);
+}
+
+template <typename T> __device__ T logaddexp(T a, T b) {
+    if (a == b) return a + T(0.6931471805599453);
+    T difference = a - b;
+    return difference > 0 ? a + log1p(exp(-difference)) : difference <= 0 ? b + log1p(exp(difference)) : difference;
+}

@@ -1,0 +1,292 @@
+"""Arrays of cupola.numpy: making them, their parts and shapes, reductions, printing. NumPy says what is right."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy
+import pytest
+
+import cupola.numpy as np
+from cupola import Array
+
+A = numpy.arange(24, dtype=numpy.float32).reshape(2, 3, 4) - 7
+
+
+def same(ours, right):
+    assert isinstance(ours, np.ndarray)
+    assert ours.dtype == right.dtype
+    assert ours.shape == right.shape
+    numpy.testing.assert_array_equal(ours.to_numpy(), right)
+
+
+CREATED = {
+    "zeros": lambda n: n.zeros((2, 3)),
+    "ones": lambda n: n.ones(3, n.int8),
+    "full": lambda n: n.full((2, 2), 7),
+    "full with a type": lambda n: n.full(2, 1.5, n.float16),
+    "arange": lambda n: n.arange(5),
+    "arange with steps": lambda n: n.arange(1.0, 3.0, 0.5),
+    "linspace": lambda n: n.linspace(0, 1, 7),
+    "eye": lambda n: n.eye(3, k=1),
+    "array of lists": lambda n: n.array([[1, 2], [3, 4]]),
+    "array of a type": lambda n: n.array([1, 2], n.complex64),
+    "asarray": lambda n: n.asarray(3.5),
+    "zeros_like": lambda n: n.zeros_like(n.ones((2, 3), n.int16)),
+    "ones_like": lambda n: n.ones_like(n.zeros(3), n.int32),
+    "full_like": lambda n: n.full_like(n.zeros(3), 4),
+    "copy": lambda n: n.copy(n.arange(3)[::-1]),
+}
+
+
+@pytest.mark.parametrize("name", CREATED)
+def test_creation(device, name):
+    same(CREATED[name](np), numpy.asarray(CREATED[name](numpy)))
+
+
+def test_array_of_others(device):
+    x = np.array(A)
+    same(np.array(x), A)
+    assert np.asarray(x) is x
+    same(np.asarray(x, numpy.int32), A.astype(numpy.int32))
+    same(np.array([x[0, 0, 0], 2.0]), numpy.array([-7.0, 2.0]))
+    same(np.array(device.array(A)[:, ::2]), A[:, ::2])
+    assert np.empty((2, 3), "i2").shape == (2, 3)
+    assert np.ndarray(shape=(0, 3), dtype="f4").shape == (0, 3)
+    assert isinstance(x, Array)
+    with pytest.raises(TypeError, match="cannot be on a device"):
+        np.array(["text"])
+
+
+KEYS = [
+    numpy.s_[1],
+    numpy.s_[:, ::-1],
+    numpy.s_[..., 1],
+    numpy.s_[None, 0],
+    numpy.s_[1:, 2, ::2],
+    numpy.s_[2:0],
+    numpy.s_[()],
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_indices(device, key):
+    x = np.array(A)
+    same(x[key], A[key])
+    same((x + 1)[key], (A + 1)[key])
+    changed = A.copy()
+    changed[key] = 5
+    x[key] = 5
+    same(x, changed)
+    changed[key] = changed[key] * 2 + 1
+    x[key] = x[key] * 2 + 1
+    same(x, changed)
+    view = x[key]
+    view += 1
+    changed[key] += 1
+    same(x, changed)
+
+
+def test_setitem_converts_and_broadcasts(device):
+    x, a = np.zeros((2, 3), numpy.int32), numpy.zeros((2, 3), numpy.int32)
+    for key, value in ((0, [1.7, 2.2, -3.9]), (numpy.s_[:, 1], 9), (numpy.s_[...], numpy.array([[1], [2]]))):
+        x[key] = value
+        a[key] = value
+        same(x, a)
+    with pytest.raises(ValueError, match="broadcast"):
+        x[0] = np.zeros(4)
+    with pytest.raises(TypeError, match="cupola.numpy has ints, slices"):
+        x[[0, 1]] = 1
+
+
+def test_setitem_with_a_mask(device):
+    x, a = np.array(A), A.copy()
+    x[x < 0] = 0
+    a[a < 0] = 0
+    same(x, a)
+    x[x > 5] = x * 2
+    a[a > 5] = (a * 2)[a > 5]
+    same(x, a)
+    with pytest.raises(NotImplementedError, match="shape of x"):
+        x[x > 5] = np.zeros(3)
+
+
+SHAPED = {
+    "reshape": lambda n, x: n.reshape(x, (4, 6)),
+    "reshape of a view": lambda n, x: x[:, ::2].reshape(-1),
+    "reshape of an expression": lambda n, x: (x + 1).reshape(6, 4),
+    "transpose": lambda n, x: n.transpose(x, (1, 2, 0)),
+    "T": lambda n, x: x.T,
+    "mT": lambda n, x: x.mT,
+    "ravel": lambda n, x: n.ravel(x.T),
+    "flatten": lambda n, x: x.flatten(),
+    "squeeze": lambda n, x: n.squeeze(x[:1, :, :1]),
+    "squeeze an axis": lambda n, x: n.squeeze(x[:1, :, :1], 0),
+    "expand_dims": lambda n, x: n.expand_dims(x, (0, -1)),
+    "moveaxis": lambda n, x: n.moveaxis(x, 0, -1),
+    "moveaxis of two": lambda n, x: n.moveaxis(x, [0, 1], [2, 0]),
+    "swapaxes": lambda n, x: n.swapaxes(x, 0, -1),
+    "flip": lambda n, x: n.flip(x, 1),
+    "flip all": lambda n, x: n.flip(x),
+    "broadcast_to": lambda n, x: n.broadcast_to(x[:, :1], (5, 2, 3, 4)),
+    "astype": lambda n, x: x.astype(n.int8),
+    "astype bool": lambda n, x: x.astype(bool),
+    "view": lambda n, x: x.view(n.int32),
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_shapes(device, name):
+    same(SHAPED[name](np, np.array(A)), SHAPED[name](numpy, A))
+
+
+def test_shapes_refused(device):
+    x = np.array(A)
+    for function in (
+        lambda: np.squeeze(x, 0), lambda: np.broadcast_to(x, (2, 3, 5)), lambda: x.reshape(5), lambda: np.zeros(3).mT,
+    ):  # fmt: skip
+        with pytest.raises(ValueError):
+            function()
+
+
+CONVERTED = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8"]
+
+
+@pytest.mark.parametrize("to", CONVERTED)
+@pytest.mark.parametrize("given", CONVERTED)
+def test_astype(device, given, to):
+    if numpy.dtype(given).kind == "c" and numpy.dtype(to).kind != "c":
+        pytest.skip("NumPy warns of the imaginary part that is lost")
+    values = numpy.array([0, 1, 2, 100], given)
+    same(np.array(values).astype(to), values.astype(to))
+
+
+# --- reductions -------------------------------------------------------------------------------------------
+
+REDUCTIONS = ["sum", "prod", "max", "min", "any", "all", "mean"]
+AXES = [None, 0, 1, -1, (0, 2), (1, 2), ()]
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", AXES, ids=str)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions(device, name, axis, keepdims):
+    values = (A.astype(numpy.int64) % 5 - 1).astype(numpy.float64)  # whose sums and products are exact
+    for one in (values, values[:, ::-1], values.T):
+        expected = numpy.asarray(getattr(numpy, name)(one, axis=axis, keepdims=keepdims))
+        ours = (
+            np.array(values)[:, ::-1]
+            if one.strides[1] < 0
+            else np.array(values).T
+            if one is not values
+            else np.array(values)
+        )
+        result = getattr(np, name)(ours, axis=axis, keepdims=keepdims)
+        assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+        numpy.testing.assert_allclose(result.to_numpy(), expected, rtol=1e-15)
+        numpy.testing.assert_allclose(
+            getattr(ours, name)(axis=axis, keepdims=keepdims).to_numpy(), expected, rtol=1e-15
+        )
+
+
+@pytest.mark.parametrize("code", ["?", "i1", "u1", "i2", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_types_of_reductions(device, name, code):
+    values = numpy.array([1, 2, 3, 1], code)
+    if numpy.dtype(code).kind == "c" and name in ("max", "min", "any", "all"):
+        pytest.skip("complex numbers have no order yet")
+    expected = numpy.asarray(getattr(numpy, name)(values))
+    result = getattr(np, name)(np.array(values))
+    assert result.dtype == expected.dtype
+    numpy.testing.assert_allclose(result.to_numpy(), expected, rtol=1e-3 if code == "f2" else 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(100_000,), (3, 70_000), (70_000, 3), (300, 500), (1, 33), (257, 1000, 1)], ids=str)
+def test_large_reductions(device, shape):
+    """Several blocks for a result, a block, and a thread."""
+    values = numpy.random.default_rng(2).integers(0, 100, shape)
+    for axis in (None, 0, -1):
+        numpy.testing.assert_array_equal(np.array(values).sum(axis=axis).to_numpy(), values.sum(axis=axis))
+        numpy.testing.assert_array_equal(
+            (np.array(values) * 2 - 3).max(axis=axis).to_numpy(), (values * 2 - 3).max(axis=axis)
+        )
+
+
+def test_reductions_are_repeatable(device):
+    x = np.array(numpy.random.default_rng(3).standard_normal(100_000).astype(numpy.float32))
+    assert len({float(x.sum()) for _ in range(5)}) == 1
+
+
+def test_special_values_of_reductions(device):
+    with_nan = np.array([1.0, numpy.nan, 3.0])
+    assert numpy.isnan(float(with_nan.max()))
+    assert numpy.isnan(float(with_nan.min()))
+    nothing = np.zeros((0, 3))
+    assert float(nothing.sum()) == 0
+    assert float(nothing.prod()) == 1
+    assert bool(nothing.all())
+    assert not bool(nothing.any())
+    assert nothing.sum(axis=1).shape == (0,)
+    assert nothing.sum(axis=0).tolist() == [0, 0, 0]
+    for name in ("max", "min"):
+        with pytest.raises(ValueError, match="zero-size array to reduction operation"):
+            getattr(np, name)(nothing)
+    with pytest.raises(numpy.exceptions.AxisError):
+        with_nan.sum(axis=1)
+
+
+def test_reductions_into_arrays(device):
+    x, out = np.array(A), np.empty(3, numpy.float32)
+    assert np.sum(x, axis=(0, 2), out=out) is out
+    numpy.testing.assert_array_equal(out.to_numpy(), A.sum(axis=(0, 2)))
+    same(np.sum(x, dtype=numpy.float64), numpy.asarray(A.sum(dtype=numpy.float64)))
+    same(np.add.reduce(x), numpy.add.reduce(A))
+    same(np.maximum.reduce(x, axis=None), numpy.asarray(A.max()))
+    with pytest.raises(NotImplementedError, match="subtract.reduce"):
+        np.subtract.reduce(x)
+
+
+# --- to the host ------------------------------------------------------------------------------------------
+
+
+def test_numbers(device):
+    x = np.array([3])
+    assert (int(x[0]), float(x[0]), complex(x[0]), bool(x[0]), x.item(), range(5)[x[0]]) == (3, 3.0, 3 + 0j, True, 3, 3)
+    assert f"{np.array(1.23456):.2f}" == "1.23"
+    assert np.array([[1, 2]]).tolist() == [[1, 2]]
+    with pytest.raises(TypeError):
+        range(5)[np.array(1.0)]
+    with pytest.raises(ValueError):
+        bool(np.zeros(2))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(x)
+
+
+@pytest.mark.parametrize(
+    "values", [A, numpy.arange(3), numpy.array(2.5), numpy.zeros((0, 2)), numpy.array([True])], ids=str
+)
+def test_printing(device, values):
+    assert repr(np.array(values)) == repr(values)
+    assert str(np.array(values)) == str(values)
+
+
+def test_pickle(device):
+    same(pickle.loads(pickle.dumps(np.array(A) + 1)), A + 1)
+
+
+def test_as_numpy(device):
+    x = np.array(A) + 1
+    numpy.testing.assert_array_equal(numpy.asarray(x), A + 1)
+    numpy.testing.assert_array_equal(np.asnumpy(x), A + 1)
+    numpy.testing.assert_array_equal(x.get(), A + 1)
+    assert x.__cuda_array_interface__["shape"] == A.shape
+    assert x.__dlpack_device__()[0] == 2
+    assert x.__array_namespace__() is np
+
+
+def test_a_thread_of_its_own(device):
+    """No device was made current there."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: (np.arange(5) * 2).tolist()).result() == [0, 2, 4, 6, 8]

@@ -1,0 +1,411 @@
+"""Elementwise functions and operators, over tables of types, shapes and special values. NumPy says what is right."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import warnings
+
+import numpy
+import pytest
+
+import cupola.numpy as np
+from cupola.numpy._operations import ALIASES, OPERATIONS, expression
+
+TYPES = ["?", "i1", "u4", "i8", "f2", "f8", "c8"]
+
+# Functions of which CUDA's results may differ from those of the host's library, and by how much of the last place.
+INEXACT = dict.fromkeys(
+    [
+        "power", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin",
+        "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "arctan2", "hypot", "logaddexp",
+        "deg2rad", "rad2deg",
+    ],
+    4,
+)  # fmt: skip
+
+
+def values_of(dtype: numpy.dtype) -> numpy.ndarray:
+    """Values of a type, the special ones included."""
+    if dtype.kind == "b":
+        return numpy.array([False, True])
+    if dtype.kind in "iu":
+        info = numpy.iinfo(dtype)
+        return numpy.array([0, 1, 2, 3, 5, 7, 100, info.max, info.max - 1, info.min, info.min // 2], dtype)
+    if dtype.kind == "f":
+        return numpy.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 7.25, -100, 1e4, numpy.inf, -numpy.inf, numpy.nan], dtype)
+    return numpy.array([0, 1, -1 + 2j, 0.5 - 0.25j, 3j, -7.5, 100 + 1j], dtype)
+
+
+def same(ours: numpy.ndarray, right: numpy.ndarray, places: int = 0, *, signs: bool = True) -> None:
+    assert ours.dtype == right.dtype
+    assert ours.shape == right.shape
+    if right.dtype.kind == "c" or (places and right.dtype.kind == "f"):
+        eps = numpy.finfo(right.dtype).eps * max(places, 4)
+        numpy.testing.assert_allclose(ours, right, rtol=eps, atol=eps / 100)
+    else:
+        numpy.testing.assert_array_equal(ours, right)
+        if right.dtype.kind == "f" and signs:
+            kept = ~numpy.isnan(right)
+            numpy.testing.assert_array_equal(numpy.signbit(ours)[kept], numpy.signbit(right)[kept])
+
+
+def right(function, *operands):
+    with warnings.catch_warnings(), numpy.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return function(*operands)
+
+
+UNARY = [name for name in OPERATIONS if getattr(numpy, name).nin == 1]
+BINARY = [name for name in OPERATIONS if getattr(numpy, name).nin == 2]
+
+
+def test_tables_have_what_numpy_has():
+    assert {getattr(numpy, name).nin for name in OPERATIONS} == {1, 2}
+    for alias, name in ALIASES.items():
+        assert getattr(np, alias) is getattr(np, name)
+        if hasattr(numpy, alias) and alias not in ("degrees", "radians"):  # which are functions of their own there
+            assert getattr(numpy, alias) is getattr(numpy, name)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(device, name):
+    """All types at once, since each is a kernel."""
+    for code in TYPES:
+        values = values_of(numpy.dtype(code))
+        try:
+            expected = right(getattr(numpy, name), values)
+        except TypeError:
+            with pytest.raises(TypeError):
+                getattr(np, name)(np.array(values))
+            continue
+        loop = getattr(numpy, name).resolve_dtypes((values.dtype, None))[0]
+        if expression(name, loop.kind) is None:
+            with pytest.raises(TypeError, match="is not in cupola.numpy yet"):
+                getattr(np, name)(np.array(values))
+            continue
+        if name == "reciprocal" and values.dtype.kind in "iuc":
+            values, expected = values[1:], expected[1:]  # of zero NumPy has what the processor gives
+        same(getattr(np, name)(np.array(values)).to_numpy(), expected, INEXACT.get(name, 0))
+
+
+# What the host's processor or library makes of it, and nobody else.
+UNDEFINED = {
+    "left_shift": lambda a, b: b >= 0,
+    "right_shift": lambda a, b: b >= 0,
+    "power": lambda a, b: b >= 0,
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(device, name):
+    ours, theirs = getattr(np, name), getattr(numpy, name)
+    for code in TYPES:
+        values = values_of(numpy.dtype(code))
+        left, other = values[:, None], values[None, :]
+        try:
+            loop = theirs.resolve_dtypes((values.dtype, values.dtype, None))
+        except TypeError:
+            with pytest.raises(TypeError):
+                ours(np.array(left), np.array(other))
+            continue
+        if expression(name, loop[0].kind) is None:
+            with pytest.raises(TypeError, match="is not in cupola.numpy yet"):
+                ours(np.array(left), np.array(other))
+            continue
+        pairs = numpy.array(list(itertools.product(values, values)), values.dtype)
+        left, other = pairs[:, 0], pairs[:, 1]
+        if name in UNDEFINED and values.dtype.kind == "i":
+            chosen = UNDEFINED[name](left, other)
+            left, other = left[chosen], other[chosen]
+        if name in ("floor_divide", "remainder", "fmod") and values.dtype.kind == "f":
+            chosen = numpy.isfinite(left)  # an infinite quotient is that of the standard, not NumPy's NaN
+            left, other = left[chosen], other[chosen]
+        if name == "divide" and values.dtype.kind == "c":
+            left, other = left[other != 0], other[other != 0]
+        # Which of two zeros is the greater one nobody says.
+        signs = name not in ("maximum", "minimum", "fmax", "fmin")
+        expected = right(theirs, left, other)
+        same(ours(np.array(left), np.array(other)).to_numpy(), expected, INEXACT.get(name, 0), signs=signs)
+
+
+@pytest.mark.parametrize("name", ["add", "less"])
+def test_mixed_types(device, name):
+    """Array with array of every pair of types: NumPy's promotion."""
+    for one, other in itertools.product(["?", "i1", "u4", "i8", "f2", "f4"], repeat=2):
+        a, b = values_of(numpy.dtype(one))[:2], values_of(numpy.dtype(other))[:2]
+        same(getattr(np, name)(np.array(a), np.array(b)).to_numpy(), right(getattr(numpy, name), a, b))
+
+
+@pytest.mark.parametrize(
+    "scalar", [2, True, 1.5, 1 + 2j, numpy.float64(1.5), numpy.int8(3), numpy.float32(0.1)], ids=repr
+)
+@pytest.mark.parametrize("code", ["i1", "u4", "f4", "c8"])
+def test_scalars(device, code, scalar):
+    """Python's numbers are weak, NumPy's are not (NEP 50)."""
+    values = numpy.array([1, 2, 3], code)
+    for function in (operator.add, operator.mul, operator.eq):
+        same(function(np.array(values), scalar).to_numpy(), function(values, scalar))
+        same(function(scalar, np.array(values)).to_numpy(), function(scalar, values))
+
+
+def test_scalars_that_do_not_fit(device):
+    with pytest.raises(OverflowError):
+        np.zeros(3, numpy.int8) + 300
+    with pytest.raises(ValueError, match="negative integer powers"):
+        np.ones(3, numpy.int32) ** -1
+
+
+OPERATORS = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+    operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.lt, operator.le, operator.gt,
+    operator.ge, operator.eq, operator.ne,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
+def test_operators(device, function):
+    a, b = numpy.array([5, 6, 7, 8]), numpy.array([1, 2, 3, 4])
+    same(function(np.array(a), np.array(b)).to_numpy(), function(a, b))
+    same(function(np.array(a), 2).to_numpy(), function(a, 2))
+    same(function(2, np.array(b)).to_numpy(), function(2, b))
+
+
+@pytest.mark.parametrize(
+    "function", [operator.neg, operator.pos, operator.abs, operator.invert], ids=lambda f: f.__name__
+)
+def test_unary_operators(device, function):
+    a = numpy.array([5, -6, 0])
+    same(function(np.array(a)).to_numpy(), function(a))
+
+
+SHAPES = [((3, 4), (4,)), ((3, 1), (1, 4)), ((2, 3, 4), (3, 1)), ((), (3,)), ((0, 4), (1, 4)), ((1,), (5, 1)), ((), ())]
+
+
+@pytest.mark.parametrize(("one", "other"), SHAPES, ids=str)
+def test_broadcasting(device, one, other):
+    a, b = numpy.arange(numpy.prod(one)).reshape(one), numpy.arange(numpy.prod(other)).reshape(other) + 1.0
+    ours = np.array(a) * 2 + np.array(b)
+    expected = numpy.asarray(a * 2 + b)
+    assert ours.shape == expected.shape
+    same(ours.to_numpy(), expected)
+    with pytest.raises(ValueError, match="broadcast"):
+        np.zeros((2, 3)) + np.zeros(4)
+
+
+KEYS = [numpy.s_[:], numpy.s_[::-1], numpy.s_[:, ::2], numpy.s_[1:, :, ::-3], numpy.s_[..., 1:]]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_layouts(device, key):
+    a = numpy.arange(24, dtype=numpy.float32).reshape(2, 3, 4)
+    x, b = np.array(a)[key], a[key]
+    same((x * x + 1).to_numpy(), b * b + 1)
+    same((x.T * x.T + x.T).to_numpy(), b.T * b.T + b.T)
+    out = np.zeros((2, 3, 4), numpy.float32)
+    np.add(x, 1, out=out[key])
+    expected = numpy.zeros((2, 3, 4), numpy.float32)
+    expected[key] = b + 1
+    same(out.to_numpy(), expected)
+
+
+def test_many_dimensions(device):
+    a = numpy.arange(2**10).reshape((2,) * 10)
+    same((np.array(a) + 1).to_numpy(), a + 1)
+    same((np.array(a).transpose(0, 2, 1, 3, 4, 5, 6, 7, 8, 9) + 1).to_numpy(), a.swapaxes(1, 2) + 1)
+    x = np.array(a)
+    with pytest.raises(NotImplementedError, match=r"copy\(\)"):
+        (x.transpose(1, 0, 3, 2, 5, 4, 7, 6, 9, 8) + x).to_numpy()
+
+
+# --- expressions ------------------------------------------------------------------------------------------
+
+
+def test_one_kernel_for_an_expression(device, monkeypatch):
+    from cupola.numpy import _evaluate
+
+    launches = []
+    launch = _evaluate.launch
+    monkeypatch.setattr(_evaluate, "launch", lambda *arguments: launches.append(arguments) or launch(*arguments))
+    x = np.array([1.0, 2.0, 3.0])
+    assert not launches
+    y = np.sqrt(x * x + 2 * x + 1) - x
+    assert not launches
+    assert y.tolist() == [1, 1, 1]
+    assert len(launches) == 1
+    assert y.tolist() == [1, 1, 1]
+    assert len(launches) == 1  # it is in memory now
+
+
+def test_structures_share_kernels(device):
+    from cupola.numpy import _kernels
+
+    def run(a, b):
+        return (np.array(a) * b - 1).tolist()
+
+    run([1.0], 2.0)
+    known = _kernels.elementwise.cache_info().currsize
+    assert run([1.0, 2.0, 3.0], 5.0) == [4, 9, 14]
+    assert run([[1.0, 2.0]], -1.0) == [[-2, -3]]
+    assert _kernels.elementwise.cache_info().currsize == known + 1  # a single element is read in another way
+
+
+def test_rounding_is_that_of_separate_steps(device):
+    """No multiplication and addition in one step, and no float32 in double precision."""
+    random = numpy.random.default_rng(1)
+    for dtype in (numpy.float16, numpy.float32, numpy.float64):
+        a, b, c = (random.standard_normal(1000).astype(dtype) for _ in range(3))
+        same((np.array(a) * np.array(b) + np.array(c) / np.array(b)).to_numpy(), a * b + c / b)
+
+
+def test_larger_than_one_kernel(device):
+    x, expected = np.array([1.0, 2.0]), numpy.array([1.0, 2.0])
+    for i in range(200):
+        x, expected = x + i, expected + i
+    same(x.to_numpy(), expected)
+    many = [np.array([float(i)]) for i in range(40)]
+    total = many[0]
+    for one in many[1:]:
+        total = total + one
+    assert total.tolist() == [780]
+
+
+def test_a_shared_part_is_computed_once_in_a_kernel(device):
+    x = np.array([2.0])
+    y = x + 1
+    for _ in range(5):
+        y = y * y
+    assert y.tolist() == [3.0**32]
+
+
+def test_writing_comes_after_what_reads(device):
+    """An expression has the values that its operands had when it was written down."""
+    x = np.array([1.0, 2.0, 3.0])
+    changes = [
+        lambda: operator.iadd(x, 1), lambda: x.__setitem__(0, 7), lambda: x[1:].fill(0), lambda: np.add(x, 1, out=x),
+        lambda: x.copy_from(numpy.zeros(3)), lambda: x[::-1].__setitem__(slice(None), x),
+    ]  # fmt: skip
+    for change in changes:
+        before = x.tolist()
+        y = x * 2
+        z = x[1:] + y[:-1]
+        change()
+        assert y.tolist() == [2 * value for value in before]
+        assert z.tolist() == [b + 2 * a for a, b in itertools.pairwise(before)]
+
+
+def test_overlap(device):
+    x, a = np.arange(10), numpy.arange(10)
+    x[1:] += x[:-1]
+    a[1:] += a[:-1]
+    same(x.to_numpy(), a)
+    x[:] = x[::-1]
+    same(x.to_numpy(), a[::-1].copy())
+    np.multiply(x, 2, out=x)
+    same(x.to_numpy(), 2 * a[::-1])
+
+
+def test_out(device):
+    x, out = np.array([1.5, 2.5]), np.empty(2)
+    assert np.multiply(x, 2, out=out) is out
+    assert np.multiply(x, 2, out) is out
+    assert np.add(x, 1, out=(out,)) is out
+    assert out.tolist() == [2.5, 3.5]
+    narrow = np.empty(2, numpy.float32)
+    np.multiply(x, 2, out=narrow)
+    assert narrow.tolist() == [3, 5]
+    wide = np.empty((3, 2))
+    np.add(x, 1, out=wide)
+    assert wide.tolist() == [[2.5, 3.5]] * 3
+    whole = np.empty(2, numpy.int32)
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'multiply' output"):
+        np.multiply(x, 2, out=whole)
+    with pytest.raises(TypeError, match="Cannot cast"):
+        whole += 1.5
+    np.multiply(x, 2, out=whole, casting="unsafe")
+    assert whole.tolist() == [3, 5]
+    with pytest.raises(ValueError, match="non-broadcastable"):
+        np.add(wide, 1, out=out)
+    with pytest.raises(TypeError, match="must be an array of cupola.numpy"):
+        np.add(x, 1, out=numpy.empty(2))
+
+
+def test_dtype(device):
+    a = numpy.array([1, 2, 3], numpy.int32)
+    same(np.add(np.array(a), 1, dtype=numpy.float32).to_numpy(), numpy.add(a, 1, dtype=numpy.float32))
+    with pytest.raises(TypeError):
+        np.add(np.array([1.5]), 1, dtype=numpy.int32)
+
+
+def test_where_and_clip(device):
+    a = numpy.array([[1.0, -2.0], [numpy.nan, 4.0]])
+    x = np.array(a)
+    same(np.where(x > 0, x, 0).to_numpy(), numpy.where(a > 0, a, 0))
+    same(np.where(x > 0, 1, x[0]).to_numpy(), numpy.where(a > 0, 1, a[0]))
+    same(np.where(np.array([True, False]), np.int8(1), np.array([1.5], "f4")).to_numpy(),
+         numpy.where([True, False], numpy.int8(1), numpy.array([1.5], "f4")))  # fmt: skip
+    same(np.clip(x, -1, 2).to_numpy(), numpy.clip(a, -1, 2))
+    same(np.clip(x, None, np.array([0.5, 1.0])).to_numpy(), numpy.clip(a, None, numpy.array([0.5, 1.0])))
+
+
+def test_arrays_of_the_host(device):
+    """They are copied to the device, on either side of an operator."""
+    a = numpy.array([1.0, 2.0])
+    x = np.array(a)
+    for result in (x + a, a + x, numpy.add(a, x), np.add(a, x), numpy.sqrt(x) ** 2 + a):
+        assert isinstance(result, np.ndarray)
+        numpy.testing.assert_allclose(result.to_numpy(), 2 * a)
+    assert isinstance(numpy.sum(x), np.ndarray)
+    with pytest.raises(TypeError, match=r"numpy.linalg.norm is not in cupola.numpy yet"):
+        numpy.linalg.norm(x)
+    with pytest.raises(TypeError, match="numpy.gcd is not in cupola.numpy yet"):
+        numpy.gcd(np.array([1]), 2)
+    with pytest.raises(TypeError):
+        x + "text"
+
+
+def test_what_is_missing_is_named(device):
+    x = np.zeros(3)
+    with pytest.raises(AttributeError, match="cupola.numpy has no 'einsum' yet"):
+        np.einsum  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        np.nonsense  # noqa: B018
+    with pytest.raises(NotImplementedError, match="ndarray.argsort"):
+        x.argsort()
+    with pytest.raises(AttributeError):
+        x.nonsense()
+    with pytest.raises(NotImplementedError, match=r"add\(where=\)"):
+        np.add(x, 1, where=np.array([True, False, True]))
+    with pytest.raises(NotImplementedError, match=r"add.accumulate"):
+        np.add.accumulate(x)
+    with pytest.raises(TypeError, match="no arrays of"):
+        np.zeros(3, "V4")
+
+
+def test_another_stream(device):
+    x = np.arange(1000.0)
+    y = x + 1
+    with device.stream():
+        z = (x * y).sum()
+    assert float(z) == float((numpy.arange(1000.0) * (numpy.arange(1000.0) + 1)).sum())
+
+
+def test_kernels_of_the_program(device, stream):
+    """A kernel gets the elements; expressions do not see later what it writes."""
+    import cupola
+
+    source = 'extern "C" __global__ void twice(double* x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= 2; }'
+    twice = cupola.compile(source).get_kernel("twice")
+    x = np.array([1.0, 2.0, 3.0]) + 1
+    y = x * 10
+    cupola.launch(stream, cupola.LaunchConfig(grid=1, block=32), twice, x, 3)
+    stream.sync()
+    assert x.tolist() == [4, 6, 8]
+    assert y.tolist() == [20, 30, 40]
+    late = x + 1
+    cupola.launch(stream, cupola.LaunchConfig(grid=1, block=32), twice, x, 3)
+    stream.sync()
+    assert late.tolist() == [5, 7, 9]
+    y = x[:2] + 1  # through another view of what the kernel has got
+    x[:2].copy_from(numpy.zeros(2))
+    assert y.tolist() == [9, 13]
