@@ -179,6 +179,12 @@ cusparseStatus_t check_matrix(const char *function, const struct matrix *matrix)
     return CUSPARSE_STATUS_SUCCESS;
 }
 
+cusparseStatus_t check_no_triangle(const char *function, const struct matrix *matrix) {
+    SPARSE_SUPPORT(!matrix->is_triangle,
+                   "%s: the matrix has the attributes of a triangle, which triangular systems take only", function);
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
 cusparseStatus_t check_external(const char *function, const void *buffer) {
     SPARSE_CHECK(buffer,
                  "%s: 'externalBuffer' is a null pointer; it must have as many bytes as the function for its size says",

@@ -52,6 +52,7 @@ static cusparseStatus_t check_pair(cusparseHandle_t handle, const char *function
     SPARSE_SUPPORT(sparse->is.value_type == dense->is.value_type, "%s: one matrix is of type %d, the other of %d",
                    function, (int)sparse->is.value_type, (int)dense->is.value_type);
     SPARSE_SUPPORT(sparse->is.format != CUSPARSE_FORMAT_BSR, "%s: the format BSR", function);
+    SPARSE_RETURN_IF(check_no_triangle(function, &sparse->is));
     return check_matrix(function, &sparse->is);
 }
 

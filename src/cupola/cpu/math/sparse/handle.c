@@ -99,7 +99,7 @@ static cusparseStatus_t cusparseGetProperty(libraryPropertyType type, int *value
     X(ALLOC_FAILED, "out of memory")                                             \
     X(INVALID_VALUE, "invalid value")                                            \
     X(ARCH_MISMATCH, "architecture mismatch")                                    \
-    X(MAPPING_ERROR, "texture mapping error")                                    \
+    X(MAPPING_ERROR, "texture memory mapping error")                                    \
     X(EXECUTION_FAILED, "kernel launch failure")                                 \
     X(INTERNAL_ERROR, "internal error")                                          \
     X(MATRIX_TYPE_NOT_SUPPORTED, "matrix type not supported")                    \

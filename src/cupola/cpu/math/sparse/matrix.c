@@ -335,6 +335,7 @@ static cusparseStatus_t cusparseSpMatSetAttribute(cusparseSpMatDescr_t matrix, c
     SPARSE_RETURN_IF(check_attribute("cusparseSpMatSetAttribute", matrix, attribute, data, size));
     int value;
     memcpy(&value, data, sizeof value);
+    matrix->is.is_triangle = true;
     if (attribute == CUSPARSE_SPMAT_FILL_MODE) matrix->is.fill = (cusparseFillMode_t)value;
     else matrix->is.diagonal = (cusparseDiagType_t)value;
     return CUSPARSE_STATUS_SUCCESS;

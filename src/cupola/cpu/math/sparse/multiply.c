@@ -222,8 +222,7 @@ static cusparseStatus_t check(const struct operands *p) {
         check_types(p->function, types_fit(p->a, p->b, p->c, p->compute, p->vectors), p->a, p->b, p->c, p->compute));
     SPARSE_SUPPORT(p->a->format != CUSPARSE_FORMAT_BSR || p->op_a == CUSPARSE_OPERATION_NON_TRANSPOSE,
                    "%s: opA must be NON_TRANSPOSE for matrices in the format BSR", p->function);
-    SPARSE_SUPPORT(!p->vectors || (p->a->fill == CUSPARSE_FILL_MODE_LOWER && !p->a->diagonal),
-                   "%s: matA has the attributes of a triangle, which count for triangular systems only", p->function);
+    SPARSE_RETURN_IF(check_no_triangle(p->function, p->a));
     SPARSE_RETURN_IF(check_conjugation(p->function, "opA", p->op_a, p->c->type));
     return check_conjugation(p->function, "opB", p->op_b, p->b->type);
 }
@@ -256,6 +255,7 @@ static cusparseStatus_t check_algorithm(const struct operands *p, int alg) {
 }
 
 static bool needs_buffer(const struct operands *p) {
+    if (p->vectors && !p->a->count) return false;
     if (p->a->format == CUSPARSE_FORMAT_CSR || p->a->format == CUSPARSE_FORMAT_CSC) return true;
     return p->a->format == CUSPARSE_FORMAT_COO && p->vectors && p->op_a == CUSPARSE_OPERATION_NON_TRANSPOSE;
 }

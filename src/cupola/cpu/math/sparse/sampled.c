@@ -75,6 +75,7 @@ static cusparseStatus_t check(cusparseHandle_t handle, const char *function, cus
     SPARSE_RETURN_IF(check_operation(function, "opB", op_b));
     SPARSE_RETURN_IF(check_compute(function, compute));
     SPARSE_RETURN_IF(check_matrix(function, &matC->is));
+    SPARSE_RETURN_IF(check_no_triangle(function, &matC->is));
     SPARSE_RETURN_IF(check_conjugation(function, "opA", op_a, matA->is.type));
     SPARSE_RETURN_IF(check_conjugation(function, "opB", op_b, matB->is.type));
     SPARSE_CHECK(alg == CUSPARSE_SDDMM_ALG_DEFAULT, "%s: %d is no algorithm", function, (int)alg);

@@ -82,6 +82,7 @@ struct matrix {
     int64_t batch, offset_stride, index_stride, value_stride;
     cusparseFillMode_t fill;
     cusparseDiagType_t diagonal;
+    bool is_triangle; /* fill and diagonal have been set, to whatever: only triangular systems take it then */
 };
 
 /* A dense matrix, or a vector, which is one of one column. */
@@ -245,6 +246,8 @@ cusparseStatus_t check_conjugation(const char *function, const char *what, cuspa
 cusparseStatus_t check_compute(const char *function, cudaDataType compute);
 /* NOT_SUPPORTED: what descriptors may have, but nothing calculates with here. */
 cusparseStatus_t check_matrix(const char *function, const struct matrix *matrix);
+/* NOT_SUPPORTED for a matrix with the attributes of a triangle. */
+cusparseStatus_t check_no_triangle(const char *function, const struct matrix *matrix);
 /* Where there must be a buffer. */
 cusparseStatus_t check_external(const char *function, const void *buffer);
 cusparseStatus_t check_types(const char *function, bool known, const struct matrix *a, const struct dense *x,

@@ -38,7 +38,9 @@ static CUresult run(struct sparse *sparse) {
         switch (sparse->form) {
             case GATHER: element_store(x->type, x->values, i, b); break;
             case SCATTER: element_store(y->type, y->values, at, a); break;
-            case AXPBY: element_store(y->type, y->values, at, b + times(alpha, a)); break;
+            case AXPBY:
+                if (alpha != 0) element_store(y->type, y->values, at, b + times(alpha, a));
+                break;
             case ROT:
                 element_store(x->type, x->values, i, times(alpha, a) + times(beta, b));
                 element_store(y->type, y->values, at, times(alpha, b) - times(beta, a));
