@@ -95,15 +95,15 @@ void store_numbers(enum element type, void *array, int64_t first, int64_t step, 
     for (int64_t i = 0; i < count; i++) element_store(type, array, first + i * step, from[i]);
 }
 
-void convert_matrix(enum element from, const void *source, int64_t rows, int64_t columns, int64_t ld, bool conjugate,
-                    enum element to, void *target) {
+void convert_matrix(enum element from, const void *source, int64_t rows, int64_t columns, int64_t ld, enum element to,
+                    void *target) {
     for (int64_t j = 0; j < columns; j++) {
         if (to == S) load_floats(from, source, j * ld, 1, rows, (float *)target + j * rows);
         else if (to == D) load_doubles(from, source, j * ld, 1, rows, (double *)target + j * rows);
         else
             for (int64_t i = 0; i < rows; i++) {
                 number value = element_load(from, source, j * ld + i);
-                element_store(to, target, j * rows + i, conjugate ? conj(value) : value);
+                element_store(to, target, j * rows + i, value);
             }
     }
 }

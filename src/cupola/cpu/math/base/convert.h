@@ -14,7 +14,7 @@ void store_doubles(enum element type, void *array, int64_t first, int64_t step, 
 void store_numbers(enum element type, void *array, int64_t first, int64_t step, int64_t count, const number *from);
 
 /* A matrix in columns as one of another type, whose columns lie close together. */
-void convert_matrix(enum element from, const void *source, int64_t rows, int64_t columns, int64_t ld, bool conjugate,
-                    enum element to, void *target);
+void convert_matrix(enum element from, const void *source, int64_t rows, int64_t columns, int64_t ld, enum element to,
+                    void *target);
 
 #endif

@@ -21,7 +21,7 @@ static void multiply(const struct blas *blas, enum element type, const void *alp
 /* A matrix of another type, its columns close together. NULL: no memory. */
 static void *widen(enum element from, const void *source, int64_t rows, int64_t columns, int64_t ld, enum element to) {
     void *made = malloc((size_t)larger(rows * columns, 1) * element_size(to));
-    if (made) convert_matrix(from, source, rows, columns, ld, false, to, made);
+    if (made) convert_matrix(from, source, rows, columns, ld, to, made);
     return made;
 }
 

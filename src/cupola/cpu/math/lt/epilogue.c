@@ -1,6 +1,6 @@
 /* From sums to results: D = epilogue(alpha sums + beta C), line by line (cuBLAS Library, 3.4.7, cublasLtEpilogue_t).
  *
- * Lines are columns of D, or rows, when D lies in rows. Vectors (bias, alpha, the gradient of the bias) have a number for
+ * Lines are columns of D, or rows, when D lies in rows. Vectors (bias, the gradient of the bias) have a number for
  * each row; the auxiliary matrix always lies in columns. So both go along with the elements of a line that is a column,
  * and with the lines otherwise. */
 #include <math.h>
@@ -109,17 +109,11 @@ static double gelu_slope(double x) {
 FINISH(float)
 FINISH(double)
 
-/* alpha x + beta C for a line, where each may be a vector's number. */
-#define COMBINE(R, alpha_part)                                                                                         \
-    static void combine_##R(const struct lt_call *call, const struct lt_lines *lines, int64_t line, R *x, R *old) {    \
-        R alpha = (R)(alpha_part(lines->alpha)), beta = (R)(alpha_part(lines->beta));                                  \
-        struct along alphas = along_line(call, lines->alphas, call->scale, line);                                      \
-        struct along betas = along_line(call, lines->betas, call->scale, line);                                        \
-        for (int64_t i = 0; i < lines->length; i++) {                                                                  \
-            if (alphas.data) alpha = (R)alpha_part(element_load(alphas.type, alphas.data, alphas.first + i * alphas.step)); \
-            if (betas.data) beta = (R)alpha_part(element_load(betas.type, betas.data, betas.first + i * betas.step));  \
-            x[i] = old ? alpha * x[i] + beta * old[i] : alpha * x[i];                                                  \
-        }                                                                                                              \
+/* alpha x + beta C for a line. */
+#define COMBINE(R, part)                                                                                               \
+    static void combine_##R(const struct lt_lines *lines, R *x, const R *old) {                                        \
+        R alpha = (R)part(lines->alpha), beta = (R)part(lines->beta);                                                  \
+        for (int64_t i = 0; i < lines->length; i++) x[i] = old ? alpha * x[i] + beta * old[i] : alpha * x[i];          \
     }
 #define ALL(value) (value)
 COMBINE(float, creal)
@@ -130,9 +124,6 @@ COMBINE(number, ALL)
 static CUresult touch_vectors(const struct lt_call *call, const struct lt_lines *lines) {
     const struct lt_operation *operation = &call->operation;
     size_t rows = (size_t)call->m;
-    if (lines->alphas)
-        RETURN_IF(math_touch(LT_NAME, "the vector alpha", lines->alphas, rows * element_size(call->scale)));
-    if (lines->betas) RETURN_IF(math_touch(LT_NAME, "the vector beta", lines->betas, rows * element_size(call->scale)));
     if (operation->epilogue & LT_BIAS) {
         const void *bias = element_at(operation->bias, call->bias_type, times(lines->index, operation->bias_stride));
         RETURN_IF(math_touch(LT_NAME, "the bias", bias, rows * element_size(call->bias_type)));
@@ -151,43 +142,37 @@ static CUresult touch_vectors(const struct lt_call *call, const struct lt_lines 
     return CUDA_SUCCESS;
 }
 
-CUresult lt_finish(const struct lt_call *call, const struct lt_lines *given) {
-    struct lt_lines lines = *given;
+CUresult lt_finish(const struct lt_call *call, const struct lt_lines *lines) {
     const struct matrix *c = &call->c, *d = &call->d;
-    if (call->vectors != LT_BOTH_SCALARS) {
-        int64_t before = times(lines.index, call->operation.alpha_vector_stride);
-        lines.alphas = element_at(call->alpha.device, call->scale, before);
-        if (call->vectors == LT_BOTH_VECTORS) lines.betas = element_at(call->beta.device, call->scale, before);
-    }
-    RETURN_IF(touch_vectors(call, &lines));
-    bool adds = lines.betas || lines.beta != 0;
+    RETURN_IF(touch_vectors(call, lines));
+    bool adds = lines->beta != 0;
     /* In which type: that of the scalars, where it can be. */
     enum element type = is_complex(call->sums) ? Z : call->scale == S || call->scale == H ? S : D;
     size_t size = type == Z ? sizeof(number) : type == D ? sizeof(double) : sizeof(float);
-    void *room = malloc(2 * (size_t)larger(lines.length, 1) * size);
+    void *room = malloc(2 * (size_t)larger(lines->length, 1) * size);
     if (!room) return no_memory("a product of matrices");
-    void *x = room, *old = adds ? (char *)room + (size_t)lines.length * size : NULL;
-    for (int64_t i = 0; i < lines.count; i++) {
-        int64_t line = lines.first + i, length = lines.length, sums = i * length;
-        int64_t to = matrix_at(d, lines.index) + line * d->ld;
+    void *x = room, *old = adds ? (char *)room + (size_t)lines->length * size : NULL;
+    for (int64_t i = 0; i < lines->count; i++) {
+        int64_t line = lines->first + i, length = lines->length, sums = i * length;
+        int64_t to = matrix_at(d, lines->index) + line * d->ld;
         bool alike = c->by_rows == d->by_rows;
-        int64_t from = matrix_at(c, lines.index) + line * (alike ? c->ld : 1), step = alike ? 1 : c->ld;
+        int64_t from = matrix_at(c, lines->index) + line * (alike ? c->ld : 1), step = alike ? 1 : c->ld;
         if (type == S) {
-            load_floats(call->sums, lines.sums, sums, 1, length, x);
+            load_floats(call->sums, lines->sums, sums, 1, length, x);
             if (old) load_floats(c->type, c->data, from, step, length, old);
-            combine_float(call, &lines, line, x, old);
-            finish_float(call, &lines, line, x);
+            combine_float(lines, x, old);
+            finish_float(call, lines, line, x);
             store_floats(d->type, d->data, to, 1, length, x);
         } else if (type == D) {
-            load_doubles(call->sums, lines.sums, sums, 1, length, x);
+            load_doubles(call->sums, lines->sums, sums, 1, length, x);
             if (old) load_doubles(c->type, c->data, from, step, length, old);
-            combine_double(call, &lines, line, x, old);
-            finish_double(call, &lines, line, x);
+            combine_double(lines, x, old);
+            finish_double(call, lines, line, x);
             store_doubles(d->type, d->data, to, 1, length, x);
         } else {
-            load_numbers(call->sums, lines.sums, sums, 1, length, x);
+            load_numbers(call->sums, lines->sums, sums, 1, length, x);
             if (old) load_numbers(c->type, c->data, from, step, length, old);
-            combine_number(call, &lines, line, x, old);
+            combine_number(lines, x, old);
             store_numbers(d->type, d->data, to, 1, length, x);
         }
     }

@@ -86,8 +86,6 @@ struct matrix {
     bool by_rows;
 };
 
-enum lt_vectors { LT_BOTH_SCALARS, LT_BOTH_VECTORS, LT_ALPHA_VECTOR };
-
 /* One call. The sums are formed in `sums`, and alpha, beta and what follows are applied in `scale`. */
 struct lt_call {
     struct call call;
@@ -95,9 +93,7 @@ struct lt_call {
     struct matrix a, b, c, d;
     int64_t m, n, k, batch;
     enum element sums, scale, bias_type, aux_type;
-    enum lt_vectors vectors;
     struct scalar alpha, beta;
-    bool beta_is_zero; /* by the pointer mode */
 };
 
 /* The sums of some lines of D: columns, or, when D lies in rows, rows. `length` is that of a line. */
@@ -106,8 +102,7 @@ struct lt_lines {
     int64_t first, count, length;
     int64_t index; /* of the batch */
     number alpha, beta;
-    const void *alphas, *betas; /* vectors, one number a row */
-    void *gradients;            /* sums over the columns, of the scale's type */
+    void *gradients; /* sums over the columns, of the scale's type */
 };
 
 #define LT_NAME "cublasLtMatmul"

@@ -57,8 +57,7 @@ static struct operand part_of(struct operand whole, int64_t first, int64_t count
 
 /* As OpenBLAS can take it. `room` is for the copy that this may need, of that many bytes; NULL: no memory. */
 static bool make_ready(struct operand *operand, enum element type, void **room, size_t *size) {
-    bool copies = operand->type != type || (operand->conjugated && !operand->transposed);
-    if (!copies) return true;
+    if (operand->type == type) return true;
     size_t bytes = (size_t)larger(operand->lines * operand->length, 1) * element_size(type);
     if (bytes > *size) {
         free(*room);
@@ -66,12 +65,10 @@ static bool make_ready(struct operand *operand, enum element type, void **room, 
         *size = *room ? bytes : 0;
         if (!*room) return false;
     }
-    convert_matrix(operand->type, operand->data, operand->length, operand->lines, operand->ld, operand->conjugated,
-                   type, *room);
+    convert_matrix(operand->type, operand->data, operand->length, operand->lines, operand->ld, type, *room);
     operand->data = *room;
     operand->type = type;
     operand->ld = larger(operand->length, 1);
-    operand->conjugated = false;
     return true;
 }
 
@@ -91,8 +88,8 @@ static void add_products(const struct operand *left, const struct operand *right
 
 /* A product with 0 is calculated: it is no number where A or B are none. */
 static bool is_plain(const struct lt_call *call, number alpha) {
-    return call->operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT && alpha != 0 && call->vectors == LT_BOTH_SCALARS &&
-           call->a.type == call->sums && call->d.type == call->sums && call->c.by_rows == call->d.by_rows;
+    return call->operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT && alpha != 0 && call->a.type == call->sums &&
+           call->d.type == call->sums && call->c.by_rows == call->d.by_rows;
 }
 
 static void run_plain(const struct lt_call *call, int64_t index, struct operand left, struct operand right,
@@ -137,7 +134,7 @@ static CUresult gradient_of(const struct lt_call *call, const struct matrix *mat
 static CUresult run_one(const struct lt_call *call, int64_t index, number alpha, number beta) {
     const struct lt_operation *operation = &call->operation;
     const struct matrix *d = &call->d;
-    bool adds = call->vectors == LT_BOTH_VECTORS || beta != 0;
+    bool adds = beta != 0;
     RETURN_IF(lt_touch(LT_NAME, "the matrix A", &call->a, index));
     RETURN_IF(lt_touch(LT_NAME, "the matrix B", &call->b, index));
     if (adds) RETURN_IF(lt_touch(LT_NAME, "the matrix C", &call->c, index));
@@ -194,9 +191,9 @@ static CUresult scalar_of(const struct scalar *scalar, number *value) {
 
 static CUresult run_matmul(struct call *head) {
     const struct lt_call *call = (const struct lt_call *)head;
-    number alpha = 1, beta = 0;
-    if (call->vectors == LT_BOTH_SCALARS) RETURN_IF(scalar_of(&call->alpha, &alpha));
-    if (call->vectors != LT_BOTH_VECTORS && !call->beta_is_zero) RETURN_IF(scalar_of(&call->beta, &beta));
+    number alpha, beta;
+    RETURN_IF(scalar_of(&call->alpha, &alpha));
+    RETURN_IF(scalar_of(&call->beta, &beta));
     for (int64_t i = 0; i < call->batch; i++) RETURN_IF(run_one(call, i, alpha, beta));
     return CUDA_SUCCESS;
 }
@@ -271,6 +268,11 @@ static cublasStatus_t check_epilogue(const char *function, const struct lt_opera
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* In the order of D an operand is conjugated but not transposed, which no kernel does. */
+static bool only_conjugates(int op, const struct matrix *operand, const struct matrix *d) {
+    return op == CUBLAS_OP_C && operand->by_rows != d->by_rows;
+}
+
 cublasStatus_t lt_describe(const char *function, const struct lt_operation *operation, const struct lt_layout *a,
                            const struct lt_layout *b, const struct lt_layout *c, const struct lt_layout *d,
                            struct lt_call *call) {
@@ -299,18 +301,14 @@ cublasStatus_t lt_describe(const char *function, const struct lt_operation *oper
     BLAS_CHECK(!operation->fast, "%s: these types have no fast accumulation", function);
     if (call->d.type == I8 && call->m % 4)
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: results of 8 bits have to have rows in fours", function);
-    switch (operation->pointer_mode) {
-        case CUBLASLT_POINTER_MODE_HOST:
-        case CUBLASLT_POINTER_MODE_DEVICE: call->vectors = LT_BOTH_SCALARS; break;
-        case CUBLASLT_POINTER_MODE_DEVICE_VECTOR: call->vectors = LT_BOTH_VECTORS; break;
-        case CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_ZERO: call->beta_is_zero = true; /* fall through */
-        case CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_HOST: call->vectors = LT_ALPHA_VECTOR; break;
-        default:
-            return blas_fail(CUBLAS_STATUS_INVALID_VALUE, "%s: there is no pointer mode %d", function,
-                             operation->pointer_mode);
-    }
-    if (call->vectors != LT_BOTH_SCALARS && call->d.type != I8)
-        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: these types have no vectors of scalars", function);
+    BLAS_CHECK((unsigned)operation->pointer_mode <= CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_HOST,
+               "%s: there is no pointer mode %d", function, operation->pointer_mode);
+    if (operation->pointer_mode > CUBLASLT_POINTER_MODE_DEVICE)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: there are no vectors of scalars in these orders", function);
+    if (is_complex(call->sums) &&
+        (only_conjugates(operation->op_a, &call->a, &call->d) || only_conjugates(operation->op_b, &call->b, &call->d)))
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: in these orders a conjugated matrix would not be transposed",
+                         function);
     BLAS_CHECK(!operation->a_scale && !operation->b_scale && !operation->c_scale && !operation->d_scale &&
                    !operation->amax && !operation->aux_scale && !operation->aux_amax && !operation->d_out_scale,
                "%s: these types have no scales", function);
@@ -335,7 +333,7 @@ static cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     BLAS_RETURN_IF(lt_describe(LT_NAME, (struct lt_operation *)operation, (struct lt_layout *)a_layout,
                                (struct lt_layout *)b_layout, (struct lt_layout *)c_layout, (struct lt_layout *)d_layout,
                                &described));
-    if (!alpha || (!beta && !described.beta_is_zero)) return blas_null(LT_NAME, alpha ? "beta" : "alpha");
+    if (!alpha || !beta) return blas_null(LT_NAME, alpha ? "beta" : "alpha");
     BLAS_CHECK(!workspace_size || (workspace && (uintptr_t)workspace % 256 == 0),
                LT_NAME ": the workspace %p of %zu bytes is not aligned to 256 bytes", workspace, workspace_size);
     BLAS_CHECK((uintptr_t)described.operation.bias % element_size(described.bias_type) == 0,
@@ -352,11 +350,9 @@ static cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     call->call.references = 1;
     call->call.run = run_matmul;
     call->a.data = (void *)a, call->b.data = (void *)b, call->c.data = (void *)c, call->d.data = d;
-    int mode = described.operation.pointer_mode;
-    take_scalar(&call->alpha, call->scale, alpha, mode != CUBLASLT_POINTER_MODE_HOST);
-    if (!call->beta_is_zero)
-        take_scalar(&call->beta, call->scale, beta,
-                    mode == CUBLASLT_POINTER_MODE_DEVICE || mode == CUBLASLT_POINTER_MODE_DEVICE_VECTOR);
+    bool on_device = described.operation.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;
+    take_scalar(&call->alpha, call->scale, alpha, on_device);
+    take_scalar(&call->beta, call->scale, beta, on_device);
     if (!c && (call->beta.device || element_load(call->scale, call->beta.value, 0) != 0)) {
         call_release(&call->call);
         return blas_null(LT_NAME, "C");
