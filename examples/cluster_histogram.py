@@ -5,7 +5,6 @@ compute capability 9.0.
 """
 
 import numpy as np
-from arrays import to_device, to_host
 
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
 
@@ -39,13 +38,12 @@ def main(n: int = 300_007, bins: int = 32768, cluster: int = 4) -> None:
     options = ProgramOptions(std="c++17", arch=f"sm_{dev.arch}", lineinfo=True)
     kernel = Program(SOURCE, code_type="c++", options=options).compile("cubin").get_kernel("histogram")
     x = np.random.default_rng(6).normal(bins / 2, bins / 9, n).clip(0, bins - 1).astype(np.uint16)
-    x_device = to_device(dev, x, stream)
-    bins_device = dev.allocate(bins * 4, stream=stream)
-    bins_device.fill(0, stream=stream)
+    x_device = dev.array(x, stream=stream)
+    bins_device = dev.zeros(bins, np.uint32, stream=stream)
     bins_each = bins // cluster
     config = LaunchConfig(grid=4, cluster=cluster, block=256, shmem_size=4 * bins_each)  # the grid is in clusters
     launch(stream, config, kernel, x_device, bins_device, np.int32(n), np.int32(bins_each))
-    counts = to_host(bins_device, np.uint32, stream)
+    counts = bins_device.to_numpy(stream=stream)
     np.testing.assert_array_equal(counts, np.bincount(x, minlength=bins))
     for resource in (x_device, bins_device, stream):
         resource.close()

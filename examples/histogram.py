@@ -1,7 +1,7 @@
 """A histogram of bytes: atomics in shared memory within a block, in global memory between blocks."""
 
 import numpy as np
-from arrays import build, to_device, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig, launch
 
@@ -23,11 +23,10 @@ def main(n: int = 500_009) -> None:
     stream = dev.create_stream()
     kernel = build(dev, SOURCE).get_kernel("histogram")
     x = np.random.default_rng(4).normal(128, 30, n).clip(0, 255).astype(np.uint8)
-    x_device = to_device(dev, x, stream)
-    bins_device = dev.allocate(256 * 4, stream=stream)
-    bins_device.fill(0, stream=stream)
+    x_device = dev.array(x, stream=stream)
+    bins_device = dev.zeros(256, np.uint32, stream=stream)
     launch(stream, LaunchConfig(grid=32, block=256), kernel, x_device, bins_device, np.int32(n))
-    bins = to_host(bins_device, np.uint32, stream)
+    bins = bins_device.to_numpy(stream=stream)
     np.testing.assert_array_equal(bins, np.bincount(x, minlength=256))
     for resource in (x_device, bins_device, stream):
         resource.close()

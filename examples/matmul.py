@@ -1,7 +1,7 @@
 """A matrix product from tiles in shared memory: C = A B, with a tile size that the program chooses."""
 
 import numpy as np
-from arrays import build, to_device, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig, launch
 
@@ -31,12 +31,12 @@ def main(n: int = 200, tile: int = 16) -> None:
     kernel = build(dev, SOURCE, f"matmul<{tile}>").get_kernel(f"matmul<{tile}>")
     rng = np.random.default_rng(3)
     a, b = rng.random((n, n), dtype=np.float32), rng.random((n, n), dtype=np.float32)
-    a_device, b_device = to_device(dev, a, stream), to_device(dev, b, stream)
-    c_device = dev.allocate(a.nbytes, stream=stream)
+    a_device, b_device = dev.array(a, stream=stream), dev.array(b, stream=stream)
+    c_device = dev.empty((n, n), np.float32, stream=stream)
     tiles = (n + tile - 1) // tile
     config = LaunchConfig(grid=(tiles, tiles), block=(tile, tile))
     launch(stream, config, kernel, a_device, b_device, c_device, np.int32(n))
-    c = to_host(c_device, np.float32, stream).reshape(n, n)
+    c = c_device.to_numpy(stream=stream)
     np.testing.assert_allclose(c, a @ b, rtol=1e-4)
     for resource in (a_device, b_device, c_device, stream):
         resource.close()

@@ -1,7 +1,7 @@
 """An n-body step by brute force: every body's pull on every other, staged through shared memory in tiles."""
 
 import numpy as np
-from arrays import build, to_device, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig, launch
 
@@ -37,11 +37,11 @@ def main(n: int = 1000, block: int = 128) -> None:
     kernel = build(dev, SOURCE).get_kernel("accelerations")
     bodies = np.random.default_rng(5).random((n, 4), dtype=np.float32)
     softening = np.float32(1e-2)
-    bodies_device = to_device(dev, bodies, stream)
-    out_device = dev.allocate(bodies.nbytes, stream=stream)
+    bodies_device = dev.array(bodies, stream=stream)
+    out_device = dev.empty(bodies.shape, bodies.dtype, stream=stream)
     config = LaunchConfig(grid=(n + block - 1) // block, block=block, shmem_size=block * 16)
     launch(stream, config, kernel, bodies_device, out_device, np.int32(n), softening)
-    result = to_host(out_device, np.float32, stream).reshape(n, 4)[:, :3]
+    result = out_device.to_numpy(stream=stream)[:, :3]
 
     position, mass = bodies[:, :3].astype(np.float64), bodies[:, 3].astype(np.float64)
     distance = position[None, :, :] - position[:, None, :]

@@ -1,7 +1,7 @@
 """Prefix sums in three launches: each block scans its part with shuffles, one block scans the totals, all add."""
 
 import numpy as np
-from arrays import build, to_device, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig, launch
 
@@ -46,12 +46,12 @@ def main(n: int = 50_021) -> None:
     x = np.random.default_rng(7).integers(-100, 100, n, dtype=np.int32)
     blocks = (n + BLOCK - 1) // BLOCK
     assert blocks <= 1024, "one block scans the totals"
-    x_device = to_device(dev, x, stream)
-    out, totals = dev.allocate(x.nbytes, stream=stream), dev.allocate(blocks * 4, stream=stream)
+    x_device = dev.array(x, stream=stream)
+    out, totals = dev.empty(x.shape, x.dtype, stream=stream), dev.empty(blocks, np.int32, stream=stream)
     launch(stream, LaunchConfig(grid=blocks, block=BLOCK), scan, x_device, out, totals, np.int32(n))
     launch(stream, LaunchConfig(grid=1, block=1024), scan, totals, totals, np.uintp(0), np.int32(blocks))
     launch(stream, LaunchConfig(grid=blocks, block=BLOCK), add, out, totals, np.int32(n))
-    np.testing.assert_array_equal(to_host(out, np.int32, stream), np.cumsum(x))
+    np.testing.assert_array_equal(out.to_numpy(stream=stream), np.cumsum(x))
     for resource in (x_device, out, totals, stream):
         resource.close()
     print(f"prefix sum: {n} numbers as NumPy has them, on {dev.name}")

@@ -1,7 +1,7 @@
 """The sum of an array: a grid-stride loop, shared memory down to one warp, then shuffles, then one atomic a block."""
 
 import numpy as np
-from arrays import build, to_device, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig, launch
 
@@ -32,11 +32,10 @@ def main(n: int = 300_007) -> None:
     stream = dev.create_stream()
     kernel = build(dev, SOURCE).get_kernel("sum")
     x = np.random.default_rng(2).random(n, dtype=np.float32)
-    x_device = to_device(dev, x, stream)
-    out = dev.allocate(4, stream=stream)
-    out.fill(0, stream=stream)
+    x_device = dev.array(x, stream=stream)
+    out = dev.zeros(1, np.float32, stream=stream)
     launch(stream, LaunchConfig(grid=64, block=256), kernel, x_device, out, np.int32(n))
-    result = to_host(out, np.float32, stream)[0]
+    result = out.to_numpy(stream=stream)[0]
     np.testing.assert_allclose(result, x.sum(dtype=np.float64), rtol=1e-5)
     for resource in (x_device, out, stream):
         resource.close()

@@ -6,7 +6,7 @@ The simplest use of cupola: compile, copy in, launch, copy out.
 from typing import Any
 
 import numpy as np
-from arrays import build, to_device, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig, launch
 
@@ -28,10 +28,10 @@ def main(n: int = 100_003) -> None:
     dtypes: dict[str, Any] = {"saxpy<float>": np.float32, "saxpy<double>": np.float64}
     for name, dtype in dtypes.items():
         a, x, y = dtype(1.5), rng.random(n).astype(dtype), rng.random(n).astype(dtype)
-        x_device, y_device = to_device(dev, x, stream), to_device(dev, y, stream)
-        config = LaunchConfig(grid=(n + 255) // 256, block=256)
+        x_device, y_device = dev.array(x, stream=stream), dev.array(y, stream=stream)
+        config = LaunchConfig.for_elements(n)
         launch(stream, config, module.get_kernel(name), a, x_device, y_device, np.uint64(n))
-        np.testing.assert_allclose(to_host(y_device, dtype, stream), a * x + y, rtol=4 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(y_device.to_numpy(stream=stream), a * x + y, rtol=4 * np.finfo(dtype).eps)
         x_device.close()
         y_device.close()
     stream.close()

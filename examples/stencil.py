@@ -1,7 +1,7 @@
 """A two-dimensional stencil: the mean of four neighbors, several sweeps, two buffers that swap roles."""
 
 import numpy as np
-from arrays import build, to_device, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig, launch
 
@@ -22,14 +22,14 @@ def main(width: int = 301, height: int = 203, sweeps: int = 4) -> None:
     stream = dev.create_stream()
     kernel = build(dev, SOURCE).get_kernel("sweep")
     grid = np.random.default_rng(6).random((height, width), dtype=np.float32)
-    source, target = to_device(dev, grid, stream), to_device(dev, grid, stream)
-    config = LaunchConfig(grid=((width + 31) // 32, (height + 7) // 8), block=(32, 8))
+    source, target = dev.array(grid, stream=stream), dev.array(grid, stream=stream)
+    config = LaunchConfig.for_elements((width, height), block=(32, 8))
     for _ in range(sweeps):
         launch(stream, config, kernel, source, target, np.int32(width), np.int32(height))
         source, target = target, source
         inside = 0.25 * (grid[1:-1, :-2] + grid[1:-1, 2:] + grid[:-2, 1:-1] + grid[2:, 1:-1])
         grid[1:-1, 1:-1] = inside
-    result = to_host(source, np.float32, stream).reshape(height, width)
+    result = source.to_numpy(stream=stream)
     np.testing.assert_allclose(result, grid, rtol=1e-5)
     for resource in (source, target, stream):
         resource.close()

@@ -1,7 +1,6 @@
 """A matrix product on tensor cores, by the fragments of <mma.h>: products of halves, summed in single precision."""
 
 import numpy as np
-from arrays import to_device, to_host
 
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
 
@@ -35,10 +34,10 @@ def main(n: int = 256) -> None:
     kernel = Program(SOURCE, code_type="c++", options=options).compile("cubin").get_kernel("product")
     rng = np.random.default_rng(5)
     a, b = (rng.random((n, n), dtype=np.float32).astype(np.float16) for _ in range(2))
-    a_device, b_device = to_device(dev, a, stream), to_device(dev, b, stream)
-    c_device = dev.allocate(n * n * 4, stream=stream)
+    a_device, b_device = dev.array(a, stream=stream), dev.array(b, stream=stream)
+    c_device = dev.empty((n, n), np.float32, stream=stream)
     launch(stream, LaunchConfig(grid=(n // 32, n // 32), block=128), kernel, a_device, b_device, c_device, np.int32(n))
-    c = to_host(c_device, np.float32, stream).reshape(n, n)
+    c = c_device.to_numpy(stream=stream)
     np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4)
     for resource in (a_device, b_device, c_device, stream):
         resource.close()
