@@ -61,7 +61,7 @@ static struct rand_sequence *sequence_new(curandRngType_t type, uint64_t seed, b
     made->type = type;
     made->seed = seed;
     made->legacy = legacy;
-    made->position = position;
+    made->origin = made->position = position;
     made->dimensions = dimensions;
     return made;
 }
@@ -225,6 +225,7 @@ struct rand_call {
     struct call call;
     const char *function;
     struct rand_sequence *sequence;
+    uint64_t position; /* when it was called: graphs draw from the same lanes again and again */
     enum rand_form form;
     void *target;
     size_t count;
@@ -236,8 +237,10 @@ static size_t size_of(const struct rand_sequence *sequence, enum rand_form form)
     return is_double(form) || (form == RAND_BITS && is_wide(sequence->type)) ? sizeof(double) : sizeof(uint32_t);
 }
 
-static CUresult fill(struct rand_sequence *sequence, enum rand_form form, void *target, size_t count) {
+static CUresult fill(struct rand_sequence *sequence, uint64_t position, enum rand_form form, void *target,
+                     size_t count) {
     pthread_mutex_lock(&sequence->lock);
+    sequence->position = position;
     bool done = (sequence->type == CURAND_RNG_PSEUDO_XORWOW     ? rand_xorwow
                  : sequence->type == CURAND_RNG_PSEUDO_MRG32K3A ? rand_mrg32k3a
                  : is_quasi(sequence->type)                     ? rand_sobol
@@ -250,7 +253,7 @@ static CUresult run(struct call *call) {
     struct rand_call *self = (struct rand_call *)call;
     RETURN_IF(
         math_touch(self->function, "the output", self->target, self->count * size_of(self->sequence, self->form)));
-    return fill(self->sequence, self->form, self->target, self->count);
+    return fill(self->sequence, self->position, self->form, self->target, self->count);
 }
 
 static void end(struct call *call) { sequence_release(((struct rand_call *)call)->sequence); }
@@ -273,8 +276,9 @@ static curandStatus_t generate(curandGenerator_t generator, const char *function
     if (!count) return CURAND_STATUS_SUCCESS;
     if (count % generator->sequence->dimensions) return uneven(function, generator, count);
     if (generator->on_host) {
+        uint64_t position = generator->position;
         generator->position += visits(generator, form, count);
-        return rand_status(fill(generator->sequence, form, target, count));
+        return rand_status(fill(generator->sequence, position, form, target, count));
     }
     CUstream stream;
     CUresult status = math_stream(generator->stream, &stream);
@@ -287,7 +291,7 @@ static curandStatus_t generate(curandGenerator_t generator, const char *function
     struct rand_call *made = calloc(1, sizeof *made);
     if (!made) return rand_status(no_memory("a call of cuRAND"));
     atomic_fetch_add(&generator->sequence->references, 1);
-    *made = (struct rand_call){{1, run, end}, function, generator->sequence, form, target, count};
+    *made = (struct rand_call){{1, run, end}, function, generator->sequence, generator->position, form, target, count};
     generator->position += visits(generator, form, count);
     return rand_status(math_submit(stream, &made->call, false));
 }

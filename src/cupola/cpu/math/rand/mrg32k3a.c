@@ -61,7 +61,7 @@ static double step(struct state *state) {
 
 static size_t lanes_of(const struct rand_sequence *sequence) { return sequence->legacy ? LEGACY_LANES : LANES; }
 
-/* The lanes at the sequence's position: before their draw number position / count, or the one after it. */
+/* The lanes at the sequence's origin: before their draw number origin / count, or the one after it. */
 static struct state *make_lanes(const struct rand_sequence *sequence) {
     const size_t count = lanes_of(sequence);
     struct state s, *lanes = malloc(count * sizeof *lanes);
@@ -71,10 +71,10 @@ static struct state *make_lanes(const struct rand_sequence *sequence) {
         for (int i = 0; i < 3; i++)
             s.s[p][i] = sequence->seed ? (uint32_t)(words[(p + i) % 2] * 12345 % moduli[p]) : 12345;
     for (int i = 0; i < POWERS; i++)
-        if (sequence->position / count >> i & 1) multiply(&powers[i], &s);
+        if (sequence->origin / count >> i & 1) multiply(&powers[i], &s);
     for (size_t i = 0; i < count; i++) {
         lanes[i] = s;
-        if (i < sequence->position % count) step(&lanes[i]);
+        if (i < sequence->origin % count) step(&lanes[i]);
         multiply(&powers[POWERS], &s);
     }
     return lanes;

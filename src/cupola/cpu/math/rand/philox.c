@@ -22,7 +22,7 @@ static void block(uint64_t seed, uint64_t lane, uint64_t draw, uint32_t out[4]) 
 
 /* How many blocks each lane has given. */
 static uint64_t *make_lanes(const struct rand_sequence *sequence) {
-    uint64_t *lanes = malloc(LANES * sizeof *lanes), groups = sequence->position / AT_ONCE;
+    uint64_t *lanes = malloc(LANES * sizeof *lanes), groups = sequence->origin / AT_ONCE;
     for (uint64_t i = 0; lanes && i < LANES; i++) lanes[i] = groups / LANES + (i < groups % LANES);
     return lanes;
 }

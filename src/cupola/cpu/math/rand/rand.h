@@ -22,8 +22,9 @@ struct rand_sequence {
     bool legacy;         /* the ordering LEGACY, in which MRG32k3a has fewer lanes */
     unsigned dimensions; /* of a quasirandom generator */
     uint64_t seed;
+    uint64_t origin;   /* the first position: lanes before it have been drawn from when they are made */
     uint64_t position; /* of the number that comes next */
-    void *lanes;       /* of the type: their states, or NULL; those before the first position have been drawn from */
+    void *lanes;       /* of the type: their states, or NULL */
 };
 
 /* Write the next `count` numbers. A double takes two draws of XORWOW and two blocks of Philox, so what a lane gives later

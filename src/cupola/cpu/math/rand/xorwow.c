@@ -55,11 +55,11 @@ static void make_powers(void) {
     powers = made;
 }
 
-/* The lanes at the sequence's position: before their draw number position / LANES, or the one after it. */
+/* The lanes at the sequence's origin: before their draw number origin / LANES, or the one after it. */
 static struct state *make_lanes(const struct rand_sequence *sequence) {
     struct state *lanes = malloc(LANES * sizeof *lanes);
     if (!lanes) return NULL;
-    uint64_t draw = sequence->position / LANES;
+    uint64_t draw = sequence->origin / LANES;
     uint32_t s0 = (uint32_t)sequence->seed ^ 0xaad26b49, s1 = (uint32_t)(sequence->seed >> 32) ^ 0xf7dcefdd;
     uint32_t t0 = UINT32_C(1099087573) * s0, t1 = UINT32_C(2591861531) * s1;
     struct state s = {
@@ -70,7 +70,7 @@ static struct state *make_lanes(const struct rand_sequence *sequence) {
         if (draw >> i & 1) multiply(&powers[i], s.word, s.word);
     for (int i = 0; i < LANES; i++) {
         lanes[i] = s;
-        if (i < (int)(sequence->position % LANES)) step(&lanes[i]);
+        if (i < (int)(sequence->origin % LANES)) step(&lanes[i]);
         multiply(&powers[POWERS], s.word, s.word); /* 2^67 steps leave the counter as it is */
     }
     return lanes;
