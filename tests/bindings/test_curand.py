@@ -27,6 +27,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "UniformDouble": (np.float64, lambda *a: curand.generate_uniform_double(*a)),
     "Normal": (np.float32, lambda *a: curand.generate_normal(*a, 0.5, 2.0)),
     "NormalDouble": (np.float64, lambda *a: curand.generate_normal_double(*a, 0.5, 2.0)),
+    "LogNormal": (np.float32, lambda *a: curand.generate_log_normal(*a, 0.5, 0.25)),
     "LogNormalDouble": (np.float64, lambda *a: curand.generate_log_normal_double(*a, 0.5, 0.25)),
 }
 
@@ -191,7 +192,6 @@ def test_what_is_missing_is_named(stream: Stream, generator: int, call: Any, nam
 @pytest.mark.parametrize(
     ("call", "named"),
     [
-        (lambda g: curand.generate_log_normal(g, 0, 4, 0.0, 1.0), "curandGenerateLogNormalDouble"),
         (lambda g: (curand.set_generator_offset(g, 3), curand.generate_normal(g, 0, 4, 0.0, 1.0)), "offsets"),
     ],
 )
@@ -213,12 +213,68 @@ def test_normal_numbers_come_in_pairs_but_for_philox(stream: Stream, generator: 
     curand.destroy_generator(other)
 
 
-def test_a_capture_is_refused(stream: Stream, generator: int) -> None:
+def captured(stream: Stream, kind: int, form: str) -> list[Any]:
+    """A hundred numbers, a graph of 5000 and 300 that is launched three times, and a thousand numbers."""
+    generator = curand.create_generator(kind)
+    curand.set_stream(generator, int(stream.handle))
+    curand.set_pseudo_random_generator_seed(generator, 77)
+    dtype, call = FORMS[form]
+    parts = [draw(stream, generator, form, 100)]
+    size = np.dtype(dtype).itemsize
+    with (
+        Device().allocate(5000 * size, stream=stream) as first,
+        Device().allocate(300 * size, stream=stream) as second,
+    ):
+        builder = stream.create_graph_builder()
+        builder.begin_building()
+        call(generator, int(first.handle), 5000)
+        call(generator, int(second.handle), 300)
+        graph = builder.end_building().complete()
+        for _ in range(3):
+            graph.launch(stream)
+            for buffer, count in ((first, 5000), (second, 300)):
+                part = np.empty(count, dtype)
+                driver.cuMemcpyDtoHAsync(part.view(np.uint8), int(buffer.handle), part.nbytes, stream.handle)
+                stream.sync()
+                parts.append(part)
+        graph.close()
+    parts.append(draw(stream, generator, form, 1000))
+    curand.destroy_generator(generator)
+    return parts
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "places"),
+    [
+        (100, "Bits", (100, 5100, 8292, 13292, 16484, 21484, 13592)),
+        (100, "NormalDouble", (100, 5100, 8292, 13292, 16484, 21484, 5400)),
+        (121, "Uniform", (100, 5100, 82020, 87020, 163940, 168940, 5400)),
+        (121, "NormalDouble", (100, 5100, 163940, 168940, 327780, 332780, 5400)),
+        (161, "Bits", (100, 5100, 262244, 267244, 524388, 529388, 5400)),
+        (161, "NormalDouble", (100, 5100, 262244, 267244, 524388, 529388, 5400)),
+    ],
+)
+def test_a_graph_draws_new_numbers_from_the_same_lanes(
+    stream: Stream, kind: int, form: str, places: tuple[int, ...]
+) -> None:
+    """The places in the plain sequence at which the parts begin were recorded on an H200."""
+    generator = curand.create_generator(kind)
+    curand.set_stream(generator, int(stream.handle))
+    curand.set_pseudo_random_generator_seed(generator, 77)
+    plain = draw(stream, generator, form, 600_000)
+    curand.destroy_generator(generator)
+    parts = captured(stream, kind, form)
+    np.testing.assert_array_equal(parts[0], plain[:100])
+    for part, place in zip(parts[1:], places, strict=True):
+        np.testing.assert_array_equal(part[:20], plain[place : place + 20])
+
+
+def test_captures_of_which_nothing_is_known_are_refused(stream: Stream, generator: int) -> None:
     if not on_cpu_device():
-        pytest.skip("a GPU captures it")
+        pytest.skip("a GPU captures them")
     with Device().allocate(64, stream=stream) as buffer:
         builder = stream.create_graph_builder()
         builder.begin_building()
         with pytest.raises(curand.cuRANDError, match="LAUNCH_FAILURE"):
-            curand.generate(generator, int(buffer.handle), 4)
+            curand.generate(generator, int(buffer.handle), 3)
         builder.end_building().close()

@@ -1,9 +1,9 @@
 """Normal numbers of cuRAND: a kernel that makes them of uniform ones, in place, as NVIDIA's library does on a GPU.
 
 Box and Muller's method takes two uniform numbers and gives two normal ones. The library's numbers of single precision
-have the sine and cosine of the GPU's special function unit, whose bits are known here: an H200 gave them for 786,000
-angles, and the model below gives the same for all of them. Logarithm, square root and exponential function are those
-that NVRTC compiles, as nvcc did for the library.
+have the sine, the cosine and the power of two of the GPU's special function unit, whose bits are known here: an H200
+gave them for 786,000 angles and 590,000 exponents, and the models below give the same for all of them. Logarithm and
+square root are those that NVRTC compiles, as nvcc did for the library.
 """
 
 from __future__ import annotations
@@ -35,22 +35,68 @@ _TABLE = """
     {33392857, 2523, -1260}, {33463517, 1893, -1260}, {33514014, 1263, -1263}, {33544326, 632, -1265},
 """
 
+# Powers of two likewise, for the exponential function of log-normal numbers: of the fraction, c0 in units of 2^-25, c1
+# of 2^-21 and c2 of 2^-23, and a constant that rounds. A negative exponent is the complement of its bits.
+_POWERS = """
+    {33554435, 22713, 494}, {33919818, 22960, 501}, {34289182, 23210, 506}, {34662565, 23463, 511},
+    {35040018, 23718, 518}, {35421577, 23977, 521}, {35807292, 24238, 527}, {36197209, 24502, 532},
+    {36591372, 24768, 541}, {36989825, 25038, 546}, {37392616, 25311, 551}, {37799797, 25586, 559},
+    {38211409, 25865, 564}, {38627504, 26147, 568}, {39048131, 26431, 577}, {39473337, 26719, 583},
+    {39903173, 27010, 589}, {40337690, 27304, 596}, {40776937, 27602, 600}, {41220970, 27902, 609},
+    {41669836, 28206, 615}, {42123592, 28513, 622}, {42582286, 28824, 627}, {43045977, 29138, 633},
+    {43514717, 29455, 641}, {43988561, 29776, 647}, {44467565, 30100, 655}, {44951786, 30428, 661},
+    {45441278, 30759, 670}, {45936101, 31094, 677}, {46436314, 31432, 686}, {46941971, 31775, 691},
+    {47453135, 32121, 699}, {47969867, 32471, 705}, {48492225, 32824, 715}, {49020269, 33182, 721},
+    {49554065, 33543, 730}, {50093674, 33908, 739}, {50639159, 34277, 748}, {51190582, 34651, 753},
+    {51748011, 35028, 763}, {52311510, 35409, 773}, {52881146, 35795, 779}, {53456983, 36185, 787},
+    {54039091, 36579, 796}, {54627538, 36977, 806}, {55222393, 37380, 813}, {55823725, 37787, 822},
+    {56431607, 38198, 833}, {57046106, 38614, 842}, {57667297, 39035, 849}, {58295254, 39460, 858},
+    {58930048, 39889, 870}, {59571754, 40324, 877}, {60220447, 40763, 887}, {60876205, 41207, 896},
+    {61539104, 41655, 909}, {62209220, 42109, 917}, {62886634, 42568, 925}, {63571424, 43031, 938},
+    {64263672, 43500, 946}, {64963458, 43973, 959}, {65670863, 44452, 969}, {66385972, 44936, 980},
+"""
+
 _SOURCE = r"""
-struct piece { unsigned c0; short c1, c2; };
+struct piece { unsigned c0; unsigned short c1; short c2; };
 __constant__ piece pieces[64] = {TABLE};
+__constant__ piece powers[64] = {POWERS};
+
+// Of x / 2^17, in units of 2^-15.
+__device__ unsigned square(unsigned x) {
+    unsigned long long sum = 0;
+#pragma unroll
+    for (int i = 10; i < 17; i++) {
+        unsigned below = x & (1u << i) - (1u << 18 - i); // x_j with j < i and i + j >= 18
+        if (x >> i & 1) sum += (1ull << 2 * i) + ((unsigned long long)below << i + 1);
+    }
+    return (unsigned)(sum >> 19);
+}
 
 // The sine of k / 2^25 turns, k < 2^23.
 __device__ float quarter(unsigned k) {
     unsigned x = k & 0x1ffff;
     piece p = pieces[k >> 17];
-    unsigned long long square = 0;
-#pragma unroll
-    for (int i = 10; i < 17; i++) {
-        unsigned below = x & (1u << i) - (1u << 18 - i); // x_j with j < i and i + j >= 18
-        if (x >> i & 1) square += (1ull << 2 * i) + ((unsigned long long)below << i + 1);
-    }
-    long long sum = ((long long)p.c0 << 12) + (long long)p.c1 * x + (long long)p.c2 * (long long)(square >> 19);
+    long long sum = ((long long)p.c0 << 12) + (long long)p.c1 * x + (long long)p.c2 * square(x);
     return __ll2float_rz(sum) * 0x1p-37f;
+}
+
+__device__ float power_of_two(float exponent) {
+    if (!(exponent < 128)) return exponent + __int_as_float(0x7F800000);
+    if (exponent < -126) return 0;
+    int k = (int)(fabsf(exponent) * 0x1p23f);
+    if (exponent < 0) k = ~k;
+    unsigned x = k & 0x1ffff;
+    piece p = powers[k >> 17 & 63];
+    long long sum = ((long long)p.c0 << 13) + 6114 + (long long)p.c1 * x + (long long)p.c2 * square(x);
+    return (float)(sum >> 15) * 0x1p-23f * __int_as_float((k >> 23) + 127 << 23);
+}
+
+// What nvcc makes of expf, but for the power of two.
+__device__ float exponential(float x) {
+    float part = __saturatef(__fmaf_rn(x, __int_as_float(0x3BBB989D), 0.5f));
+    float shifted = __fmaf_rd(part, 252.0f, 12582913.0f), whole = __fadd_rn(shifted, -12583039.0f);
+    float rest = __fmaf_rn(x, __int_as_float(0x32A57060), __fmaf_rn(x, __int_as_float(0x3FB8AA3B), -whole));
+    return power_of_two(rest) * __int_as_float(__float_as_int(shifted) << 23);
 }
 
 __device__ void turn(float angle, float* sine, float* cosine) {
@@ -79,8 +125,9 @@ template <bool IS_BITS, bool IS_LOG> __device__ void pair(unsigned* place, float
     float length = sqrtf(-2.0f * logf(u));
     turn(angle, &sine, &cosine);
     sine *= length, cosine *= length;
-    ((float*)place)[0] = mean + deviation * sine;
-    ((float*)place)[1] = mean + deviation * cosine;
+    sine = mean + deviation * sine, cosine = mean + deviation * cosine;
+    ((float*)place)[0] = IS_LOG ? exponential(sine) : sine;
+    ((float*)place)[1] = IS_LOG ? exponential(cosine) : cosine;
 }
 
 template <bool IS_BITS, bool IS_LOG> __device__ void pair(unsigned* place, double mean, double deviation) {
@@ -129,9 +176,11 @@ INVERSE(sobol64_double_log, 64, true)
             pair<is_bits, is_log>(numbers + i * (2 * sizeof(number) / 4), mean, deviation);            \
     }
 KERNEL(bits_float, float, true, false)
+KERNEL(bits_float_log, float, true, true)
 KERNEL(bits_double, double, true, false)
 KERNEL(bits_double_log, double, true, true)
 KERNEL(uniform_float, float, false, false)
+KERNEL(uniform_float_log, float, false, true)
 KERNEL(uniform_double, double, false, false)
 KERNEL(uniform_double_log, double, false, true)
 """
@@ -147,4 +196,5 @@ def kernels() -> bytes:
         NVRTC is missing, or cannot compile them.
     """
     options = above("ProgramOptions")(arch="sm_75", name="normals.cu")
-    return bytes(above("Program")(_SOURCE.replace("TABLE", _TABLE), "c++", options).compile("ptx").code)
+    source = _SOURCE.replace("TABLE", _TABLE).replace("POWERS", _POWERS)
+    return bytes(above("Program")(source, "c++", options).compile("ptx").code)

@@ -270,6 +270,12 @@ static uint64_t visits(curandGenerator_t generator, enum rand_form form, size_t 
     return in_pairs ? count / 2 : count;
 }
 
+/* A graph that is launched again draws new numbers from the same lanes, as on a GPU. Of others it is not known. */
+static bool can_capture(curandGenerator_t generator, size_t count) {
+    bool is_philox = generator->sequence->type == CURAND_RNG_PSEUDO_PHILOX4_32_10;
+    return !is_quasi(generator->sequence->type) && !(is_philox && (generator->position % 4 || count % 4));
+}
+
 static curandStatus_t generate(curandGenerator_t generator, const char *function, enum rand_form form, void *target,
                                size_t count) {
     CHECK(generator, function);
@@ -283,11 +289,12 @@ static curandStatus_t generate(curandGenerator_t generator, const char *function
     CUstream stream;
     CUresult status = math_stream(generator->stream, &stream);
     if (status) return rand_status(status);
-    if (stream_is_capturing(stream))
-        return rand_fail(CURAND_STATUS_LAUNCH_FAILURE,
-                         "%s: on the CPU device, random numbers are not captured: generate them before the capture, or "
-                         "in the kernels",
-                         function);
+    if (stream_is_capturing(stream) && !can_capture(generator, count))
+        return rand_fail(
+            CURAND_STATUS_LAUNCH_FAILURE,
+            "%s: on the CPU device, numbers of Sobol sequences are not captured, nor those of PHILOX4_32_10 "
+            "but in fours: generate them before the capture",
+            function);
     struct rand_call *made = calloc(1, sizeof *made);
     if (!made) return rand_status(no_memory("a call of cuRAND"));
     atomic_fetch_add(&generator->sequence->references, 1);
@@ -381,14 +388,8 @@ static curandStatus_t curandGenerateNormalDouble(curandGenerator_t generator, do
 
 static curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float *target, size_t count, float mean,
                                               float deviation) {
-    (void)target, (void)mean, (void)deviation;
-    CHECK(generator, "curandGenerateLogNormal");
-    if (!count) return CURAND_STATUS_SUCCESS;
-    if (count % generator->sequence->dimensions) return uneven("curandGenerateLogNormal", generator, count);
-    if (count % 2 && !is_quasi(generator->sequence->type)) return odd("curandGenerateLogNormal", count);
-    return rand_fail(CURAND_STATUS_TYPE_ERROR,
-                     "curandGenerateLogNormal: the CPU device has log-normal numbers of double precision only "
-                     "(curandGenerateLogNormalDouble): the last bit of those of single precision is not known");
+    return generate_normal(generator, "curandGenerateLogNormal", RAND_PAIR, true, target, count, (double)mean,
+                           (double)deviation);
 }
 
 static curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t generator, double *target, size_t count,
