@@ -22,6 +22,7 @@ struct cpu_variant {
     bool whole_blocks;             /* one call of the body runs all units of a block ... */
     bool rows_of_blocks;           /* ... or of several */
     _Atomic uint64_t quick_blocks; /* the most blocks that have been run in a short time */
+    _Atomic float block_time;      /* nanoseconds of one thread that a block took in the launches before; 0: none yet */
     const uint32_t *thread_ids[3];
     uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
     struct cpu_variant *next;
@@ -92,7 +93,9 @@ typedef struct cpu_job {
     uint32_t chunk, cluster_size;
     uint64_t stride, start; /* of another order than the ascending one; stride 0: of that */
     uint64_t grid_workspace;
-    int helpers; /* under the pool's lock */
+    _Atomic bool stalls; /* a block was put aside because it waits for others */
+    int helpers;         /* under the pool's lock, like the next two */
+    bool is_offered;
     struct cpu_job *next;
     void (*task)(void *data, uint64_t index); /* not NULL: what is done for each index, instead of a kernel's blocks */
     void *task_data;

@@ -8,19 +8,55 @@
 /* %clock and %globaltimer: called by machine code, too. Nanoseconds. */
 CPU_HELPER uint64_t cupola_clock(void) { return clock_now(); }
 
-/* Waking a helper costs tens of microseconds, so a launch asks for them once it has run that long. */
-enum { ALONE_NANOSECONDS = 40000 };
+/* Waking a helper costs tens of microseconds. So a launch begins alone, and asks for helpers when it has run long enough
+ * to tell how long the rest would take: for one more for each such time, since others would come too late. It looks
+ * again whenever it has run twice as long, because later blocks may take longer. */
+enum { ALONE_NANOSECONDS = 40000, WORTH_NANOSECONDS = 40000 };
 
 struct progress {
-    uint64_t begin;
-    bool offered;
+    uint64_t begin, next; /* when to look */
+    int helpers, most;
+    uint64_t chunks; /* that this thread has run */
 };
 
-static void offer_when_long(cpu_job *job, void *argument) {
+static void ask_for_helpers(cpu_job *job, void *argument) {
     struct progress *progress = argument;
-    if (progress->offered || clock_now() - progress->begin < ALONE_NANOSECONDS) return;
-    progress->offered = true;
-    cpu_pool_offer(job);
+    progress->chunks++;
+    if (progress->helpers >= progress->most) return;
+    uint64_t now = clock_now(), elapsed = now - progress->begin;
+    if (now < progress->next) return;
+    progress->next = now + elapsed;
+    uint64_t begun = atomic_load_explicit(&job->next_cluster, memory_order_relaxed);
+    int wanted = progress->most;
+    if (begun >= job->cluster_count) return;
+    /* Blocks that wait for others have begun and are not done: they do not tell how long it takes. */
+    if (begun && !atomic_load_explicit(&job->stalls, memory_order_relaxed)) {
+        double each = (double)elapsed * (progress->helpers + 1) / (double)begun;
+        double rest = each * (double)(job->cluster_count - begun);
+        if (rest < (double)WORTH_NANOSECONDS * wanted) wanted = (int)(rest / WORTH_NANOSECONDS);
+    }
+    if (wanted <= progress->helpers) return;
+    cpu_pool_offer(job, wanted - progress->helpers);
+    progress->helpers = wanted;
+}
+
+/* What took long before is expected to take long again, and gets its helpers at once: it may have few long blocks. */
+static void expect(cpu_job *job, struct progress *progress) {
+    float each = atomic_load_explicit(&job->launch->variant->block_time, memory_order_relaxed);
+    double rest = (double)each * (double)job->cluster_count;
+    if (rest < 2.0 * WORTH_NANOSECONDS * progress->most) return;
+    cpu_pool_offer(job, progress->most);
+    progress->helpers = progress->most;
+}
+
+/* By what this thread has done itself. A launch that was shorter counts at once, one that was longer by half. */
+static void note_time(const cpu_job *job, const struct progress *progress) {
+    if (!progress->chunks || job->stalls) return;
+    cpu_variant *variant = (cpu_variant *)job->launch->variant;
+    float each = (float)(clock_now() - progress->begin) / (float)(progress->chunks * job->chunk);
+    float before = atomic_load_explicit(&variant->block_time, memory_order_relaxed);
+    if (each > before) each = (each + before) / 2;
+    atomic_store_explicit(&variant->block_time, each, memory_order_relaxed);
 }
 
 /* Cooperative groups keep the barrier of a grid in memory that the driver provides, by %envreg1 and %envreg2: a word
@@ -72,13 +108,15 @@ int cpu_engine_run(cpu_launch *launch) {
         launch->fault = (cpu_fault){.kind = CPU_FAULT_INTERNAL, .message = "there is no memory for the grid's barrier"};
         return CPU_FAULT_INTERNAL;
     }
-    struct progress progress = {.begin = threads > 1 && clusters > 1 ? clock_now() : 0,
-                                .offered = threads < 2 || clusters < 2};
+    struct progress progress = {.most = (int)(threads < clusters ? threads : clusters) - 1};
+    if (progress.most) progress.next = (progress.begin = clock_now()) + ALONE_NANOSECONDS;
     cpu_share_enter(launch->share);
     cpu_stop_begin(&job);
-    cpu_worker_run(&job, progress.offered ? NULL : offer_when_long, &progress);
+    if (progress.most) expect(&job, &progress);
+    cpu_worker_run(&job, progress.most ? ask_for_helpers : NULL, &progress);
+    if (progress.most) note_time(&job, &progress);
     cpu_share_leave(launch->share);
-    if (progress.offered && threads > 1 && clusters > 1) cpu_pool_withdraw(&job);
+    if (progress.helpers) cpu_pool_withdraw(&job);
     cpu_stop_end(&job);
     if (to_learn) note_if_quick(launch, to_learn);
     if (job.grid_workspace) cpu_memory_release(job.grid_workspace);

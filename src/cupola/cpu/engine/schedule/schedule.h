@@ -17,8 +17,8 @@ void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argu
 void cpu_order_begin(cpu_job *job);
 uint64_t cpu_order_place(const cpu_job *job, uint64_t turn);
 
-/* Let helper threads take part in the job; take the job back and wait until they have left it. */
-void cpu_pool_offer(cpu_job *job);
+/* Let helper threads take part in the job, and wake so many of them; take the job back and wait until they have left it. */
+void cpu_pool_offer(cpu_job *job, int helpers);
 void cpu_pool_withdraw(cpu_job *job);
 int cpu_pool_threads(void);     /* threads that may work on a launch, its own included */
 void cpu_pool_look_again(void); /* a launch that had enough helpers may have room for one */

@@ -606,7 +606,7 @@ static void run_blocks(void *argument) {
                     cpu_deadlock(&run->context, &block->own);
                     return;
                 }
-                stalls++;
+                if (!stalls++) atomic_store_explicit(&job->stalls, true, memory_order_relaxed);
                 run->current = NULL;
                 put_aside(run, block);
                 if (++stalled_in_a_row > run->residents) {

@@ -13,7 +13,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t work, left; /* there is a job with blocks left; a helper left its job */
     cpu_job *jobs;
-    int started;
+    int started, wanted; /* helpers; of them still to be woken */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
 /* After fork() the child has no helpers; its launches start new ones. */
@@ -22,7 +22,7 @@ static void forget_helpers(void) {
     pthread_cond_init(&pool.work, NULL);
     pthread_cond_init(&pool.left, NULL);
     pool.jobs = NULL;
-    pool.started = 0;
+    pool.started = pool.wanted = 0;
 }
 
 enum { MOST_THREADS = 256 };
@@ -54,6 +54,19 @@ static void run_tasks(cpu_job *job) {
         job->task(job->task_data, index);
 }
 
+/* Each helper that is woken wakes others, so that nobody wakes all of them one by one. */
+enum { WOKEN_BY_ONE = 2 };
+
+static int take_wanted(void) { /* with the lock */
+    int count = pool.wanted < WOKEN_BY_ONE ? pool.wanted : WOKEN_BY_ONE;
+    pool.wanted -= count;
+    return count;
+}
+
+static void wake(int count) {
+    while (count--) pthread_cond_signal(&pool.work);
+}
+
 static void *help(void *argument) {
     (void)argument;
     pthread_mutex_lock(&pool.lock);
@@ -61,11 +74,14 @@ static void *help(void *argument) {
         cpu_job *job = pool.jobs;
         while (job && !(has_work(job) && cpu_share_try(job->launch->share))) job = job->next;
         if (!job) {
+            pool.wanted = 0;
             pthread_cond_wait(&pool.work, &pool.lock);
             continue;
         }
         job->helpers++;
+        int next = take_wanted();
         pthread_mutex_unlock(&pool.lock);
+        wake(next);
         if (job->task) run_tasks(job);
         else cpu_worker_run(job, NULL, NULL);
         cpu_share_leave(job->launch->share);
@@ -91,13 +107,18 @@ void cpu_pool_look_again(void) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-void cpu_pool_offer(cpu_job *job) {
+void cpu_pool_offer(cpu_job *job, int helpers) {
     pthread_mutex_lock(&pool.lock);
     start_helpers();
-    job->next = pool.jobs;
-    pool.jobs = job;
-    pthread_cond_broadcast(&pool.work);
+    if (!job->is_offered) {
+        job->next = pool.jobs;
+        pool.jobs = job;
+        job->is_offered = true;
+    }
+    pool.wanted = pool.wanted + helpers < pool.started ? pool.wanted + helpers : pool.started;
+    int next = take_wanted();
     pthread_mutex_unlock(&pool.lock);
+    wake(next);
 }
 
 void cpu_pool_withdraw(cpu_job *job) {
@@ -113,7 +134,7 @@ void cpu_pool_run(void (*task)(void *data, uint64_t index), void *data, uint64_t
     static cpu_launch none; /* of no share of the threads */
     cpu_job job = {.launch = &none, .cluster_count = count, .task = task, .task_data = data};
     bool together = count > 1 && cpu_pool_threads() > 1;
-    if (together) cpu_pool_offer(&job);
+    if (together) cpu_pool_offer(&job, cpu_pool_threads() - 1);
     run_tasks(&job);
     if (together) cpu_pool_withdraw(&job);
 }
