@@ -53,6 +53,8 @@ cdef inline int submit(
         check_cooperative(target, config, kernel)
     held = target.hold()    # behind all code of the arguments, which may have closed the stream
     native = config.native
+    if native.numAttrs != 0 and native.attrs == NULL:      # another thread is just adding the first
+        native.attrs = config.attributes
     native.hStream = held.pointer
     with nogil:
         status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)

@@ -393,8 +393,7 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
                 raise OverflowError(f"grid times cluster must fit in 32 bits for each axis, got {extent}")
             native[axis] = <unsigned int>extent
         if self.cluster_size[0] == 0 and not self.cooperative and not self.serialization and not self.more:
-            self.native.numAttrs = 0
-            self.native.attrs = NULL
+            self.native.numAttrs = 0        # attrs stays: a launch on another thread may have read the old number
             return 0
         attribute = self.room()
         if self.cluster_size[0] != 0:
@@ -413,8 +412,8 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
             attribute += 1
         if self.more:
             attribute = _write_all(self, attribute)
-        self.native.numAttrs = <unsigned int>(attribute - self.attributes)
         self.native.attrs = self.attributes
+        self.native.numAttrs = <unsigned int>(attribute - self.attributes)
         return 0
 
     def _fields(self):

@@ -49,7 +49,8 @@ class CxxCompiler:
         """NVRTC's handle; null once closed."""
         from cupola.bindings.nvrtc import nvrtcProgram
 
-        return nvrtcProgram(0 if self._program is None else self._program.address)
+        program = self._program  # which another thread may close meanwhile
+        return nvrtcProgram(0 if program is None else program.address)
 
     @property
     def name(self) -> str:

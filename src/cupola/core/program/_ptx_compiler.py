@@ -51,7 +51,8 @@ class PtxCompiler:
     @property
     def handle(self) -> int | CUlinkState:
         """The linker's handle; 0 once closed."""
-        return 0 if self._linker is None else self._linker.handle
+        linker = self._linker  # which another thread may close meanwhile
+        return 0 if linker is None else linker.handle
 
     @property
     def name(self) -> str:
