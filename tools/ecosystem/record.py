@@ -34,8 +34,8 @@ PRIVATE = "a first operation, which says why it fails"
 SAMPLES = "programs of the kinds of its samples, written for cupola, each compared with NumPy"
 NVMATH = (
     "programs written for cupola, each compared with NumPy: products with epilogs, structured matrices, direct "
-    "solvers, Fourier transforms with callbacks, sparse products. Its tensors and sparse solvers need cuTENSOR and "
-    "cuDSS, which the CPU device does not have"
+    "solvers, Fourier transforms with callbacks, sparse products. Its tensors need cuTENSOR, which the CPU device does "
+    "not have, and its sparse solvers ask for cuDSS 0.8, which is older than the CPU device's"
 )
 
 # Why something fails: what its output contains, and the reason as the page gives it.
