@@ -20,7 +20,7 @@ from cupola.core.base._cuda cimport (
     CU_GRAPH_NODE_TYPE_MEM_FREE, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST,
     CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_ALLOCATION_TYPE_PINNED,
     CU_MEM_HANDLE_TYPE_NONE, CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST,
-    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdevice, CUdeviceptr,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdevice, CUdeviceptr, CUevent,
     CUgraphConditionalNodeType,
     CUgraphNodeType, CUmemAccessDesc, CUmemorytype, CUresult, check, cu, fail_because, initialise,
 )
@@ -320,14 +320,19 @@ cdef Parameters free_parameters(object dptr):
 
 cdef Parameters event_parameters(object event, bint record):
     cdef Parameters made = _parameters(CU_GRAPH_NODE_TYPE_EVENT_RECORD if record else CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+    cdef CUevent pointer
     if not isinstance(event, Event):
         raise TypeError(f"event must be an Event, not {type(event).__name__}")
-    made.record.subject = share_event(<Event>event)
+    pointer = (<Event>event).begin()    # another thread may close it meanwhile
+    try:
+        made.record.subject = share_event(<Event>event)
+    finally:
+        (<Event>event).end(pointer)
     made.record.kept = (made.record.subject,)
     if record:
-        made.native.eventRecord.event = (<Event>event).pointer
+        made.native.eventRecord.event = pointer
     else:
-        made.native.eventWait.event = (<Event>event).pointer
+        made.native.eventWait.event = pointer
     return made
 
 
