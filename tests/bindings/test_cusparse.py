@@ -214,7 +214,8 @@ def test_batches(stream: Stream, handle: int) -> None:
     cusparse.dn_mat_set_strided_batch(on_b, 3, 30)
     cusparse.dn_mat_set_strided_batch(on_c, 3, 40)
     operands = handle, N, N, scalar(1, np.float64), a.descriptor, on_b, scalar(0, np.float64), on_c, 1, 0
-    cusparse.sp_mm(*operands, room(stream, cusparse.sp_mm_buffer_size(*operands)).address)
+    buffer = room(stream, cusparse.sp_mm_buffer_size(*operands))
+    cusparse.sp_mm(*operands, buffer.address)
     close(c.read(), dense[0] @ b.values)
 
 
@@ -260,7 +261,8 @@ def test_work_is_shared_out(stream: Stream, handle: int) -> None:
     a = cusparse.create_csr(rows, columns, rows * width, offsets, places, elements, 2, 2, 0, 1)
     on_x, y = Array(stream, x), Array(stream, np.zeros(rows))
     operands = handle, N, scalar(1, np.float64), a, vector(on_x), scalar(0, np.float64), vector(y), 1, 0
-    cusparse.sp_mv(*operands, room(stream, cusparse.sp_mv_buffer_size(*operands)).address)
+    buffer = room(stream, cusparse.sp_mv_buffer_size(*operands))
+    cusparse.sp_mv(*operands, buffer.address)
     close(y.read(), (values * x[indices]).sum(axis=1), 1e-12)
 
 
@@ -276,7 +278,8 @@ def test_sparse_vectors(stream: Stream, handle: int, dtype: Any, index: Any, bas
     sums = np.zeros(1, dtype)
     for op in (N, C) if np.issubdtype(dtype, np.complexfloating) else (N,):
         size = cusparse.sp_vv_buffer_size(handle, op, sparse, dense, sums, code)
-        cusparse.sp_vv(handle, op, sparse, dense, sums, code, room(stream, size).address)
+        buffer = room(stream, size)
+        cusparse.sp_vv(handle, op, sparse, dense, sums, code, buffer.address)
         stream.sync()  # a GPU writes the result when it has it
         close(sums[0], (x.conj() if op == C else x) @ y[places], eps_of(dtype))
     cusparse.axpby(handle, scalar(2, dtype), sparse, scalar(0.5, dtype), dense)
@@ -328,7 +331,8 @@ def test_csr_to_csc(stream: Stream, handle: int) -> None:
         handle, 12, 9, count, a.data.address, a.first.address, a.second.address, values.address, offsets.address,
         indices.address, 4, cusparse.Action.NUMERIC, 1, cusparse.Csr2CscAlg.DEFAULT,
     )  # fmt: skip
-    cusparse.csr2csc_ex2(*operands, room(stream, cusparse.csr2csc_ex2_buffer_size(*operands)).address)
+    buffer = room(stream, cusparse.csr2csc_ex2_buffer_size(*operands))
+    cusparse.csr2csc_ex2(*operands, buffer.address)
     np.testing.assert_array_equal(values.read(), dense.T[np.nonzero(dense.T)])
     np.testing.assert_array_equal(indices.read() - 1, np.nonzero(dense.T)[1])
     np.testing.assert_array_equal(np.diff(offsets.read()), np.count_nonzero(dense, axis=0))
