@@ -647,6 +647,11 @@ BACK = "csr([0, 1, 2, 4], [0, 1, 0, -1])"
             "cusparseGather: number 0 of the indices of vecX is 7",
         ),
         (
+            "kept.append(device.allocate(256, stream=stream)); freed = int(kept[-1].handle); kept.pop().close(stream); "
+            "cusparse.sp_mv(handle, 0, one, good, vec(), one, vec(), 1, 0, freed)",
+            "the buffer of cusparseSpMV",
+        ),
+        (
             "cusparse.sp_mv(handle, 0, one, good, vec(), one, cusparse.create_dn_vec(3, 4096, 1), 1, 0, room)",
             "the values of vecY of cusparseSpMV",
         ),

@@ -237,6 +237,7 @@ static cusparseStatus_t cusparseCsr2cscEx2(cusparseHandle_t handle, int m, int n
     struct sparse *sparse = sparse_new(function, run_turn);
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
     sparse->a = turn.from;
+    sparse->buffer = buffer, sparse->buffer_size = BUFFER_BYTES;
     sparse->form = action == CUSPARSE_ACTION_NUMERIC;
     sparse->extra[CSC_VALUES] = csc_values;
     sparse->extra[CSC_OFFSETS] = csc_offsets;

@@ -267,10 +267,11 @@ static cusparseStatus_t check_buffer(const struct operands *p, cusparseStatus_t 
                        p->function, p->vectors ? "cusparseSpMV" : "cusparseSpMM");
 }
 
-static cusparseStatus_t submit(cusparseHandle_t handle, const struct operands *p, bool vectors) {
+static cusparseStatus_t submit(cusparseHandle_t handle, const struct operands *p, bool vectors, void *buffer) {
     struct sparse *sparse = sparse_new(p->function, run);
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
     sparse->form = vectors;
+    if (needs_buffer(p)) sparse->buffer = buffer, sparse->buffer_size = BUFFER_BYTES;
     sparse->op_a = p->op_a, sparse->op_b = p->op_b;
     sparse->a = *p->a, sparse->x = *p->b, sparse->y = *p->c;
     sparse->compute = element_of(p->compute);
@@ -305,7 +306,7 @@ static cusparseStatus_t cusparseSpMV(cusparseHandle_t handle, cusparseOperation_
     struct operands p;
     SPARSE_RETURN_IF(vector_operands(handle, "cusparseSpMV", op, alpha, a, x, beta, y, compute, alg, &p));
     SPARSE_RETURN_IF(check_buffer(&p, CUSPARSE_STATUS_INVALID_VALUE, buffer));
-    return submit(handle, &p, true);
+    return submit(handle, &p, true, buffer);
 }
 
 static cusparseStatus_t cusparseSpMV_bufferSize(cusparseHandle_t handle, cusparseOperation_t op, const void *alpha,
@@ -349,7 +350,7 @@ static cusparseStatus_t cusparseSpMM(cusparseHandle_t handle, cusparseOperation_
     struct operands p;
     SPARSE_RETURN_IF(matrix_operands(handle, "cusparseSpMM", op_a, op_b, alpha, a, b, beta, c, compute, alg, &p));
     SPARSE_RETURN_IF(check_buffer(&p, CUSPARSE_STATUS_INTERNAL_ERROR, buffer));
-    return submit(handle, &p, false);
+    return submit(handle, &p, false, buffer);
 }
 
 static cusparseStatus_t cusparseSpMM_bufferSize(cusparseHandle_t handle, cusparseOperation_t op_a,

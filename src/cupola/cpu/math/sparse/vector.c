@@ -148,6 +148,7 @@ static cusparseStatus_t cusparseSpVV(cusparseHandle_t handle, cusparseOperation_
     sparse->op_a = op;
     sparse->compute = element_of(compute);
     sparse->result = result;
+    sparse->buffer = buffer, sparse->buffer_size = BUFFER_BYTES;
     sparse->result_on_host = handle->pointer_mode == CUSPARSE_POINTER_MODE_HOST;
     return sparse_submit(handle, sparse, sparse->result_on_host);
 }
