@@ -58,6 +58,8 @@ def compile(
 
     Examples
     --------
+    >>> import cupola
+    >>> source = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
     >>> twice = cupola.compile(source).get_kernel("twice")
     """
     chosen = options if isinstance(options, ProgramOptions) else ProgramOptions(**{"std": "c++17", **(options or {})})

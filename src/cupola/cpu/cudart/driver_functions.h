@@ -1,4 +1,4 @@
-/* The functions of the emulated driver that the runtime calls, declared as the function table of the bindings has
+/* The functions of the emulated driver that the runtime and the math libraries call, declared as the function table of the bindings has
  * them. */
 #ifndef CUPOLA_CPU_RUNTIME_API_DRIVER_FUNCTIONS_H
 #define CUPOLA_CPU_RUNTIME_API_DRIVER_FUNCTIONS_H
@@ -17,6 +17,7 @@ DRIVER(cuCtxEnablePeerAccess);
 DRIVER(cuCtxFromGreenCtx);
 DRIVER(cuCtxGetCacheConfig);
 DRIVER(cuCtxGetDevResource);
+DRIVER(cuCtxGetDevice);
 DRIVER(cuCtxGetDevice_v2);
 DRIVER(cuCtxGetFlags);
 DRIVER(cuCtxGetId);
@@ -44,11 +45,11 @@ DRIVER(cuDeviceGetCount);
 DRIVER(cuDeviceGetDefaultMemPool);
 DRIVER(cuDeviceGetDevResource);
 DRIVER(cuDeviceGetGraphMemAttribute);
+DRIVER(cuDeviceGetHostAtomicCapabilities);
 DRIVER(cuDeviceGetMemPool);
 DRIVER(cuDeviceGetName);
-DRIVER(cuDeviceGetP2PAttribute);
-DRIVER(cuDeviceGetHostAtomicCapabilities);
 DRIVER(cuDeviceGetP2PAtomicCapabilities);
+DRIVER(cuDeviceGetP2PAttribute);
 DRIVER(cuDeviceGetPCIBusId);
 DRIVER(cuDeviceGetTexture1DLinearMaxWidth);
 DRIVER(cuDeviceGetUuid);
@@ -168,6 +169,7 @@ DRIVER(cuIpcOpenMemHandle);
 DRIVER(cuKernelSetAttribute);
 DRIVER(cuLaunchHostFunc);
 DRIVER(cuLaunchHostFunc_v2);
+DRIVER(cuLaunchKernel);
 DRIVER(cuLaunchKernelEx);
 DRIVER(cuLibraryEnumerateKernels);
 DRIVER(cuLibraryGetGlobal);
@@ -213,6 +215,8 @@ DRIVER(cuMemRangeGetAttribute);
 DRIVER(cuMemRangeGetAttributes);
 DRIVER(cuMemSetMemPool);
 DRIVER(cuMemcpy);
+DRIVER(cuMemcpy2DAsync);
+DRIVER(cuMemcpy2DUnaligned);
 DRIVER(cuMemcpy3D);
 DRIVER(cuMemcpy3DAsync);
 DRIVER(cuMemcpy3DBatchAsync);
@@ -239,6 +243,9 @@ DRIVER(cuMipmappedArrayDestroy);
 DRIVER(cuMipmappedArrayGetLevel);
 DRIVER(cuMipmappedArrayGetMemoryRequirements);
 DRIVER(cuMipmappedArrayGetSparseProperties);
+DRIVER(cuModuleGetFunction);
+DRIVER(cuModuleLoadData);
+DRIVER(cuModuleUnload);
 DRIVER(cuOccupancyAvailableDynamicSMemPerBlock);
 DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
 DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);

@@ -1,6 +1,8 @@
 /* Copies of vectors and matrices between the host and the device (cuBLAS Library, 2.4.8 to 2.4.15). */
 #include "blas.h"
 
+#include "cudart/driver_functions.h"
+
 /* Lines of `width` bytes, which begin `from_step` and `to_step` bytes after each other. */
 struct lines {
     const void *from;

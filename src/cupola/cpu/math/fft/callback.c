@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cudart/driver_functions.h"
 #include "driver/module/module.h"
 #include "fft.h"
 

@@ -26,7 +26,7 @@ cublasStatus_t lt_get(const char *function, const struct lt_attribute *attribute
                       int number, void *value, size_t size, size_t *written) {
     const struct lt_attribute *found = attribute(attributes, count, number);
     if (!found) { /* programs ask for what other versions have, so this is no news for the logger */
-        fail((CUresult)CUBLAS_STATUS_INVALID_VALUE, "%s: there is no attribute %d", function, number);
+        (fail)((CUresult)CUBLAS_STATUS_INVALID_VALUE, "%s: there is no attribute %d", function, number);
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     if (!size && !written) return blas_null(function, "sizeWritten");
@@ -115,18 +115,6 @@ static const struct lt_attribute preference_attributes[] = {
 #undef A
 
 /* ---- making them ------------------------------------------------------------------------------------------------- */
-
-static bool is_scale(int type) {
-    switch (type) {
-        case CUDA_R_32F:
-        case CUDA_R_64F:
-        case CUDA_R_16F:
-        case CUDA_C_32F:
-        case CUDA_C_64F:
-        case CUDA_R_32I: return true;
-        default: return false;
-    }
-}
 
 static cublasStatus_t fill_operation(struct lt_operation *record, cublasComputeType_t compute, cudaDataType_t scale) {
     *record = (struct lt_operation){.kind = LT_OPERATION,

@@ -4,6 +4,7 @@
  * each row; the auxiliary matrix always lies in columns. So both go along with the elements of a line that is a column,
  * and with the lines otherwise. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lt.h"

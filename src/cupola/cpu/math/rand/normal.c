@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cudart/driver_functions.h"
 #include "driver/module/module.h"
 #include "rand.h"
 
@@ -22,7 +23,7 @@ static char *make_ptx(void) {
         PyErr_Fetch(&type, &error, &trace);
         PyObject *text = error ? PyObject_Str(error) : NULL;
         const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
-        fail(CUDA_ERROR_UNKNOWN, "normal numbers need a kernel, which cannot be compiled: %s", utf8 ? utf8 : "");
+        (fail)(CUDA_ERROR_UNKNOWN, "normal numbers need a kernel, which cannot be compiled: %s", utf8 ? utf8 : "");
         PyErr_Clear();
         Py_XDECREF(text);
         Py_XDECREF(type);

@@ -30,7 +30,7 @@ bool rand_sobol_load(curandRngType_t type) {
         PyErr_Fetch(&kind, &error, &trace);
         PyObject *text = error ? PyObject_Str(error) : NULL;
         const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
-        fail(CUDA_ERROR_UNKNOWN, "%s", utf8 ? utf8 : "the tables of Sobol sequences cannot be had");
+        (fail)(CUDA_ERROR_UNKNOWN, "%s", utf8 ? utf8 : "the tables of Sobol sequences cannot be had");
         PyErr_Clear();
         Py_XDECREF(text);
         Py_XDECREF(kind);
