@@ -1,7 +1,8 @@
 """Words of a PTX text (PTX ISA 4.1 to 4.5).
 
 One regular expression takes the text apart. Its quantifiers are possessive, so a text is read once from
-front to back whatever it holds; what is no PTX becomes a one-character token that the parser refuses.
+front to back whatever it holds; what is no PTX becomes a one-character token that the parser refuses. The outermost one
+is not, because Python before 3.11.5 gives back what such a group of alternatives has matched; nothing behind it fails.
 
 Three shapes that are several words to the PTX ISA are one token here, because nearly all operands have them
 and the parser can then look an operand up by its text: an opcode with all its modifiers (``ld.global.u32``), an
@@ -15,7 +16,7 @@ from bisect import bisect_right
 
 _TOKEN = re.compile(
     r"""
-    (?: \s++ | //[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/ )*+      # white space and comments
+    (?: \s++ | //[^\n]*+ | /\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/ )*  # white space and comments
     (
       [A-Za-z_$%][\w$.]*+ (?: ::\w[\w$.]*+ )*+               # names, opcodes with modifiers
     | \.[\w$]*+ (?: ::\w++ )*+                              # directives, types of a declaration
