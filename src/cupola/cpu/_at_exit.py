@@ -7,7 +7,6 @@ never copied, and the process ends with status 0. Imported when the CPU device i
 from __future__ import annotations
 
 import atexit
-import logging
 import time
 
 from cupola.cpu import _driver
@@ -30,6 +29,8 @@ def tell() -> bool:
     while not _driver.is_idle() and time.monotonic() < end:
         time.sleep(0.002)
     for device, error, why in _driver.unheard_faults():
+        import logging  # which is slow, and rarely needed here
+
         _told.append(device)
         logging.getLogger("cupola").error(
             "work on device %d failed, and no call of the program has returned the error: %s%s",

@@ -4,19 +4,7 @@
  * no calls, and the compiler makes vectors of them. All else goes element by element (element.c). */
 #include "convert.h"
 
-#include <string.h>
-
-static inline float float_of(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t bits_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
+#include "common/bits.h"
 
 /* Without a branch, which would keep the compiler from making vectors. */
 static inline uint32_t either(bool condition, uint32_t one, uint32_t other) {

@@ -42,6 +42,10 @@ CUresult math_touch(const char *function, const char *what, const void *address,
 /* Keep a sentence that says what is wrong with a call which returns this status. */
 void math_explain(int status, const char *format, va_list arguments) __attribute__((cold));
 
+/* The library's own status, 0 when the driver's is a success: for a lack of memory, for no context, and for all else. The
+ * sentence that explains the driver's status explains this one. */
+int math_status(CUresult status, int without_memory, int not_initialized, int failed);
+
 /* Who is told these sentences, in programs that get no exceptions; NULL: nobody. */
 extern void (*_Atomic math_report)(const char *text);
 

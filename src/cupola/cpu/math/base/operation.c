@@ -28,6 +28,15 @@ void math_explain(int status, const char *format, va_list arguments) {
     if (tell) tell(text);
 }
 
+int math_status(CUresult status, int without_memory, int not_initialized, int failed) {
+    if (likely(!status)) return 0;
+    int own = status == CUDA_ERROR_OUT_OF_MEMORY     ? without_memory
+              : status == CUDA_ERROR_NOT_INITIALIZED ? not_initialized
+                                                     : failed;
+    thread_state.failed = (CUresult)own;
+    return own;
+}
+
 CUresult math_touch(const char *function, const char *what, const void *address, size_t bytes) {
     /* Memory that the host has registered counts; what only the host knows would be no address of a GPU. */
     if (likely(memory_check((uint64_t)address, bytes, RANGE_RUNNING, what, NULL) == CUDA_SUCCESS)) {

@@ -18,12 +18,8 @@ cublasStatus_t blas_null(const char *function, const char *what) {
 }
 
 cublasStatus_t blas_status(CUresult status) {
-    if (likely(!status)) return CUBLAS_STATUS_SUCCESS;
-    cublasStatus_t own = status == CUDA_ERROR_OUT_OF_MEMORY     ? CUBLAS_STATUS_ALLOC_FAILED
-                         : status == CUDA_ERROR_NOT_INITIALIZED ? CUBLAS_STATUS_NOT_INITIALIZED
-                                                                : CUBLAS_STATUS_EXECUTION_FAILED;
-    thread_state.failed = (CUresult)own; /* the sentence that explains the driver's status explains this one */
-    return own;
+    return (cublasStatus_t)math_status(status, CUBLAS_STATUS_ALLOC_FAILED, CUBLAS_STATUS_NOT_INITIALIZED,
+                                       CUBLAS_STATUS_EXECUTION_FAILED);
 }
 
 /* ---- handles ----------------------------------------------------------------------------------------------------- */

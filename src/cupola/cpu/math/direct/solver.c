@@ -23,12 +23,8 @@ static cudssStatus_t dss_fail(cudssStatus_t status, const char *format, ...) {
 }
 
 static cudssStatus_t dss_status(CUresult status) {
-    if (likely(!status)) return CUDSS_STATUS_SUCCESS;
-    cudssStatus_t own = status == CUDA_ERROR_OUT_OF_MEMORY     ? CUDSS_STATUS_ALLOC_FAILED
-                        : status == CUDA_ERROR_NOT_INITIALIZED ? CUDSS_STATUS_NOT_INITIALIZED
-                                                               : CUDSS_STATUS_EXECUTION_FAILED;
-    thread_state.failed = (CUresult)own; /* the sentence that explains the driver's status explains this one */
-    return own;
+    return (cudssStatus_t)math_status(status, CUDSS_STATUS_ALLOC_FAILED, CUDSS_STATUS_NOT_INITIALIZED,
+                                      CUDSS_STATUS_EXECUTION_FAILED);
 }
 
 #define DSS_RETURN_IF(call)                                     \

@@ -15,10 +15,7 @@ cufftResult fft_fail(cufftResult status, const char *format, ...) {
 }
 
 cufftResult fft_status(CUresult status) {
-    if (likely(!status)) return CUFFT_SUCCESS;
-    cufftResult own = status == CUDA_ERROR_OUT_OF_MEMORY ? CUFFT_ALLOC_FAILED : CUFFT_EXEC_FAILED;
-    thread_state.failed = (CUresult)own; /* the sentence that explains the driver's status explains this one */
-    return own;
+    return (cufftResult)math_status(status, CUFFT_ALLOC_FAILED, CUFFT_EXEC_FAILED, CUFFT_EXEC_FAILED);
 }
 
 /* ---- handles: numbers, which are places in a table. A place rests for long before it is used again ---------------- */

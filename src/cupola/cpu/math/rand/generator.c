@@ -25,11 +25,8 @@ static curandStatus_t rand_fail(curandStatus_t status, const char *format, ...) 
 }
 
 static curandStatus_t rand_status(CUresult status) {
-    if (likely(!status)) return CURAND_STATUS_SUCCESS;
-    curandStatus_t own =
-        status == CUDA_ERROR_OUT_OF_MEMORY ? CURAND_STATUS_ALLOCATION_FAILED : CURAND_STATUS_LAUNCH_FAILURE;
-    thread_state.failed = (CUresult)own; /* the sentence that explains the driver's status explains this one */
-    return own;
+    return (curandStatus_t)math_status(status, CURAND_STATUS_ALLOCATION_FAILED, CURAND_STATUS_LAUNCH_FAILURE,
+                                       CURAND_STATUS_LAUNCH_FAILURE);
 }
 
 /* Begin a function of a generator. */

@@ -14,12 +14,8 @@ cusolverStatus_t solver_fail(cusolverStatus_t status, const char *format, ...) {
 }
 
 cusolverStatus_t solver_status(CUresult status) {
-    if (likely(!status)) return CUSOLVER_STATUS_SUCCESS;
-    cusolverStatus_t own = status == CUDA_ERROR_OUT_OF_MEMORY     ? CUSOLVER_STATUS_ALLOC_FAILED
-                           : status == CUDA_ERROR_NOT_INITIALIZED ? CUSOLVER_STATUS_NOT_INITIALIZED
-                                                                  : CUSOLVER_STATUS_EXECUTION_FAILED;
-    thread_state.failed = (CUresult)own; /* the sentence that explains the driver's status explains this one */
-    return own;
+    return (cusolverStatus_t)math_status(status, CUSOLVER_STATUS_ALLOC_FAILED, CUSOLVER_STATUS_NOT_INITIALIZED,
+                                         CUSOLVER_STATUS_EXECUTION_FAILED);
 }
 
 #define NULL_POINTER(function, what) solver_fail(CUSOLVER_STATUS_INVALID_VALUE, "%s: '%s' is a null pointer", function, what)

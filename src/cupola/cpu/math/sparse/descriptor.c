@@ -43,18 +43,6 @@ static cusparseStatus_t cusparseDestroySpVec(cusparseConstSpVecDescr_t vector) {
     return object_destroy(vector, SPARSE_VECTOR, "cusparseDestroySpVec");
 }
 
-/* All places for results are there. */
-#define WANT(...)                                                                     \
-    do {                                                                              \
-        const void *const places[] = {__VA_ARGS__};                                   \
-        for (size_t i = 0; i < sizeof places / sizeof *places; i++)                   \
-            if (!places[i]) return sparse_null(function, "a result");                 \
-    } while (0)
-#define GET(place, value)                                                             \
-    do {                                                                              \
-        if (!(place)) return sparse_null(function, #place);                           \
-        *(place) = (value);                                                           \
-    } while (0)
 #define CHECK(object, kind)                                                           \
     SPARSE_RETURN_IF(object_check(object, kind, function, #object))
 

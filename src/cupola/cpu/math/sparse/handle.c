@@ -18,12 +18,8 @@ cusparseStatus_t sparse_null(const char *function, const char *what) {
 }
 
 cusparseStatus_t sparse_status(CUresult status) {
-    if (likely(!status)) return CUSPARSE_STATUS_SUCCESS;
-    cusparseStatus_t own = status == CUDA_ERROR_OUT_OF_MEMORY     ? CUSPARSE_STATUS_ALLOC_FAILED
-                           : status == CUDA_ERROR_NOT_INITIALIZED ? CUSPARSE_STATUS_NOT_INITIALIZED
-                                                                  : CUSPARSE_STATUS_EXECUTION_FAILED;
-    thread_state.failed = (CUresult)own; /* the sentence that explains the driver's status explains this one */
-    return own;
+    return (cusparseStatus_t)math_status(status, CUSPARSE_STATUS_ALLOC_FAILED, CUSPARSE_STATUS_NOT_INITIALIZED,
+                                         CUSPARSE_STATUS_EXECUTION_FAILED);
 }
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */

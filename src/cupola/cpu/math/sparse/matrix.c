@@ -81,19 +81,6 @@ static cusparseStatus_t new_matrix(const char *function, const void *result, str
                           (void **)indices, (void **)values, offset_type, index_type, base, type);                       \
     }
 
-/* All places for results are there. */
-#define WANT(...)                                                                     \
-    do {                                                                              \
-        const void *const places[] = {__VA_ARGS__};                                   \
-        for (size_t i = 0; i < sizeof places / sizeof *places; i++)                   \
-            if (!places[i]) return sparse_null(function, "a result");                 \
-    } while (0)
-#define GET(place, value)                                                             \
-    do {                                                                              \
-        if (!(place)) return sparse_null(function, #place);                           \
-        *(place) = (value);                                                           \
-    } while (0)
-
 static cusparseStatus_t check_format(const char *function, cusparseConstSpMatDescr_t matrix, cusparseFormat_t format) {
     SPARSE_RETURN_IF(object_check(matrix, SPARSE_MATRIX, function, "spMatDescr"));
     SPARSE_CHECK(matrix->is.format == format, "%s: the matrix has another format, %d", function,

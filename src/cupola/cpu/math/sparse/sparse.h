@@ -22,6 +22,19 @@ cusparseStatus_t sparse_fail(cusparseStatus_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 cusparseStatus_t sparse_null(const char *function, const char *what) __attribute__((cold));
 
+/* In a function whose name is `function`: all places for results are there; and a result goes to its place. */
+#define WANT(...)                                                                     \
+    do {                                                                              \
+        const void *const places[] = {__VA_ARGS__};                                   \
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++)                   \
+            if (!places[i]) return sparse_null(function, "a result");                 \
+    } while (0)
+#define GET(place, value)                                                             \
+    do {                                                                              \
+        if (!(place)) return sparse_null(function, #place);                           \
+        *(place) = (value);                                                           \
+    } while (0)
+
 #define SPARSE_RETURN_IF(call)                                     \
     do {                                                           \
         cusparseStatus_t sparse_return_if = (call);                \
