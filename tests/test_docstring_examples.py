@@ -74,6 +74,7 @@ def examples() -> dict[str, list[doctest.Example]]:
 
 EXAMPLES = examples()
 IN_A_PROCESS = {"cupola.cpu.use"}  # they choose the device, which a process does once
+ON_THE_CPU_DEVICE = {"cupola.cpu.Faults", "cupola.cpu.faults"}
 
 
 @pytest.fixture
@@ -128,7 +129,14 @@ def test_examples_are_found():
     assert wanted <= set(EXAMPLES)
 
 
-@pytest.mark.parametrize("path", [path for path in EXAMPLES if path not in IN_A_PROCESS])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.cpu_only] if path in ON_THE_CPU_DEVICE else [])
+        for path in EXAMPLES
+        if path not in IN_A_PROCESS
+    ],
+)
 def test_example(path, things):
     names = {**things, "kernel": things["code"].get_kernel(KERNEL.get(path, "one"))}
     test = doctest.DocTest(EXAMPLES[path], {}, path, None, None, None)

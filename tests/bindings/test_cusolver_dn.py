@@ -279,7 +279,8 @@ def test_symmetric_without_pivots(solver: Solver, fill: int) -> None:
     size = getattr(cusolver, f"{letter}sytrf_buffer_size")(solver.handle, n, on_a.address, n)
     on_b, work = solver.put(b), solver.empty(size)
     getattr(cusolver, f"{letter}sytrf")(solver.handle, fill, n, on_a.address, n, 0, work.address, size, info)
-    triangle = np.tril(on_a.read(), -1) if fill == LOWER else np.triu(on_a.read(), 1)
+    # L D Lᵀ, or Uᵀ D U, which LAPACK does not have: its U begins with the last column.
+    triangle = np.tril(on_a.read(), -1) if fill == LOWER else np.triu(on_a.read(), 1).T
     factor, diagonal = triangle + np.eye(n), np.diag(on_a.read())
     solver.close(factor * diagonal @ factor.T, a)
     head = (fill, n, 2, solver.code, on_a.address, n, 0, solver.code, on_b.address, n)

@@ -41,9 +41,9 @@ OPERATIONS: dict[str, dict[str, str]] = {
     "logical_or": {"biuf": "{0} || {1}"},
     "logical_xor": {"biuf": "({0} != 0) != ({1} != 0)"},
     "logical_not": {"biuf": "!{0}"},
-    "isnan": {"biu": "false", "f": "{0} != {0}", "c": "{0}.re != {0}.re || {0}.im != {0}.im"},
-    "isinf": {"biu": "false", "f": "isinf({0})", "c": "isinf({0}.re) || isinf({0}.im)"},
-    "isfinite": {"biu": "true", "f": "isfinite({0})", "c": "isfinite({0}.re) && isfinite({0}.im)"},
+    "isnan": {"biu": "((void){0}, false)", "f": "{0} != {0}", "c": "{0}.re != {0}.re || {0}.im != {0}.im"},
+    "isinf": {"biu": "((void){0}, false)", "f": "isinf({0})", "c": "isinf({0}.re) || isinf({0}.im)"},
+    "isfinite": {"biu": "((void){0}, true)", "f": "isfinite({0})", "c": "isfinite({0}.re) && isfinite({0}.im)"},
     "signbit": {"f": "signbit({0})"},
     # bits
     "bitwise_and": {"b": "{0} && {1}", "iu": "{0} & {1}"},

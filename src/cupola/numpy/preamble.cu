@@ -41,6 +41,12 @@ template <typename T> __device__ T conjugate(T a) { return T(a.re, -a.im); }
 template <typename T> constexpr bool is_signed = T(-1) < T(0);
 template <typename T> constexpr bool is_floating = T(0.5) != T(0);
 
+// Without the compiler's warning that an unsigned number never is.
+template <typename T> __device__ bool is_negative(T a) {
+    if constexpr (is_signed<T>) return a < 0;
+    return false;
+}
+
 // A conversion as NumPy's astype: to bool whether it is not zero.
 template <typename To> struct convert {
     template <typename From> static __device__ To from(From value) { return (To)value; }
@@ -80,7 +86,7 @@ template <typename T> __device__ T remainder(T a, T b) {
     } else {
         if (b == 0 || b == T(-1) && is_signed<T>) return 0;
         T left = a % b;
-        return left != 0 && is_signed<T> && (left < 0) != (b < 0) ? left + b : left;
+        return left != 0 && is_negative(left) != is_negative(b) ? left + b : left;
     }
 }
 
@@ -89,7 +95,7 @@ template <typename T> __device__ T truncated_remainder(T a, T b) {
 }
 
 template <typename T> __device__ T power(T base, T exponent) {
-    if (is_signed<T> && exponent < 0) return base == 1 ? 1 : base == T(-1) ? (exponent % 2 ? -1 : 1) : 0;
+    if (is_negative(exponent)) return base == 1 ? 1 : base == T(-1) ? (exponent % 2 ? -1 : 1) : 0;
     unsigned long long result = 1, factor = base;
     for (unsigned long long left = exponent; left; left >>= 1, factor *= factor)
         if (left & 1) result *= factor;
@@ -98,10 +104,10 @@ template <typename T> __device__ T power(T base, T exponent) {
 
 // Shifts by at least the width push out all bits.
 template <typename T> __device__ T shift_left(T a, T by) {
-    return by >= 0 && by < T(8 * sizeof(T)) ? T((unsigned long long)a << by) : T(0);
+    return !is_negative(by) && by < T(8 * sizeof(T)) ? T((unsigned long long)a << by) : T(0);
 }
 template <typename T> __device__ T shift_right(T a, T by) {
-    return by >= 0 && by < T(8 * sizeof(T)) ? T(a >> by) : a < 0 ? T(-1) : T(0);
+    return !is_negative(by) && by < T(8 * sizeof(T)) ? T(a >> by) : is_negative(a) ? T(-1) : T(0);
 }
 
 template <typename T> __device__ T logaddexp(T a, T b) {

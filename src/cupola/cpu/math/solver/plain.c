@@ -46,25 +46,27 @@ int64_t plain_lu(enum element type, int64_t m, int64_t n, void *a, int64_t lda) 
     return info ? info : rest ? rest + left : 0;
 }
 
-/* ---- A = L D Lᵀ, or U D Uᵀ, of a symmetric matrix ------------------------------------------------------------------ */
+/* ---- A = L D Lᵀ, or Uᵀ D U, of a symmetric matrix ------------------------------------------------------------------ */
 
-/* Columns from the first on (L), or from the last back (U). What is left becomes smaller by l d lᵀ. */
+/* Columns of L, or rows of U, from the first on: cuSOLVER's U is Lᵀ, where LAPACK begins with the last column and has
+ * U D Uᵀ. What is left becomes smaller by l d lᵀ. */
 int64_t plain_ldl(enum element type, char fill, int64_t n, void *a, int64_t lda) {
     bool upper = fill == 'U';
+    const blas_int step = upper ? lda : 1;
     int64_t info = 0;
-    for (int64_t step = 0; step < n; step++) {
-        int64_t k = upper ? n - 1 - step : step, from = upper ? 0 : k + 1, to = upper ? k : n;
+    for (int64_t k = 0; k < n; k++) {
         number pivot = element_load(type, a, k * lda + k);
         if (pivot == 0) {
             if (!info) info = k + 1;
             continue;
         }
-        const blas_int count = to - from, step_one = 1;
-        void *column = element_at(a, type, k * lda + from), *rest = element_at(a, type, from * lda + from);
+        const blas_int count = n - k - 1;
+        if (!count) break;
+        void *line = element_at(a, type, k * lda + k + step), *rest = element_at(a, type, (k + 1) * lda + k + 1);
         number factor;
-        openblas.syr[type](upper ? "U" : "L", &count, constant(type, -1 / pivot, &factor), column, &step_one, rest,
-                           &lda, (size_t)1);
-        openblas.scal[type](&count, constant(type, 1 / pivot, &factor), column, &step_one);
+        openblas.syr[type](upper ? "U" : "L", &count, constant(type, -1 / pivot, &factor), line, &step, rest, &lda,
+                           (size_t)1);
+        openblas.scal[type](&count, constant(type, 1 / pivot, &factor), line, &step);
     }
     return info;
 }
@@ -72,14 +74,14 @@ int64_t plain_ldl(enum element type, char fill, int64_t n, void *a, int64_t lda)
 void plain_ldl_solve(enum element type, char fill, int64_t n, int64_t columns, const void *a, int64_t lda, void *b,
                      int64_t ldb) {
     number one;
-    const char letter[] = {fill, 0};
+    const char letter[] = {fill, 0}, *first = fill == 'U' ? "T" : "N", *last = fill == 'U' ? "N" : "T";
     constant(type, ONE, &one);
-    openblas.trsm[type]("L", letter, "N", "U", &n, &columns, &one, a, &lda, b, &ldb, (size_t)1, (size_t)1, (size_t)1,
+    openblas.trsm[type]("L", letter, first, "U", &n, &columns, &one, a, &lda, b, &ldb, (size_t)1, (size_t)1, (size_t)1,
                         (size_t)1);
     for (int64_t j = 0; j < columns; j++)
         for (int64_t i = 0; i < n; i++)
             element_store(type, b, j * ldb + i,
                           element_load(type, b, j * ldb + i) / element_load(type, a, i * lda + i));
-    openblas.trsm[type]("L", letter, "T", "U", &n, &columns, &one, a, &lda, b, &ldb, (size_t)1, (size_t)1, (size_t)1,
+    openblas.trsm[type]("L", letter, last, "U", &n, &columns, &one, a, &lda, b, &ldb, (size_t)1, (size_t)1, (size_t)1,
                         (size_t)1);
 }
