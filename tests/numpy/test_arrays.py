@@ -89,7 +89,7 @@ def test_indices(device, key):
 
 def test_setitem_converts_and_broadcasts(device):
     x, a = np.zeros((2, 3), numpy.int32), numpy.zeros((2, 3), numpy.int32)
-    for key, value in ((0, [1.7, 2.2, -3.9]), (numpy.s_[:, 1], 9), (numpy.s_[...], numpy.array([[1], [2]]))):
+    for key, value in ((0, [1.7, 2.2, -3.9]), (numpy.s_[:, 1], 9), (numpy.s_[...], [[1], [2]])):
         x[key] = value
         a[key] = value
         same(x, a)

@@ -349,10 +349,17 @@ def test_where_and_clip(device):
 
 
 def test_arrays_of_the_host(device):
-    """They are copied to the device, on either side of an operator."""
+    """They are not copied silently; numbers, NumPy's scalars and lists are no arrays of the host."""
     a = numpy.array([1.0, 2.0])
     x = np.array(a)
-    for result in (x + a, a + x, numpy.add(a, x), np.add(a, x), numpy.sqrt(x) ** 2 + a):
+    for function in (
+        lambda: x + a, lambda: a + x, lambda: numpy.add(a, x), lambda: np.add(a, x), lambda: np.sqrt(a),
+        lambda: np.sum(a), lambda: np.mean(a), lambda: np.where(x > 0, x, a), lambda: np.reshape(a, (2, 1)),
+        lambda: x.__setitem__(0, numpy.array(1.0)), lambda: operator.iadd(x, a), lambda: numpy.concatenate([x, a]),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"asarray|not in cupola.numpy yet"):
+            function()
+    for result in (x + np.asarray(a), numpy.add(x, x), x * numpy.float64(2), x + [1.0, 2.0], [1.0, 2.0] + x):
         assert isinstance(result, np.ndarray)
         numpy.testing.assert_allclose(result.to_numpy(), 2 * a)
     assert isinstance(numpy.sum(x), np.ndarray)

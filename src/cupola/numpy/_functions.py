@@ -8,7 +8,7 @@ import numpy
 
 from cupola.numpy import _ndarray
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import array, known_type, ndarray, pending
+from cupola.numpy._ndarray import array, known_type, ndarray, on_device, pending
 
 
 def asarray(obj: Any, dtype: Any = None) -> ndarray:
@@ -78,27 +78,27 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = "float64") -> nda
 
 def reshape(x: Any, shape: Any) -> ndarray:
     """As ``numpy.reshape``: a view if there is one."""
-    return asarray(x).reshape(shape)
+    return on_device(x).reshape(shape)
 
 
 def transpose(x: Any, axes: Any = None) -> ndarray:
     """As ``numpy.transpose``: a view."""
-    return asarray(x).transpose(axes)
+    return on_device(x).transpose(axes)
 
 
 def ravel(x: Any) -> ndarray:
     """As ``numpy.ravel``: a view if there is one."""
-    return asarray(x).ravel()
+    return on_device(x).ravel()
 
 
 def squeeze(x: Any, axis: Any = None) -> ndarray:
     """As ``numpy.squeeze``: a view."""
-    return asarray(x).squeeze(axis)
+    return on_device(x).squeeze(axis)
 
 
 def expand_dims(x: Any, axis: Any) -> ndarray:
     """As ``numpy.expand_dims``: a view with dimensions of one element."""
-    values = asarray(x)
+    values = on_device(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = _ndarray._axes(axis, values.ndim + count)
     key = [None if i in axes else slice(None) for i in range(values.ndim + count)]
@@ -107,7 +107,7 @@ def expand_dims(x: Any, axis: Any) -> ndarray:
 
 def moveaxis(x: Any, source: Any, destination: Any) -> ndarray:
     """As ``numpy.moveaxis``: a view."""
-    values = asarray(x)
+    values = on_device(x)
     order = numpy.moveaxis(numpy.empty((1,) * values.ndim), source, destination)  # which checks the axes
     assert order.ndim == values.ndim
     sources, places = _ndarray._axes(source, values.ndim), _ndarray._axes(destination, values.ndim)
@@ -119,7 +119,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> ndarray:
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> ndarray:
     """As ``numpy.swapaxes``: a view."""
-    values = asarray(x)
+    values = on_device(x)
     axes = list(range(values.ndim))
     (one,), (other,) = _ndarray._axes(axis1, values.ndim), _ndarray._axes(axis2, values.ndim)
     axes[one], axes[other] = other, one
@@ -128,14 +128,14 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> ndarray:
 
 def flip(x: Any, axis: Any = None) -> ndarray:
     """As ``numpy.flip``: a view."""
-    values = asarray(x)
+    values = on_device(x)
     axes = _ndarray._axes(axis, values.ndim)
     return values[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(values.ndim))]
 
 
 def broadcast_to(x: Any, shape: Any) -> ndarray:
     """As ``numpy.broadcast_to``: a view, in which elements appear several times."""
-    values = asarray(x)
+    values = on_device(x)
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if numpy.broadcast_shapes(values.shape, shape) != shape:
         raise ValueError(f"an array of shape {values.shape} cannot be broadcast to the shape {shape}")
@@ -146,7 +146,7 @@ def broadcast_to(x: Any, shape: Any) -> ndarray:
 
 def where(condition: Any, x: Any, y: Any) -> ndarray:
     """Elements of `x` where the condition holds, else of `y`, as ``numpy.where`` of three arguments."""
-    chosen = asarray(condition)
+    chosen = on_device(condition)
     kinds = [value if _ndarray.is_weak(value) else value.dtype for value in map(_ndarray._operand, (x, y))]
     to = known_type(numpy.result_type(*kinds))
     one, other = _ndarray._operand(x, to), _ndarray._operand(y, to)
@@ -156,7 +156,7 @@ def where(condition: Any, x: Any, y: Any) -> ndarray:
 
 def clip(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> ndarray:
     """Values limited to an interval, as ``numpy.clip``."""
-    result = asarray(x)
+    result = on_device(x)
     if min is not None:
         result = UFUNCS["maximum"](result, min)
     if max is not None:
@@ -169,7 +169,7 @@ def clip(x: Any, min: Any = None, max: Any = None, *, out: Any = None) -> ndarra
 
 def copy(x: Any) -> ndarray:
     """As ``numpy.copy``."""
-    return asarray(x).copy()
+    return on_device(x).copy()
 
 
 def sum(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:

@@ -348,7 +348,7 @@ class ndarray(Array):
 
 def _binary(name: str, reflected: bool = False, in_place: bool = False) -> Any:
     def method(self: ndarray, other: Any) -> Any:
-        if not isinstance(other, (*_NUMBERS, Array, numpy.ndarray, numpy.generic)):
+        if not isinstance(other, (*_NUMBERS, Array, numpy.ndarray, numpy.generic, list, tuple)):
             return NotImplemented
         if in_place:
             return elementwise(UFUNCS[name], (self, other), self, None, "same_kind")
@@ -430,6 +430,18 @@ def array(obj: Any, dtype: Any = None, *, copy: bool = True) -> ndarray:
     return adopt(device().array(host, stream=queue), queue)
 
 
+def on_device(obj: Any) -> ndarray:
+    """What a function was given, as an array of the device. An array of the host is not copied there silently."""
+    if isinstance(obj, ndarray):
+        return obj
+    if isinstance(obj, numpy.ndarray):
+        raise TypeError(
+            "an array of NumPy, which is in the memory of the host, beside those of cupola.numpy: "
+            "cupola.numpy.asarray(a) copies it to the device"
+        )
+    return array(obj)
+
+
 def _host(values: Any) -> Any:
     """Nested sequences, in which there may be arrays of the device."""
     if isinstance(values, ndarray):
@@ -449,8 +461,7 @@ def _operand(value: Any, weak: numpy.dtype | None = None) -> Any:
     if isinstance(value, numpy.generic):
         known_type(value.dtype)
         return value
-    found = array(value)
-    return found
+    return on_device(value)
 
 
 def _leaf(value: Any) -> Any:
@@ -587,7 +598,7 @@ def _accumulator(how: str, dtype: numpy.dtype) -> numpy.dtype:
 
 def reduce(how: str, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> ndarray:
     """Combine elements along axes."""
-    values = obj if isinstance(obj, ndarray) else array(obj)
+    values = on_device(obj)
     axes = _axes(axis, values.ndim)
     to = known_type(dtype) if dtype is not None else _accumulator(how, values.dtype)
     if how in ("max", "min") and to.kind == "c":
@@ -623,7 +634,7 @@ def reduce(how: str, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) 
 
 def mean(obj: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
     """The mean of the elements, as ``numpy.mean``."""
-    values = obj if isinstance(obj, ndarray) else array(obj)
+    values = on_device(obj)
     to = known_type(dtype) if dtype is not None else values.dtype if values.dtype.kind in "fc" else numpy.dtype(float)
     inner = numpy.dtype("float32") if to.char == "e" else to
     count = 1

@@ -51,7 +51,7 @@ class ufunc:
         Parameters
         ----------
         *operands : array_like
-            Arrays of the device, NumPy arrays (which are copied there), NumPy scalars and Python numbers.
+            Arrays of the device, NumPy scalars, Python numbers and lists of them; no arrays of NumPy.
         out : ndarray, optional
             Gets the result, converted. It is computed at once.
         dtype : optional
