@@ -15,7 +15,7 @@ COMPILER = ROOT / "cpu" / "compiler"
 # From the bottom to the top; a room imports from those before it.
 ROOMS = (
     "collector", "errors", "facts", "ptx.grammar", "ptx", "passes", "objects", "images",
-    "emit.values", "emit.instructions", "emit.threads", "emit.control", "emit.memory", "emit",
+    "emit.values", "emit.instructions", "emit.threads", "emit.control", "emit.memory", "emit.instruments", "emit",
     "frontend", "modules",
 )  # fmt: skip
 PREFIX = "cpu.compiler."

@@ -8,10 +8,11 @@ again: see `recall`. Then the modules that read PTX and write LLVM IR are not ev
 from __future__ import annotations
 
 import threading
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cupola.cpu.compiler import collector
+from cupola.cpu.compiler.emit.instruments import names_of
 from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
@@ -25,7 +26,30 @@ if TYPE_CHECKING:
     from cupola.cpu.compiler.ptx import ast
 
 
-_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool]
+_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool, int]
+_Dim3 = tuple[int, int, int]
+
+_instrumented: list[Variant] = []
+"""Code with instruments that has run, which is kept with what it has counted."""
+_instrumented_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What launches have in common whose counts are added up."""
+
+    grid: _Dim3
+    block: _Dim3
+    cluster: _Dim3
+    dynamic_shared: int
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often kernels were launched in one configuration, and the sums of their counters, 64 bits each."""
+
+    launches: int
+    counters: bytearray
 
 
 class Variant:
@@ -45,18 +69,33 @@ class Variant:
         The site of each barrier behind which the convergent body resumes.
     whole_blocks, rows_of_blocks
         One call of the body runs all units of a block, or of several blocks that are neighbors in x.
+    instruments
+        The names of the instruments in the code (emit/instruments), in their order.
+    counter_count
+        Counters that they need.
+    counts
+        What they have counted.
     """
 
-    def __init__(self, module: LoadedModule, index: int, shape: Shape) -> None:
+    def __init__(self, module: LoadedModule, index: int, shape: Shape, instruments: tuple[str, ...] = ()) -> None:
         self._module = module
         self._index = index
         self._shape = shape
+        self.instruments = instruments
+        self.counts: dict[Configuration, Counts] = {}
         self._lock = threading.Lock()
         self._sites: list[Site] | None = None
         self._independent: machine.MachineCode | None = None
         self.info = module.kernels[index]
         self._code, facts = self._make_body(independent=False)
-        self.frame_bytes, self._own_sites, self.resume_sites, self.whole_blocks, self.rows_of_blocks = facts
+        (
+            self.frame_bytes,
+            self._own_sites,
+            self.resume_sites,
+            self.whole_blocks,
+            self.rows_of_blocks,
+            self.counter_count,
+        ) = facts
         self.address = self._code.address
         self.width = shape.width
         self.site_count = 2 * self._own_sites + 64  # the independent body has about as many
@@ -67,17 +106,19 @@ class Variant:
 
         try:
             with collector.paused():
-                facts = self._module.kernel(self._index).facts(self._shape)
+                facts = self.facts()
                 if independent:
-                    return bodies.emit_body(facts, independent=True, first_site=self._own_sites)
-                return bodies.emit_body(facts)
+                    return bodies.emit_body(
+                        facts, independent=True, first_site=self._own_sites, instruments=self.instruments
+                    )
+                return bodies.emit_body(facts, instruments=self.instruments)
         except PtxError as error:
             raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
 
     def _make_body(self, *, independent: bool) -> tuple[machine.MachineCode, _BodyFacts]:
         """Machine code with the bytes of its frame, the number of its sites, and the sites where it resumes."""
         shape = self._shape
-        name = self._module.identity, self._index, astuple(shape), independent
+        name = self._module.identity, self._index, astuple(shape), independent, self.instruments
         key = machine.cache_key("body", *name)
         known = recall.recall(key)
         if known is not None:
@@ -93,9 +134,31 @@ class Variant:
             body.resume_sites,
             body.whole_blocks,
             body.rows_of_blocks,
+            body.counter_count,
         )
         recall.remember((code.key, code.helpers, facts), key)
         return code, facts
+
+    @property
+    def module(self) -> LoadedModule:
+        """Where the kernel is from."""
+        return self._module
+
+    def facts(self) -> Facts:
+        """What the emitter knew about the kernel."""
+        return self._module.kernel(self._index).facts(self._shape)
+
+    def totals(self, grid: _Dim3, block: _Dim3, cluster: _Dim3, dynamic_shared: int) -> bytearray:
+        """Count a launch that is over; returns what the engine adds its counters to."""
+        configuration = Configuration(grid, block, cluster, dynamic_shared)
+        with _instrumented_lock:
+            counts = self.counts.get(configuration)
+            if counts is None:
+                if not self.counts:
+                    _instrumented.append(self)
+                counts = self.counts[configuration] = Counts(0, bytearray(8 * self.counter_count))
+            counts.launches += 1
+            return counts.counters
 
     @property
     def has_stack(self) -> bool:
@@ -154,7 +217,7 @@ class LoadedModule:
         self._architecture = architecture
         self._lock = threading.RLock()
         self._parsed: ParsedModule | None = None
-        self._variants: dict[tuple[int, Shape], Variant] = {}
+        self._variants: dict[tuple[int, Shape, int], Variant] = {}
         self.identity = recall.identify(text, registers, architecture)
         known = recall.recall("module", self.identity)
         if known is not None:
@@ -190,26 +253,37 @@ class LoadedModule:
         kernel = self.kernel(index)
         return kernel.facts(_shape(kernel.info, block))
 
-    def compile(self, index: int, block: tuple[int, int, int]) -> Variant:
-        """The machine code of a kernel for blocks of threads of the given size.
+    def compile(self, index: int, block: tuple[int, int, int], instruments: int = 0) -> Variant:
+        """The machine code of a kernel for blocks of threads of the given size, with a set of instruments.
 
         Raises
         ------
         ImageError
             When llvmlite is not installed, or the kernel cannot be compiled.
         """
-        shape = _shape(self.kernels[index], block)
+        shape = _shape(self.kernels[index], block, whole_warps=instruments != 0)
         with self._lock:
-            variant = self._variants.get((index, shape))
+            variant = self._variants.get((index, shape, instruments))
             if variant is None:
-                variant = self._variants[index, shape] = Variant(self, index, shape)
+                variant = Variant(self, index, shape, names_of(instruments))
+                self._variants[index, shape, instruments] = variant
             return variant
 
 
-def _shape(kernel: KernelInfo, block: tuple[int, int, int]) -> Shape:
+def take_counts() -> list[tuple[Variant, dict[Configuration, Counts]]]:
+    """What instruments have counted in all launches that are over, since this was last called."""
+    with _instrumented_lock:
+        taken = [(variant, variant.counts) for variant in _instrumented]
+        for variant, _ in taken:
+            variant.counts = {}
+        _instrumented.clear()
+    return taken
+
+
+def _shape(kernel: KernelInfo, block: tuple[int, int, int], *, whole_warps: bool = False) -> Shape:
     return choose_shape(
         block,
-        whole_warps=kernel.whole_warps,
+        whole_warps=whole_warps or kernel.whole_warps,
         one_by_one=kernel.one_by_one,
         largest_compared=kernel.largest_compared,
     )

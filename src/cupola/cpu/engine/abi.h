@@ -99,6 +99,7 @@ typedef struct cpu_context {
     const struct cpu_warp *units_end; /* behind the last unit of a block */
     uint32_t row_end;                 /* x behind the last of the blocks to run together, the first being at ctaid */
     uint64_t current_graph;           /* %current_graph_exec */
+    uint64_t *counters;               /* of the instruments in the code, of this worker alone */
     /* For the runtime only. */
     uint64_t progress; /* counts events after which waiting threads may continue */
     uint64_t param_bytes;

@@ -100,6 +100,10 @@ struct _object;
 cpu_kernel *cpu_kernel_new(struct _object *module, size_t index);
 void cpu_kernel_free(cpu_kernel *kernel); /* with the GIL; no launch of it may be running */
 
+/* The instruments that code of launches from now on has: a bit for each, by its place in the table NAMES of
+ * cupola.cpu.compiler.emit.instruments. */
+void cpu_instruments_set(uint32_t instruments);
+
 /* Why Python refused something: the name of a CUDA error, and a sentence. */
 typedef struct cpu_refusal {
     char status[64], message[2048];

@@ -16,6 +16,7 @@ struct cpu_variant {
     cpu_body body;
     _Atomic(cpu_body) independent; /* NULL until a unit needs it */
     uint32_t block[3];
+    uint32_t instruments, counter_count; /* the set of instruments in the code, and what they count in */
     uint32_t width, frame_bytes, site_count, static_shared, reserved_shared, local_bytes;
     uint32_t stack_bytes;          /* that the frames of called functions take on a thread's stack ... */
     bool has_stack, stack_grows;   /* ... and whether that may not be all */
@@ -93,8 +94,9 @@ typedef struct cpu_job {
     uint32_t chunk, cluster_size;
     uint64_t stride, start; /* of another order than the ascending one; stride 0: of that */
     uint64_t grid_workspace;
-    _Atomic bool stalls; /* a block was put aside because it waits for others */
-    int helpers;         /* under the pool's lock, like the next two */
+    _Atomic uint64_t *counters; /* of instruments: the sums over the workers that are done; NULL: there are none */
+    _Atomic bool stalls;        /* a block was put aside because it waits for others */
+    int helpers;                /* under the pool's lock, like the next two */
     bool is_offered;
     struct cpu_job *next;
     void (*task)(void *data, uint64_t index); /* not NULL: what is done for each index, instead of a kernel's blocks */

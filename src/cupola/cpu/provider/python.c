@@ -223,6 +223,16 @@ static PyObject *injected(PyObject *self, PyObject *arguments) {
                       : NULL;
 }
 
+/* ---- instruments ------------------------------------------------------------------------------------------------ */
+
+static PyObject *set_instruments(PyObject *self, PyObject *arguments) {
+    unsigned set;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "I:set_instruments", &set)) return NULL;
+    cpu_instruments_set(set);
+    Py_RETURN_NONE;
+}
+
 /* ---- faults that nobody has heard of (cupola.cpu._at_exit) ------------------------------------------------------- */
 
 static void find_busy(void *object, void *busy) {
@@ -322,6 +332,9 @@ static PyMethodDef methods[] = {
     {"inject", inject, METH_VARARGS,
      PyDoc_STR("inject(kind: int, pattern: str, error: str, device: int, nth: int, times: int, seed: int, "
                "probability: float, amount: float) -> int\n\nBegin to inject a fault (driver/inject/inject.h).")},
+    {"set_instruments", set_instruments, METH_VARARGS,
+     PyDoc_STR("set_instruments(set: int) -> None\n\nChoose what observes the kernels that are launched from now on "
+               "(compiler/emit/instruments).")},
     {"is_idle", is_idle, METH_NOARGS,
      PyDoc_STR("is_idle() -> bool\n\nWhether all streams have done all that was put in them.")},
     {"unheard_faults", unheard_faults, METH_NOARGS,

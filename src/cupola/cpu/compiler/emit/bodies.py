@@ -15,6 +15,8 @@ from cupola.cpu.compiler.ptx import ast
 from . import instructions
 from .control import calls, functions, lowerings, meetings  # noqa: F401
 from .control.body import Body, Facts, Site, TooLong
+from .instruments.blocks import Blocks
+from .instruments.instrument import Instrument
 from .memory import (  # noqa: F401
     addresses,
     atomics,
@@ -48,6 +50,9 @@ def problem_with(instruction: ast.Instruction) -> str | None:
     return None
 
 
+INSTRUMENTS: dict[str, type[Instrument]] = {"blocks": Blocks}
+"""By their names (instruments/__init__.py)."""
+
 LARGE_STATEMENTS = 6000
 """Statements of a kernel whose body is certainly very large."""
 
@@ -56,7 +61,8 @@ LARGE_STATEMENTS = 6000
 class Code:
     """What `emit_body` made: LLVM IR of a module with one function, and what the runtime must know about it.
 
-    ``whole_blocks`` says that one call runs all units of a block, ``rows_of_blocks`` that it may run those of several.
+    ``whole_blocks`` says that one call runs all units of a block, ``rows_of_blocks`` that it may run those of several;
+    ``counter_count`` is what its instruments count in.
     """
 
     ir: str
@@ -65,9 +71,12 @@ class Code:
     resume_sites: tuple[int, ...]
     whole_blocks: bool
     rows_of_blocks: bool
+    counter_count: int
 
 
-def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -> Code:
+def emit_body(
+    facts: Facts, *, independent: bool = False, first_site: int = 0, instruments: tuple[str, ...] = ()
+) -> Code:
     """Write the convergent or the independent body of a kernel.
 
     The lowerings may write less regular values than the analysis expects of an instruction. The body is then
@@ -78,7 +87,15 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
     inexact: dict[str, Inexact] = {}
     far = len(facts.analysis.function.body or ()) > LARGE_STATEMENTS
     while True:
-        body = Body(facts, independent=independent, kinds=kinds, inexact=inexact, first_site=first_site, far=far)
+        body = Body(
+            facts,
+            independent=independent,
+            kinds=kinds,
+            inexact=inexact,
+            first_site=first_site,
+            far=far,
+            instruments=[INSTRUMENTS[name] for name in instruments],
+        )
         try:
             text = body.text(math.inf if far or independent else machine.LARGE)
         except TooLong:
@@ -89,7 +106,15 @@ def emit_body(facts: Facts, *, independent: bool = False, first_site: int = 0) -
         elif not irregular:
             frame_bytes = -(-body.registers.frame_bytes // 64) * 64
             resume_sites = tuple(body.control.resume_sites)
-            return Code(text, body.sites, frame_bytes, resume_sites, body.whole_blocks, body.rows_of_blocks)
+            return Code(
+                text,
+                body.sites,
+                frame_bytes,
+                resume_sites,
+                body.whole_blocks,
+                body.rows_of_blocks,
+                body.counter_count,
+            )
         for name, demand in irregular.items():
             if demand is Demand.VARYING:
                 kinds[name] = None

@@ -45,6 +45,7 @@ CONTEXT: Final = {
     "units_end": 176,
     "row_end": 184,
     "current_graph": 192,
+    "counters": 200,
 }
 """Offsets in ``cpu_context``."""
 

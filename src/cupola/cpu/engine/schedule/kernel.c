@@ -158,9 +158,16 @@ int cpu_kernel_param(const cpu_kernel *kernel, size_t index, size_t *offset, siz
 
 /* ---- variants ------------------------------------------------------------------------------------------------- */
 
-static cpu_variant *find_variant(cpu_kernel *kernel, const uint32_t block[3]) {
+static _Atomic uint32_t instruments_on;
+
+void cpu_instruments_set(uint32_t instruments) {
+    atomic_store_explicit(&instruments_on, instruments, memory_order_relaxed);
+}
+
+static cpu_variant *find_variant(cpu_kernel *kernel, const uint32_t block[3], uint32_t instruments) {
     cpu_variant *variant = atomic_load_explicit(&kernel->variants, memory_order_acquire);
-    while (variant && memcmp(variant->block, block, sizeof variant->block)) variant = variant->next;
+    while (variant && (memcmp(variant->block, block, sizeof variant->block) || variant->instruments != instruments))
+        variant = variant->next;
     return variant;
 }
 
@@ -218,9 +225,9 @@ static int read_flags(cpu_variant *variant, PyObject *object) {
 }
 
 /* With the GIL. */
-static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
-    PyObject *object = PyObject_CallMethod(kernel->module, "compile", "n(III)", (Py_ssize_t)kernel->index, block[0],
-                                           block[1], block[2]);
+static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3], uint32_t instruments) {
+    PyObject *object = PyObject_CallMethod(kernel->module, "compile", "n(III)I", (Py_ssize_t)kernel->index, block[0],
+                                           block[1], block[2], instruments);
     if (!object) return NULL;
     cpu_variant *variant = calloc(1, sizeof *variant);
     size_t stride = 0;
@@ -230,6 +237,7 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     if (PyErr_Occurred() || get_uint32(object, "width", &variant->width) ||
         get_uint32(object, "frame_bytes", &variant->frame_bytes) ||
         get_uint32(object, "site_count", &variant->site_count) ||
+        get_uint32(object, "counter_count", &variant->counter_count) ||
         get_uint32(object, "stack_bytes", &variant->stack_bytes) || read_flags(variant, object) ||
         read_resume_sites(variant, object)) {
         if (variant) free(variant->resume_sites);
@@ -241,6 +249,7 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3]) {
     variant->kernel = kernel;
     variant->object = object;
     variant->body = (cpu_body)(uintptr_t)address;
+    variant->instruments = instruments;
     memcpy(variant->block, block, sizeof variant->block);
     variant->static_shared = kernel->info.static_shared;
     variant->reserved_shared = kernel->info.reserved_shared;
@@ -290,10 +299,11 @@ void cpu_take_exception(cpu_refusal *refusal) {
 }
 
 const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3], cpu_refusal *refusal) {
-    cpu_variant *variant = find_variant(kernel, block);
+    const uint32_t instruments = atomic_load_explicit(&instruments_on, memory_order_relaxed);
+    cpu_variant *variant = find_variant(kernel, block, instruments);
     if (variant) return variant;
     PyGILState_STATE gil = PyGILState_Ensure();
-    variant = make_variant(kernel, block);
+    variant = make_variant(kernel, block, instruments);
     if (!variant) cpu_take_exception(refusal);
     PyGILState_Release(gil);
     if (!variant) return NULL;
@@ -319,4 +329,22 @@ cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusa
     PyGILState_Release(gil);
     if (body) atomic_store(&((cpu_variant *)variant)->independent, body);
     return body;
+}
+
+void cpu_variant_count(const cpu_launch *launch, const _Atomic uint64_t *counters) {
+    const cpu_variant *variant = launch->variant;
+    const uint32_t *grid = launch->grid, *block = launch->block, *cluster = launch->cluster;
+    if (!Py_IsInitialized()) return;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *totals =
+        PyObject_CallMethod(variant->object, "totals", "(III)(III)(III)I", grid[0], grid[1], grid[2], block[0],
+                            block[1], block[2], cluster[0], cluster[1], cluster[2], launch->dynamic_shared);
+    if (totals && PyByteArray_GET_SIZE(totals) == (Py_ssize_t)(8 * (size_t)variant->counter_count)) {
+        uint64_t *sums = (uint64_t *)(void *)PyByteArray_AS_STRING(totals);
+        for (uint32_t i = 0; i < variant->counter_count; i++)
+            sums[i] += atomic_load_explicit(&counters[i], memory_order_relaxed);
+    }
+    if (!totals) PyErr_WriteUnraisable(variant->object);
+    Py_XDECREF(totals);
+    PyGILState_Release(gil);
 }

@@ -1,4 +1,5 @@
 /* A launch from its beginning to its end, and the clock. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/common.h"
@@ -108,6 +109,12 @@ int cpu_engine_run(cpu_launch *launch) {
         launch->fault = (cpu_fault){.kind = CPU_FAULT_INTERNAL, .message = "there is no memory for the grid's barrier"};
         return CPU_FAULT_INTERNAL;
     }
+    if (unlikely(launch->variant->counter_count) &&
+        !(job.counters = calloc(launch->variant->counter_count, sizeof *job.counters))) {
+        launch->fault = (cpu_fault){.kind = CPU_FAULT_INTERNAL, .message = "there is no memory for what is counted"};
+        if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
+        return CPU_FAULT_INTERNAL;
+    }
     struct progress progress = {.most = (int)(threads < clusters ? threads : clusters) - 1};
     if (progress.most) progress.next = (progress.begin = clock_now()) + ALONE_NANOSECONDS;
     cpu_share_enter(launch->share);
@@ -120,5 +127,7 @@ int cpu_engine_run(cpu_launch *launch) {
     cpu_stop_end(&job);
     if (to_learn) note_if_quick(launch, to_learn);
     if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
+    if (unlikely(launch->variant->instruments)) cpu_variant_count(launch, job.counters);
+    free((void *)job.counters);
     return atomic_load(&job.fault);
 }

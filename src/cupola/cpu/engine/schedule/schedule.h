@@ -10,6 +10,9 @@
 /* The independent body of the variant, compiled on first use (takes the GIL). NULL on failure. */
 cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusal);
 
+/* A launch of code with instruments has ended: add what it has counted to what its kernel has in Python (takes the GIL). */
+void cpu_variant_count(const cpu_launch *launch, const _Atomic uint64_t *counters);
+
 /* Run blocks of the job on this thread until none is left. `between`, when not NULL, is called after each chunk. */
 void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argument);
 

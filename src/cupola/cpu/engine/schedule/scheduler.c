@@ -630,6 +630,12 @@ static cpu_site_cache *fresh_site_caches(struct keepsakes *kept, uint32_t count)
     return kept->sites;
 }
 
+/* What a worker has counted goes to the launch. */
+static void add_counters(cpu_job *job, const uint64_t *counters) {
+    for (uint32_t i = 0; i < job->launch->variant->counter_count; i++)
+        if (counters[i]) atomic_fetch_add_explicit(&job->counters[i], counters[i], memory_order_relaxed);
+}
+
 void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argument) {
     const cpu_launch *launch = job->launch;
     const cpu_variant *variant = launch->variant;
@@ -667,7 +673,8 @@ void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argu
         .sites = kept ? fresh_site_caches(kept, variant->site_count + 1) : NULL,
         .job = job,
     };
-    if (!run.context.sites) {
+    if (unlikely(job->counters)) run.context.counters = calloc(variant->counter_count, sizeof *run.context.counters);
+    if (!run.context.sites || (job->counters && !run.context.counters)) {
         cpu_fault_raise(&run.context, NULL, 0, CPU_FAULT_INTERNAL, UINT32_MAX, "out of memory");
         return;
     }
@@ -676,4 +683,8 @@ void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argu
     cpu_stop_leave(before);
     if (run.current) cluster_free(run.current, kept);
     while (run.first) cluster_free(take_oldest(&run), kept);
+    if (unlikely(job->counters)) {
+        add_counters(job, run.context.counters);
+        free(run.context.counters);
+    }
 }

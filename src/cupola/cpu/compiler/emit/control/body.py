@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cupola.cpu.compiler.emit import instructions
 from cupola.cpu.compiler.emit.threads.layout import Layout
@@ -24,8 +24,13 @@ from cupola.cpu.compiler.ptx import ast
 
 from .control import Control
 from .gatherings import Gatherings, write_gathering
-from .lowerings import lowering_of
+from .lowerings import Lowering, lowering_of
 from .meetings import is_meeting
+
+if TYPE_CHECKING:
+    from cupola.cpu.compiler.emit.instruments.instrument import Instrument
+
+    InstrumentType = type[Instrument]
 
 _THREAD = ast.Special("tid", "x")
 _Plan = TypeVar("_Plan")
@@ -76,9 +81,13 @@ class Body:
         The number of the first site.
     far
         Whether to keep registers in the frame; see `registers`.
+    instruments
+        Those that observe the kernel (emit/instruments).
 
     Attributes
     ----------
+    instruments
+        The same, at work on this body.
     whole_blocks
         One call of the body runs all units of a block, one after the other: no unit ever waits for another.
     rows_of_blocks
@@ -94,6 +103,7 @@ class Body:
         inexact: dict[str, Inexact],
         first_site: int,
         far: bool = False,
+        instruments: Sequence[InstrumentType] = (),
     ) -> None:
         self.facts = facts
         self.independent = independent
@@ -107,6 +117,7 @@ class Body:
         self.builder.canonical_nans = False
         self.sites: list[Site] = []
         self._first_site = first_site
+        self.counter_count = 0
         self.entry: list[str] = []
         self._entry_values: dict[str, Value] = {}
         self._scratch: dict[tuple[str, int], str] = {}
@@ -128,6 +139,7 @@ class Body:
         )
         self.whole_blocks = (
             not independent
+            and not instruments
             and not facts.analysis.spinning
             and not facts.layout.has_stack
             and all(i.description.waits == "no" for b in self.blocks for i in b.code())
@@ -135,6 +147,10 @@ class Body:
         self.rows_of_blocks = self.whole_blocks and self._may_mix_blocks()
         self.control = Control(self)
         self._of_block: dict[Callable[[Block], Any], Any] = {}
+        self.instruments: list[Instrument] = []
+        for kind in instruments:
+            self.instruments.append(kind(self, self.counter_count))
+            self.counter_count += kind.counters_of(facts)
 
     def _constants(self) -> dict[str, Value]:
         """Registers that always hold one number, or the address of a variable in shared or local memory."""
@@ -328,13 +344,33 @@ class Body:
     def instruction(self, instruction: ast.Instruction) -> None:
         """Write one instruction that does not end its block."""
         if instruction.description.lowered != "own":
+            if self.instruments:
+                self._observe(instruction)
             self.values(instruction)
             return
         lowering = lowering_of(instruction)
+        if self.instruments:
+            lowering = self._observed(lowering)
         if instruction.guard is None:
             lowering(self, instruction)
         else:
             self.control.guarded(instruction, lowering)
+
+    def _observed(self, lowering: Lowering) -> Lowering:
+        """What writes an instruction, behind what instruments write in front of it."""
+
+        def observed(body: Body, instruction: ast.Instruction) -> None:
+            body._observe(instruction)
+            lowering(body, instruction)
+
+        return observed
+
+    def _observe(self, instruction: ast.Instruction) -> None:
+        ends = instruction is self.control.block.terminator  # then it was observed when threads arrived
+        for each in self.instruments:
+            if not ends:
+                each.instruction(instruction)
+            each.accesses(instruction)
 
     def values(self, instruction: ast.Instruction) -> None:
         """Write an instruction that maps values to values; a guard only decides which lanes keep the result."""

@@ -168,6 +168,8 @@ class Control:
 
     def _end_threads(self, mask: Value) -> None:
         builder = self.builder
+        for each in self.body.instruments:
+            each.leave(mask)
         rest = builder.binary("and", self.live(), builder.binary("xor", mask, constant("i32", -1)))
         if self.body.independent:
             self.body.store_field("mask", rest)
@@ -195,6 +197,8 @@ class Control:
             builder.label(f"b{index}")
             if not self.always_full:
                 self.set_mask(self.load("live"))
+        for each in self.body.instruments:
+            each.block(block)
 
     def _begin_independent(self, label: str, index: int) -> None:
         builder = self.builder
@@ -250,6 +254,9 @@ class Control:
     def end(self, block: Block) -> None:
         """End a basic block: go to where its threads go on."""
         end = block.terminator
+        if end is not None:
+            for each in self.body.instruments:
+                each.instruction(end)
         if end is None:
             self.go(block.successors[0])
         elif is_exit(end):
@@ -278,7 +285,12 @@ class Control:
         targets = block.successors
         index = self.body.operand(end.operands[0], "i32")
         if not index.vector:
-            self.switch(index, list(zip(range(len(targets) - 1), targets, strict=False)), lambda: self.go(targets[-1]))
+            self.switch(
+                index,
+                list(zip(range(len(targets) - 1), targets, strict=False)),
+                lambda: self._go_way(len(targets) - 1, targets[-1]),
+                self._go_way,
+            )
             return
         rest = self.mask
         moves: list[tuple[Block | None, Value]] = []
@@ -286,20 +298,41 @@ class Control:
             here = builder.ballot(builder.compare("icmp eq", index, constant("i32", number)))
             moves.append((target, builder.binary("and", rest, here)))
             rest = builder.binary("xor", rest, moves[-1][1])
+        self._tell_ways([*(mask for _, mask in moves), rest])
         self.part([*moves, (targets[-1], rest)])
 
     # Branches
 
-    def switch(self, value: Value, ways: list[tuple[int, Block]], otherwise: Callable[[], None]) -> None:
-        """End the block: all threads go where a uniform value says."""
+    def _go_way(self, way: int, target: Block | None) -> None:
+        """End the block at a branch that all its threads decide alike."""
+        for each in self.body.instruments:
+            each.branch(self.block, way, self.mask)
+        self.go(target)
+
+    def _tell_ways(self, masks: list[Value]) -> None:
+        for each in self.body.instruments:
+            for way, mask in enumerate(masks):
+                each.branch(self.block, way, mask)
+
+    def switch(
+        self,
+        value: Value,
+        ways: list[tuple[int, Block]],
+        otherwise: Callable[[], None],
+        go: Callable[[int, Block], None] | None = None,
+    ) -> None:
+        """End the block: all threads go where a uniform value says; ``go`` writes how, if not as usual."""
         builder = self.builder
         labels = [builder.new_label("case") for _ in ways]
         default = builder.new_label("case")
         cases = " ".join(f"{value.type} {n}, label %{label}" for (n, _), label in zip(ways, labels, strict=True))
         builder.line(f"switch {builder.typed(value)}, label %{default} [ {cases} ]")
-        for (_, target), label in zip(ways, labels, strict=True):
+        for way, ((_, target), label) in enumerate(zip(ways, labels, strict=True)):
             builder.label(label)
-            self.go(target)
+            if go is None:
+                self.go(target)
+            else:
+                go(way, target)
         builder.label(default)
         otherwise()
 
@@ -313,12 +346,14 @@ class Control:
             yes, no = builder.new_label("yes"), builder.new_label("no")
             builder.line(f"br i1 {condition.ir}, label %{yes}, label %{no}")
             builder.label(yes)
-            self.go(taken)
+            self._go_way(0, taken)
             builder.label(no)
-            self.go(other)
+            self._go_way(1, other)
             return
         yes_mask = builder.binary("and", self.mask, builder.ballot(condition))
-        self.part([(taken, yes_mask), (other, builder.binary("xor", self.mask, yes_mask))])
+        no_mask = builder.binary("xor", self.mask, yes_mask)
+        self._tell_ways([yes_mask, no_mask])
+        self.part([(taken, yes_mask), (other, no_mask)])
 
     def go(self, target: Block | None) -> None:
         """End the block: all its threads go to one target."""
@@ -351,6 +386,8 @@ class Control:
             self._end_threads(self.mask)
             self.builder.line(f"br label %{self.regions[self.block.index].after(self.block.index)}")
         else:
+            for each in self.body.instruments:
+                each.leave(self.mask)
             self.builder.line("br label %done")
 
     def part(self, moves: list[tuple[Block | None, Value]]) -> None:
@@ -498,6 +535,8 @@ class Control:
         if successor.index in self.regions:
             self.store(f"m{successor.index}", self.load("live"))
         if successor.returns_only:
+            for each in self.body.instruments:
+                each.leave(self.live())
             self.builder.line("br label %done")
         else:
             self.builder.line(f"br label %b{successor.index}")
@@ -599,6 +638,8 @@ class Control:
             builder.line(f"switch i32 {state.ir}, label %begin [ {' '.join(points)} ]")
         builder.label("begin")
         body.registers.clear(body.analysis.live_in(self.blocks[0]))
+        for each in body.instruments:
+            each.enter(live)
         if body.independent:
             self._clear_masks()
             builder.line(f"store i32 {live.ir}, ptr {self.frame_mask(0)}")

@@ -50,6 +50,8 @@ def emit_meeting(body: Body, block: Block, instruction: ast.Instruction) -> None
         _wait_for_members(body, block, instruction)
     if does.whole_warp:
         _require_whole_warp(body, instruction)
+    for each in body.instruments:
+        each.met(instruction)
     if does.lowered != "meeting":
         body.instruction(instruction)
     body.control.go(block.successors[0])
