@@ -24,6 +24,7 @@ MODULES = (
     "cupola.typing",
     "cupola.pathfinder",
     "cupola.cpu",
+    "cupola.testing",
 )
 
 # Classes without a public name of their own, whose objects a public attribute or method gives.
