@@ -118,7 +118,6 @@ DIFFERENCES = {
         r"Attribute\(got\(\), 16\b": "an attribute that is not in the headers",
         r"SetAttribute\(got\(\), 1, p\(-1\), 4\)": "the status of no function",
         r"AlgoInit|AlgoGetIds|AlgoCap": "algorithms are those of a GPU",
-        r"L\((28|29), ": "FP8 is not emulated",
         r"plane=|batch_mode=1": "planar numbers and arrays of pointers are not emulated",
         r"trans[ab]=(3|-1)": "operations that there are not",
         r"epilogue=(0|1|3|5|16|34|64|128|132|768|1024)\b": "epilogues that there are not",

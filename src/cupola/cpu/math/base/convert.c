@@ -4,13 +4,7 @@
  * no calls, and the compiler makes vectors of them. All else goes element by element (element.c). */
 #include "convert.h"
 
-#include "common/bits.h"
-
-/* Without a branch, which would keep the compiler from making vectors. */
-static inline uint32_t either(bool condition, uint32_t one, uint32_t other) {
-    uint32_t mask = -(uint32_t)condition;
-    return (one & mask) | (other & ~mask);
-}
+#include "fp8.h"
 
 /* The bits of a half, moved to their places in a float, have an exponent that is 112 too small, which a product corrects,
  * exactly, for subnormal halves as well. Infinity and NaN get the largest exponent. */
@@ -47,6 +41,12 @@ void load_floats(enum element type, const void *array, int64_t first, int64_t st
     } else if (step == 1 && type == I8) {
         const int8_t *from = (const int8_t *)array + first;
         for (int64_t i = 0; i < count; i++) to[i] = from[i];
+    } else if (step == 1 && type == E4M3) {
+        const uint8_t *from = (const uint8_t *)array + first;
+        for (int64_t i = 0; i < count; i++) to[i] = e4m3_to_float(from[i]);
+    } else if (step == 1 && type == E5M2) {
+        const uint8_t *from = (const uint8_t *)array + first;
+        for (int64_t i = 0; i < count; i++) to[i] = e5m2_to_float(from[i]);
     } else
         for (int64_t i = 0; i < count; i++) to[i] = (float)creal(element_load(type, array, first + i * step));
 }
@@ -59,6 +59,12 @@ void store_floats(enum element type, void *array, int64_t first, int64_t step, i
     } else if (step == 1 && type == B) {
         uint16_t *to = (uint16_t *)array + first;
         for (int64_t i = 0; i < count; i++) to[i] = float_to_bfloat(from[i]);
+    } else if (step == 1 && type == E4M3) {
+        uint8_t *to = (uint8_t *)array + first;
+        for (int64_t i = 0; i < count; i++) to[i] = float_to_e4m3(from[i]);
+    } else if (step == 1 && type == E5M2) {
+        uint8_t *to = (uint8_t *)array + first;
+        for (int64_t i = 0; i < count; i++) to[i] = float_to_e5m2(from[i]);
     } else
         for (int64_t i = 0; i < count; i++) element_store(type, array, first + i * step, (double)from[i]);
 }

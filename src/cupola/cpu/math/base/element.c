@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "element.h"
+#include "fp8.h"
 
 size_t element_size(enum element type) {
-    static const uint8_t sizes[ELEMENTS] = {[S] = 4, [D] = 8,  [C] = 8,   [Z] = 16, [H] = 2,
-                                            [B] = 2, [I8] = 1, [I32] = 4, [I64] = 8};
+    static const uint8_t sizes[ELEMENTS] = {[S] = 4,  [D] = 8,   [C] = 8,   [Z] = 16,   [H] = 2,   [B] = 2,
+                                            [I8] = 1, [I32] = 4, [I64] = 8, [E4M3] = 1, [E5M2] = 1};
     return sizes[type];
 }
 
@@ -70,6 +71,8 @@ number element_load(enum element type, const void *place, int64_t index) {
         }
         case I8: return ((const int8_t *)place)[index];
         case I32: return ((const int32_t *)place)[index];
+        case E4M3: return e4m3_to_float(((const uint8_t *)place)[index]);
+        case E5M2: return e5m2_to_float(((const uint8_t *)place)[index]);
         default: return (double)((const int64_t *)place)[index];
     }
 }
@@ -93,6 +96,8 @@ void element_store(enum element type, void *place, int64_t index, number value) 
         case H: ((uint16_t *)place)[index] = double_to_half(creal(value)); break;
         case B: ((uint16_t *)place)[index] = float_to_bfloat((float)creal(value)); break;
         case I8: ((int8_t *)place)[index] = (int8_t)whole(creal(value), INT8_MIN, INT8_MAX); break;
+        case E4M3: ((uint8_t *)place)[index] = float_to_e4m3((float)creal(value)); break;
+        case E5M2: ((uint8_t *)place)[index] = float_to_e5m2((float)creal(value)); break;
         case I64: ((int64_t *)place)[index] = (int64_t)creal(value); break;
         default: ((int32_t *)place)[index] = (int32_t)(int64_t)whole(creal(value), INT32_MIN, INT32_MAX); break;
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bits.h"
 #include "lt.h"
 
 bool lt_is_epilogue(uint32_t epilogue) {
@@ -70,6 +71,20 @@ static double gelu_slope(double x) {
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * ROOT * (1 + 3 * 0.044715 * x * x);
 }
 
+/* ---- scales of numbers of eight bits ------------------------------------------------------------------------------- */
+
+/* The largest magnitude so far; once it is NaN, with the bits that a GPU has, it stays so. */
+static void grow(float *largest, double value) {
+    float magnitude = (float)fabs(value);
+    if (isnan(magnitude)) *largest = float_of(0x7fffffff);
+    else if (magnitude > *largest) *largest = magnitude;
+}
+
+static void scale_line(const struct lt_lines *lines, float *x) {
+    for (int64_t i = 0; i < lines->length; i++) grow(&lines->largest->d, x[i]);
+    for (int64_t i = 0; i < lines->length; i++) x[i] *= lines->d_scale;
+}
+
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 /* What follows the sum of products, alpha and beta, in the type R. x is the line, which this changes. */
@@ -87,9 +102,12 @@ static double gelu_slope(double x) {
         if ((epilogue & (LT_RELU | LT_AUX)) == (LT_RELU | LT_AUX))                                                     \
             for (int64_t i = 0; i < length; i++)                                                                       \
                 set_bit(operation->aux, aux_at(call, lines->index, line, i), x[i] >= 0);                                \
-        if ((epilogue & (LT_GELU | LT_AUX)) == (LT_GELU | LT_AUX))                                                     \
+        if ((epilogue & (LT_GELU | LT_AUX)) == (LT_GELU | LT_AUX)) {                                                   \
+            for (int64_t i = 0; i < length; i++) grow(&lines->largest->aux, x[i]);                                     \
             for (int64_t i = 0; i < length; i++)                                                                       \
-                element_store(call->aux_type, operation->aux, aux_at(call, lines->index, line, i), x[i]);              \
+                element_store(call->aux_type, operation->aux, aux_at(call, lines->index, line, i),                     \
+                              x[i] * lines->aux_scale);                                                                \
+        }                                                                                                              \
         if (epilogue & LT_RELU)                                                                                        \
             for (int64_t i = 0; i < length; i++) x[i] = x[i] > 0 ? x[i] : x[i] == x[i] ? 0 : x[i];                     \
         if (epilogue & LT_GELU)                                                                                        \
@@ -163,6 +181,7 @@ CUresult lt_finish(const struct lt_call *call, const struct lt_lines *lines) {
             if (old) load_floats(c->type, c->data, from, step, length, old);
             combine_float(lines, x, old);
             finish_float(call, lines, line, x);
+            if (is_fp8(d->type)) scale_line(lines, x);
             store_floats(d->type, d->data, to, 1, length, x);
         } else if (type == D) {
             load_doubles(call->sums, lines->sums, sums, 1, length, x);

@@ -94,6 +94,12 @@ struct lt_call {
     int64_t m, n, k, batch;
     enum element sums, scale, bias_type, aux_type;
     struct scalar alpha, beta;
+    bool is_fp8;
+};
+
+/* Largest magnitudes of a call: of D and of the auxiliary matrix, before their scales. */
+struct lt_largest {
+    float d, aux;
 };
 
 /* The sums of some lines of D: columns, or, when D lies in rows, rows. `length` is that of a line. */
@@ -102,6 +108,8 @@ struct lt_lines {
     int64_t first, count, length;
     int64_t index; /* of the batch */
     number alpha, beta;
+    float d_scale, aux_scale; /* 1: none */
+    struct lt_largest *largest;
     void *gradients; /* sums over the columns, of the scale's type */
 };
 
@@ -126,6 +134,8 @@ enum {
 cublasStatus_t lt_describe(const char *function, const struct lt_operation *operation, const struct lt_layout *a,
                            const struct lt_layout *b, const struct lt_layout *c, const struct lt_layout *d,
                            struct lt_call *call);
+enum element lt_element_of(int type); /* those of element_of(), and the ones of eight bits */
+static inline bool is_fp8(enum element type) { return type == E4M3 || type == E5M2; }
 /* Whether there are products of these types. */
 cublasStatus_t lt_types(const char *function, int compute, int scale, int a, int b, int c, int d, struct lt_call *call);
 

@@ -131,9 +131,17 @@ static CUresult gradient_of(const struct lt_call *call, const struct matrix *mat
     return CUDA_SUCCESS;
 }
 
-static CUresult run_one(const struct lt_call *call, int64_t index, number alpha, number beta) {
+/* What scales say, and what a call finds out about its results. */
+struct scales {
+    number alpha, beta;
+    float d, aux;
+    struct lt_largest largest;
+};
+
+static CUresult run_one(const struct lt_call *call, int64_t index, struct scales *scales) {
     const struct lt_operation *operation = &call->operation;
     const struct matrix *d = &call->d;
+    number alpha = scales->alpha, beta = scales->beta;
     bool adds = beta != 0;
     RETURN_IF(lt_touch(LT_NAME, "the matrix A", &call->a, index));
     RETURN_IF(lt_touch(LT_NAME, "the matrix B", &call->b, index));
@@ -156,7 +164,13 @@ static CUresult run_one(const struct lt_call *call, int64_t index, number alpha,
     } else {
         int64_t block = larger(256, (1 << 20) / larger(length, 1));
         if (block > count) block = count;
-        struct lt_lines lines = {.length = length, .index = index, .alpha = alpha, .beta = beta};
+        struct lt_lines lines = {.length = length,
+                                 .index = index,
+                                 .alpha = alpha,
+                                 .beta = beta,
+                                 .d_scale = scales->d,
+                                 .aux_scale = scales->aux,
+                                 .largest = &scales->largest};
         sums = malloc((size_t)larger(block * length, 1) * element_size(call->sums));
         gradients = has_epilogue(call, LT_BGRAD) ? calloc((size_t)call->m, element_size(D)) : NULL;
         bool fits =
@@ -189,13 +203,43 @@ static CUresult scalar_of(const struct scalar *scalar, number *value) {
     return CUDA_SUCCESS;
 }
 
+/* The scale of a matrix of numbers of eight bits, in device memory; NULL: 1. */
+static CUresult scale_of(const char *what, const float *pointer, float *value) {
+    *value = 1;
+    if (!pointer) return CUDA_SUCCESS;
+    RETURN_IF(math_touch(LT_NAME, what, pointer, sizeof *pointer));
+    *value = *pointer;
+    return CUDA_SUCCESS;
+}
+
+static CUresult read_scales(const struct lt_call *call, struct scales *scales) {
+    const struct lt_operation *operation = &call->operation;
+    float a, b;
+    RETURN_IF(scale_of("the scale of A", operation->a_scale, &a));
+    RETURN_IF(scale_of("the scale of B", operation->b_scale, &b));
+    RETURN_IF(scale_of("the scale of D", operation->d_scale, &scales->d));
+    RETURN_IF(scale_of("the scale of the auxiliary matrix", operation->aux_scale, &scales->aux));
+    scales->alpha *= a * b;
+    return CUDA_SUCCESS;
+}
+
+static CUresult write_largest(const char *what, float *pointer, float value) {
+    if (!pointer) return CUDA_SUCCESS;
+    RETURN_IF(math_touch(LT_NAME, what, pointer, sizeof *pointer));
+    *pointer = value;
+    return CUDA_SUCCESS;
+}
+
 static CUresult run_matmul(struct call *head) {
     const struct lt_call *call = (const struct lt_call *)head;
-    number alpha, beta;
-    RETURN_IF(scalar_of(&call->alpha, &alpha));
-    RETURN_IF(scalar_of(&call->beta, &beta));
-    for (int64_t i = 0; i < call->batch; i++) RETURN_IF(run_one(call, i, alpha, beta));
-    return CUDA_SUCCESS;
+    struct scales scales = {.d = 1, .aux = 1};
+    RETURN_IF(scalar_of(&call->alpha, &scales.alpha));
+    RETURN_IF(scalar_of(&call->beta, &scales.beta));
+    if (call->is_fp8) RETURN_IF(read_scales(call, &scales));
+    for (int64_t i = 0; i < call->batch; i++) RETURN_IF(run_one(call, i, &scales));
+    if (!call->is_fp8) return CUDA_SUCCESS;
+    RETURN_IF(write_largest("the largest magnitude of D", call->operation.amax, scales.largest.d));
+    return write_largest("the largest magnitude of the auxiliary matrix", call->operation.aux_amax, scales.largest.aux);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -219,7 +263,7 @@ static cublasStatus_t matrix_of(const char *function, const char *name, const st
                "%s: %s has a leading dimension of %lld, but lines of %lld", function, name, (long long)layout->ld,
                (long long)(by_rows ? own_columns : own_rows));
     *matrix = (struct matrix){
-        .type = element_of((cudaDataType)layout->type),
+        .type = lt_element_of((int)layout->type),
         .rows = own_rows,
         .columns = own_columns,
         .ld = layout->ld,
@@ -238,14 +282,21 @@ static cublasStatus_t check_epilogue(const char *function, const struct lt_opera
     BLAS_CHECK(!operation->bias || (epilogue & of_vector),
                "%s: there is a bias pointer, but the epilogue %u has no bias", function, epilogue);
     enum element usual = call->d.type == I8 ? S : call->d.type;
+    if (call->is_fp8) usual = call->c.type == S ? B : call->c.type;
     call->bias_type = operation->bias_type < 0 ? usual : element_of((cudaDataType)operation->bias_type);
-    call->aux_type = operation->aux_type < 0 ? call->d.type : element_of((cudaDataType)operation->aux_type);
+    call->aux_type = operation->aux_type < 0 ? call->d.type : lt_element_of(operation->aux_type);
+    if (call->is_fp8 && (call->bias_type != usual || call->aux_type != call->d.type))
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
+                         "%s: for these types there is no bias of type %d, or no auxiliary matrix of type %d", function,
+                         operation->bias_type, operation->aux_type);
     BLAS_CHECK(call->bias_type == usual && call->aux_type == call->d.type,
                "%s: the bias or the auxiliary matrix has another type than D", function);
     if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
     const char *why = NULL;
     if (is_complex(call->d.type)) why = "complex numbers have no epilogues";
     else if (call->scale == I32) why = "sums of whole numbers have no epilogues";
+    else if (call->is_fp8 && (epilogue & (LT_DRELU | LT_DGELU | LT_BGRAD | LT_BGRADA | LT_BGRADB)))
+        why = "numbers of eight bits have no gradients";
     else if (call->d.type == I8 && (epilogue & (LT_BGRAD | LT_BGRADA | LT_BGRADB)))
         why = "whole numbers have no gradients";
     else if (call->d.by_rows && (epilogue & (of_vector | LT_AUX))) why = "D has to lie in columns for this epilogue";
@@ -273,6 +324,37 @@ static bool only_conjugates(int op, const struct matrix *operand, const struct m
     return op == CUBLAS_OP_C && operand->by_rows != d->by_rows;
 }
 
+/* What products of numbers of eight bits need: lines of 16 bytes, and, but on compute capability 10, A transposed. */
+static cublasStatus_t check_fp8(const char *function, const struct lt_call *call) {
+    const struct lt_operation *operation = &call->operation;
+    const struct model *model = current_context()->device->model;
+    if (model->major * 10 + model->minor < 89)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
+                         "%s: numbers of eight bits need compute capability 8.9, and the device has %d.%d", function,
+                         model->major, model->minor);
+    bool a_lies_along_k = (operation->op_a == CUBLAS_OP_N) == call->a.by_rows;
+    bool b_lies_along_k = (operation->op_b == CUBLAS_OP_N) != call->b.by_rows;
+    if (model->major != 10 && !(a_lies_along_k && b_lies_along_k))
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
+                         "%s: the lines of A and B have to lie along k: columns, of which A is transposed and B is not",
+                         function);
+    const struct matrix *matrices[] = {&call->a, &call->b, &call->c, &call->d};
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+        if (matrices[i]->ld * (int64_t)element_size(matrices[i]->type) % 16)
+            return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
+                             "%s: the leading dimension of %c, %lld, is no multiple of 16 bytes", function, "ABCD"[i],
+                             (long long)matrices[i]->ld);
+    if (operation->a_mode | operation->b_mode | operation->c_mode | operation->d_mode | operation->aux_mode |
+        operation->d_out_mode)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
+                         "%s: of scales, only the one of a whole matrix is emulated, SCALAR_32F", function);
+    BLAS_CHECK(is_fp8(call->d.type) || (!operation->d_scale && !operation->amax),
+               "%s: only results of eight bits have a scale and a largest magnitude", function);
+    BLAS_CHECK(is_fp8(call->d.type) || (!operation->aux_scale && !operation->aux_amax),
+               "%s: only auxiliary matrices of eight bits have a scale and a largest magnitude", function);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t lt_describe(const char *function, const struct lt_operation *operation, const struct lt_layout *a,
                            const struct lt_layout *b, const struct lt_layout *c, const struct lt_layout *d,
                            struct lt_call *call) {
@@ -298,7 +380,7 @@ cublasStatus_t lt_describe(const char *function, const struct lt_operation *oper
                "%s: the batches have %d, %d, %d and %d matrices", function, a->batch, b->batch, c->batch, d->batch);
     call->batch = d->batch;
     BLAS_CHECK(call->c.by_rows == call->d.by_rows, "%s: C and D have different orders", function);
-    BLAS_CHECK(!operation->fast, "%s: these types have no fast accumulation", function);
+    BLAS_CHECK(!operation->fast || call->is_fp8, "%s: these types have no fast accumulation", function);
     if (call->d.type == I8 && call->m % 4)
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: results of 8 bits have to have rows in fours", function);
     BLAS_CHECK((unsigned)operation->pointer_mode <= CUBLASLT_POINTER_MODE_ALPHA_DEVICE_VECTOR_BETA_HOST,
@@ -309,9 +391,11 @@ cublasStatus_t lt_describe(const char *function, const struct lt_operation *oper
         (only_conjugates(operation->op_a, &call->a, &call->d) || only_conjugates(operation->op_b, &call->b, &call->d)))
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: in these orders a conjugated matrix would not be transposed",
                          function);
-    BLAS_CHECK(!operation->a_scale && !operation->b_scale && !operation->c_scale && !operation->d_scale &&
-                   !operation->amax && !operation->aux_scale && !operation->aux_amax && !operation->d_out_scale,
-               "%s: these types have no scales", function);
+    if (call->is_fp8) BLAS_RETURN_IF(check_fp8(function, call));
+    else
+        BLAS_CHECK(!operation->a_scale && !operation->b_scale && !operation->c_scale && !operation->d_scale &&
+                       !operation->amax && !operation->aux_scale && !operation->aux_amax && !operation->d_out_scale,
+                   "%s: these types have no scales", function);
     return check_epilogue(function, operation, call);
 }
 

@@ -45,11 +45,39 @@ static bool is_scale(enum kind kind, enum element scale) {
     }
 }
 
+enum element lt_element_of(int type) {
+    switch (type) {
+        case CUDA_R_8F_E4M3: return E4M3;
+        case CUDA_R_8F_E5M2: return E5M2;
+        default: return element_of((cudaDataType)type);
+    }
+}
+
+/* Products of numbers of eight bits: types of C and D, and whether one of the operands has to be E5M2. */
+static bool has_fp8(enum element a, enum element b, enum element c, enum element d) {
+    static const struct {
+        uint8_t c, d;
+        bool mixed;
+    } rows[] = {{B, B, false},    {H, H, false},   {S, S, false},  {B, E4M3, false},
+                {H, E4M3, false}, {B, E5M2, true}, {H, E5M2, true}};
+    if (!is_fp8(a) || !is_fp8(b) || (a == E5M2 && b == E5M2)) return false;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].c == c && rows[i].d == d) return !rows[i].mixed || a != b;
+    return false;
+}
+
 cublasStatus_t lt_types(const char *function, int compute, int scale, int a, int b, int c, int d,
                         struct lt_call *call) {
-    enum element operands = element_of((cudaDataType)a), result = element_of((cudaDataType)d);
+    enum element operands = lt_element_of(a), result = lt_element_of(d);
     enum element scalars = element_of((cudaDataType)scale);
     enum kind kind = kind_of(compute);
+    call->is_fp8 = false;
+    if (compute == CUBLAS_COMPUTE_32F && scalars == S &&
+        has_fp8(operands, lt_element_of(b), lt_element_of(c), result)) {
+        call->sums = call->scale = S;
+        call->is_fp8 = true;
+        return CUBLAS_STATUS_SUCCESS;
+    }
     for (size_t i = 0; a == b && c == d && i < sizeof combinations / sizeof *combinations; i++) {
         const struct combination *row = &combinations[i];
         if (row->kind != kind || row->scale != scalars || row->operands != operands || row->result != result) continue;
@@ -58,7 +86,7 @@ cublasStatus_t lt_types(const char *function, int compute, int scale, int a, int
         return CUBLAS_STATUS_SUCCESS;
     }
     /* Types that contradict each other are invalid; those that nobody has made a kernel for are not supported. */
-    bool is_8_bits = operands == ELEMENTS || result == ELEMENTS;
+    bool is_8_bits = operands >= E4M3 || result >= E4M3;
     bool agree = is_scale(kind, scalars) && (a == b || is_8_bits) &&
                  (is_8_bits ||
                   (c == d && is_complex(scalars) == is_complex(result) && is_complex(operands) == is_complex(result)));
