@@ -171,7 +171,7 @@ def test_crash():
 def test_gpu(device):
     assert device.properties.multiprocessor_count
 
-@pytest.mark.cupola(models="t4")
+@pytest.mark.cupola(wrong="t4")
 def test_misspelled():
     pass
 
@@ -192,8 +192,8 @@ def test_fixtures_and_marks(pytest_in):
     device = ("-p", "cupola.testing.plugin", "--cupola-device", "cpu")
     done = pytest_in(OWN, *device, "-rA", "--strict-markers", "-k", "not fault and not after")
     text = done.stdout + done.stderr
-    assert "the mark cupola takes device=, model= and devices=, not models" in text and "1 error in" in text, text
-    good = OWN.replace("models", "model")
+    assert "the mark cupola takes device=, model= and devices=, not wrong" in text and "1 error in" in text, text
+    good = OWN.replace("wrong", "model")
     done = pytest_in(good, *device, "-rA", "--strict-markers")
     lines = done.stdout.splitlines()
     assert "PASSED test_it.py::test_two" in lines and "PASSED test_it.py::test_models[h200]" in lines, done.stdout
