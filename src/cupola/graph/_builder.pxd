@@ -25,7 +25,6 @@ cdef class GraphBuilder(Recorder):
     cdef Kind kind
     cdef State state
     cdef list bodies                # weak references to the builders of conditional bodies made here, or None
-    cdef object turn                # the lock of all builders of a graph: one thread at a time uses any of them
     cdef object __weakref__
 
     cdef int require_open(self) except -1

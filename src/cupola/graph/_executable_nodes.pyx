@@ -56,6 +56,18 @@ cdef class ExecutableGraphNode:
 
 
 cdef class _SwitchableNode(ExecutableGraphNode):
+    cdef CUgraphNode begin_with_node(self) except NULL:
+        """The node of the definition, which no other thread changes until end_with_node()."""
+        self.node.home.hierarchy.structure.take()
+        try:
+            return self.node.open_pointer()
+        except BaseException:
+            self.node.home.hierarchy.structure.give()
+            raise
+
+    cdef int end_with_node(self) except -1:
+        return self.node.home.hierarchy.structure.give()
+
     @property
     def is_enabled(self):
         """bool: whether the node does its work (``cuGraphNodeGetEnabled``)."""
@@ -64,10 +76,13 @@ cdef class _SwitchableNode(ExecutableGraphNode):
         cdef CUgraphExec graph
         cdef CUresult status
         self.check_usable()
-        node = self.node.open_pointer()
         graph = self.graph.begin()
-        status = cu.cuGraphNodeGetEnabled(graph, node, &enabled)
-        self.graph.end(graph)
+        try:
+            node = self.begin_with_node()
+            status = cu.cuGraphNodeGetEnabled(graph, node, &enabled)
+            self.end_with_node()
+        finally:
+            self.graph.end(graph)
         check(status, b"cuGraphNodeGetEnabled")
         return enabled != 0
 
@@ -84,10 +99,13 @@ cdef class _SwitchableNode(ExecutableGraphNode):
         cdef CUgraphExec graph
         cdef CUresult status
         self.check_usable()
-        node = self.node.open_pointer()
         graph = self.graph.begin()
-        status = cu.cuGraphNodeSetEnabled(graph, node, enabled)
-        self.graph.end(graph)
+        try:
+            node = self.begin_with_node()
+            status = cu.cuGraphNodeSetEnabled(graph, node, enabled)
+            self.end_with_node()
+        finally:
+            self.graph.end(graph)
         return check(status, b"cuGraphNodeSetEnabled")
 
 

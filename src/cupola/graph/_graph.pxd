@@ -1,5 +1,5 @@
 from cupola.core.base._cuda cimport CUcontext, CUgraph, CUgraphExec, CUresult
-from cupola.core.base._shared cimport Uses, begin_use, end_use
+from cupola.core.base._shared cimport Turn, Uses, begin_use, end_use, give_turn, turn_is_taken
 from cupola.core.device._context cimport is_gone
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._parameters cimport Parameters
@@ -23,19 +23,25 @@ cdef class Graph:
     cdef list waiting           # what it needed before it was changed; some launches of that time may not be over
     cdef object retiring        # weak: the Retired that is kept until those are over; None: there was none
     cdef Uses uses              # of `pointer`, by calls
+    cdef Turn turn              # of these calls
     cdef object __weakref__
     cdef CUgraphExec open_pointer(self) except NULL     # RuntimeError once closed, CUDAError once gone
-    # The same for the duration of a call that ends with end(): the graph is not destroyed meanwhile.
+    # The same for the duration of a call that ends with end(): the graph is not destroyed meanwhile, and no other thread
+    # uses it. Who needs the lock of a Structure as well takes it behind this.
     cdef inline CUgraphExec begin(self) except NULL:
         cdef CUgraphExec pointer = self.pointer
         if pointer == NULL or is_gone(self.context, self.born) or not begin_use(&self.uses):
             self.refuse()
+        if turn_is_taken(&self.turn):
+            self.wait(pointer)
         return pointer
 
     cdef inline void end(self, CUgraphExec pointer) noexcept:
+        give_turn(&self.turn)
         if end_use(&self.uses):
             self.destroy_soon(pointer)
 
+    cdef int wait(self, CUgraphExec pointer) except -1
     cdef int refuse(self) except -1
     cdef void destroy_soon(self, CUgraphExec pointer) noexcept      # what closing leaves to the last call that uses it
     cdef int change(self, object node, Parameters parameters) except -1

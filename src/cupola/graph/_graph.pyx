@@ -7,6 +7,7 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
 from cupola.core.device._context cimport is_gone, resets, wrap_context
+from cupola.core.device._later cimport in_host_function
 from cupola.core.base._cuda cimport (
     CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_PERMITTED,
     CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
@@ -23,13 +24,14 @@ from cupola.core.base._cuda cimport (
     driver_usable, factory_error, fail_because, gone_error, report,
 )
 from cupola.core.base._keep cimport keep, release_kept
-from cupola.core.base._shared cimport close_uses, reopen_uses
+from cupola.core.base._shared cimport close_uses, end_use, make_turn, reopen_uses, wait_for_turn
 from cupola.core.device._stream cimport StreamHandle, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._last_launch cimport keep_for_good, keep_until_over
 from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
 from cupola.graph._parameters cimport Parameters, refused
 from cupola.graph._retained cimport drop_released
+from cupola.graph._structure cimport Structure, give_both, take_both
 
 from cupola._above import above
 from cupola.core.memory._access import devices_of
@@ -84,8 +86,12 @@ cdef class Graph:
 
     Notes
     -----
-    Threads may share it, and any of them may close it: calls that have begun end as usual.
+    Threads may share it, and any of them may close it: calls that have begun end as usual. They take turns, as the driver
+    does not synchronize executables (CUDA Driver API, "Graph object thread safety").
     """
+
+    def __cinit__(self):
+        make_turn(&self.turn)
 
     def __init__(self, *args, **kwargs):
         raise factory_error("Graph", "GraphBuilder.complete() or GraphDefinition.instantiate()")
@@ -113,6 +119,16 @@ cdef class Graph:
 
     cdef int refuse(self) except -1:
         raise closed_error(self) if self.pointer == NULL else gone_error(self)
+
+    cdef int wait(self, CUgraphExec pointer) except -1:
+        # A host function must not wait for the driver, and the driver would refuse the call that follows.
+        if in_host_function():
+            if end_use(&self.uses):
+                self.destroy_soon(pointer)
+            check(CUDA_ERROR_NOT_PERMITTED, b"a call of a graph in a host function")
+        with nogil:
+            wait_for_turn(&self.turn)
+        return 0
 
     cdef void destroy_soon(self, CUgraphExec pointer) noexcept:
         try:
@@ -208,18 +224,24 @@ cdef class Graph:
 
     cdef int change(self, object node, Parameters parameters) except -1:
         """Give the counterpart of a node other parameters (``cuGraphExecNodeSetParams``)."""
-        cdef CUgraphNode native = (<GraphNode>node).open_pointer()
+        cdef CUgraphNode native
         cdef CUgraphExec pointer = self.begin()
         cdef CUresult status
         cdef tuple kept = parameters.record.kept
+        cdef Structure structure = (<GraphNode>node).home.hierarchy.structure, child = parameters.structure_of_child()
         try:
             drop_released()
-            stripped = parameters.strip_child()
+            take_both(structure, child)
             try:
-                with nogil:
-                    status = cu.cuGraphExecNodeSetParams(pointer, native, &parameters.native)
+                native = (<GraphNode>node).open_pointer()
+                stripped = parameters.strip_child()
+                try:
+                    with nogil:
+                        status = cu.cuGraphExecNodeSetParams(pointer, native, &parameters.native)
+                finally:
+                    parameters.restore_child(stripped)
             finally:
-                parameters.restore_child(stripped)
+                give_both(structure, child)
             if status != CUDA_SUCCESS:
                 refused(status, b"cuGraphExecNodeSetParams", parameters)
             with cython.critical_section(self):

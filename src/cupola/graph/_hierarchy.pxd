@@ -34,6 +34,7 @@ cdef class Hierarchy:
     cdef Structure structure    # taken by whoever changes or reads a graph, or makes or destroys an executable of it
     cdef object __weakref__
 
+    cdef Hierarchy remains(self)        # the graph alone, for its destruction later
     cdef Record find(self, CUgraph graph, CUgraphNode node)
     cdef Record note(self, CUgraph graph, CUgraphNode node, Record record)      # returns the record
     cdef int drop(self, CUgraph graph, CUgraphNode node) except -1              # and what was below the node

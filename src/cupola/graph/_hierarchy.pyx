@@ -13,9 +13,11 @@ from libc.stdint cimport uintptr_t
 
 from cupola.core.device._context cimport is_gone, resets
 from cupola.core.base._cuda cimport CUgraph, CUgraphNode, CUresult, check, cu, driver_usable, gone_error
-from cupola.core.device._later cimport destroy
+from cupola.core.device._later cimport destroy, in_host_function, let_go_later
 from cupola.graph._retained cimport Hold, hold
 from cupola.graph._structure cimport Structure
+
+cimport cython
 
 
 cdef class Record:
@@ -27,10 +29,24 @@ cdef CUresult _destroy(void* graph) noexcept nogil:
     return cu.cuGraphDestroy(<CUgraph>graph)
 
 
+@cython.no_gc_clear     # the destructor needs the lock
 cdef class Hierarchy:
     def __dealloc__(self):
-        if self.owned and not self.gone and self.root != NULL and driver_usable():
+        if not self.owned or self.gone or self.root == NULL or not driver_usable():
+            return
+        if in_host_function():
+            let_go_later(self.remains())
+        elif self.structure.try_take():     # else another thread destroys an executable made of it at this moment
             destroy(_destroy, self.root, b"cuGraphDestroy", self.context, self.born)
+            self.structure.give()
+        else:
+            self.structure.abandon(self.remains())
+
+    cdef Hierarchy remains(self):
+        cdef Hierarchy later = Hierarchy.__new__(Hierarchy)
+        later.root, later.owned, later.structure = self.root, True, self.structure
+        later.context, later.born = self.context, self.born
+        return later
 
     cdef Record find(self, CUgraph graph, CUgraphNode node):
         cdef dict records = self.records.get(<uintptr_t>graph)

@@ -15,7 +15,10 @@ from _thread import RLock
 from cupola.core.base._cuda cimport CUDA_ERROR_NOT_PERMITTED, check
 from cupola.core.device._later cimport in_host_function
 
+cimport cython
 
+
+@cython.no_gc_clear     # destructors of what is collected with it need the lock
 cdef class Structure:
     def __cinit__(self):
         self.lock = RLock()     # of the same thread: the collector may come in between

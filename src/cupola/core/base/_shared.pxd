@@ -14,6 +14,8 @@ destructor may wait for the driver.
 
 `Uses` counts the calls that use a native handle, most of which let other threads run: if one of those closes it
 meanwhile, the last of the calls destroys it.
+
+`Turn` is for handles that the driver does not synchronize: one thread at a time has it, as often as it likes.
 """
 
 from cpython.object cimport PyObject
@@ -23,6 +25,7 @@ cdef extern from *:
     """
     #ifndef CUPOLA_SHARED
     #define CUPOLA_SHARED
+    #include <pthread.h>
     #include <stdint.h>
     #ifdef Py_GIL_DISABLED
     typedef PyCriticalSection cupola_alone;
@@ -75,6 +78,15 @@ cdef extern from *:
     {
         return cupola_set_bit(&uses->calls, CUPOLA_CLOSED) == 0;
     }
+
+    static inline void cupola_make_turn(pthread_mutex_t *turn)
+    {
+        pthread_mutexattr_t kind;
+        pthread_mutexattr_init(&kind);
+        pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+        pthread_mutex_init(turn, &kind);
+        pthread_mutexattr_destroy(&kind);
+    }
     #endif
     """
     ctypedef struct Alone "cupola_alone":
@@ -94,3 +106,10 @@ cdef extern from *:
     bint end_use "cupola_end_use"(Uses* uses) noexcept              # True: closed meanwhile, and this was the last call
     bint close_uses "cupola_close"(Uses* uses) noexcept             # True: nobody uses it, or ever will. Call it once
     void reopen_uses "cupola_reopen"(Uses* uses) noexcept           # ... and this if it cannot be closed
+
+    ctypedef struct Turn "pthread_mutex_t":
+        pass
+    void make_turn "cupola_make_turn"(Turn* turn) noexcept
+    bint turn_is_taken "pthread_mutex_trylock"(Turn* turn) noexcept     # by another thread; False: this one has it now
+    int wait_for_turn "pthread_mutex_lock"(Turn* turn) noexcept nogil
+    int give_turn "pthread_mutex_unlock"(Turn* turn) noexcept

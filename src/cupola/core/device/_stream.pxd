@@ -61,6 +61,7 @@ cdef class Stream:
 
 cdef class Recorder:
     """The base class of GraphBuilder, which APIs accept in place of a stream: it records the work."""
+    cdef object turn                        # the lock of all recorders of a graph: one thread at a time uses any of them
     cdef Stream recorded_stream(self)       # None once closed
     cdef int keep_operands(self, object operands) except -1     # of what is about to be recorded
 
@@ -81,8 +82,10 @@ cdef Stream other_stream_argument(object stream)
 # The stream of a call that got it by position, as releases before 1.0 took it; with a DeprecationWarning.
 cdef object older_stream(object older, object stream, str call)     # call: "allocate(size"
 
-# If `stream` is a Recorder, have its graph keep the operands of the next recorded work alive.
-cdef int keep_for_graph(object stream, tuple operands) except -1
+# If `stream` is a Recorder, have its graph keep the operands of the next recorded work alive. No other thread uses the
+# graph until end_recording(), since the driver does not synchronize graphs that are captured.
+cdef object begin_recording(object stream, tuple operands)      # what end_recording() takes; None: it is a stream
+cdef int end_recording(object turn) except -1
 
 cdef Stream default_stream()        # legacy or per-thread, as the environment variable says now
 

@@ -584,9 +584,23 @@ cdef object older_stream(object older, object stream, str call):
     return older
 
 
-cdef int keep_for_graph(object stream, tuple operands) except -1:
-    if isinstance(stream, Recorder):
-        (<Recorder>stream).keep_operands(operands)
+cdef object begin_recording(object stream, tuple operands):
+    cdef Recorder recorder
+    if not isinstance(stream, Recorder):
+        return None
+    recorder = <Recorder>stream
+    recorder.turn.acquire()
+    try:
+        recorder.keep_operands(operands)
+    except BaseException:
+        recorder.turn.release()
+        raise
+    return recorder.turn
+
+
+cdef int end_recording(object turn) except -1:
+    if turn is not None:
+        turn.release()
     return 0
 
 

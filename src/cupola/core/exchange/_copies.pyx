@@ -29,7 +29,7 @@ from cupola.core.base._cuda cimport (
 )
 from cupola.core.base._keep cimport drop_released, keep, release_kept
 from cupola.core.memory._migration cimport as_location, buffers_argument
-from cupola.core.device._stream cimport Stream, keep_for_graph, new_stream, stream_argument
+from cupola.core.device._stream cimport Stream, begin_recording, end_recording, new_stream, stream_argument
 
 from cupola.core.memory import _access
 from cupola.core.exchange._copy_options import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder
@@ -192,35 +192,39 @@ def copy_arrays(dst, src, stream, options):
     source = side_of(src, "src", False, queue, capture != CU_STREAM_CAPTURE_STATUS_NONE)
     if target.size != source.size:
         raise ValueError(f"the sizes differ: the source has {source.size} bytes, the destination {target.size}")
+    turn = None
     if type(stream) is not Stream:
-        keep_for_graph(stream, (target.keeper(), source.keeper()))
-    to, frm = target.place(), source.place()
-    if source.size == 0:
-        return
-    source.gather()
-    if options is None or source.extents != NULL or target.extents != NULL:
-        _copy_plainly(to, frm, source.size, queue)      # of elements that are gathered, it does all that options ask for
-    else:
-        status = _copy_with_attributes(to, frm, source.size, &attributes, native)
-        if status == CUDA_ERROR_NOT_FOUND:
-            _without_options(&attributes, -1)
-            _copy_plainly(to, frm, source.size, queue)
-        elif status == CUDA_ERROR_INVALID_VALUE and _is_apart(to, frm, queue):
-            _copy_as_told(to, frm, source.size, &attributes, queue)
-        elif status != CUDA_SUCCESS:
-            # Either the context was the reason, or the call reports the error again.
-            pushed = enter(queue.find_context())
+        turn = begin_recording(stream, (target.keeper(), source.keeper()))
+    try:
+        to, frm = target.place(), source.place()
+        if source.size == 0:
+            return
+        source.gather()
+        if options is None or source.extents != NULL or target.extents != NULL:
+            _copy_plainly(to, frm, source.size, queue)      # of elements that are gathered, it does all that options ask for
+        else:
             status = _copy_with_attributes(to, frm, source.size, &attributes, native)
-            leave(pushed)
-            check(status, b"cuMemcpyWithAttributesAsync")
-    if target.extents != NULL:
-        with nogil:
-            status = cu.cuStreamSynchronize(native)     # which is needed only where the source is memory of the host
-        check(status, b"cuStreamSynchronize")
-        target.scatter()
-    if capture == CU_STREAM_CAPTURE_STATUS_NONE:
-        keep_until_done(target, native)
-        keep_until_done(source, native)
+            if status == CUDA_ERROR_NOT_FOUND:
+                _without_options(&attributes, -1)
+                _copy_plainly(to, frm, source.size, queue)
+            elif status == CUDA_ERROR_INVALID_VALUE and _is_apart(to, frm, queue):
+                _copy_as_told(to, frm, source.size, &attributes, queue)
+            elif status != CUDA_SUCCESS:
+                # Either the context was the reason, or the call reports the error again.
+                pushed = enter(queue.find_context())
+                status = _copy_with_attributes(to, frm, source.size, &attributes, native)
+                leave(pushed)
+                check(status, b"cuMemcpyWithAttributesAsync")
+        if target.extents != NULL:
+            with nogil:
+                status = cu.cuStreamSynchronize(native)     # which is needed only where the source is memory of the host
+            check(status, b"cuStreamSynchronize")
+            target.scatter()
+        if capture == CU_STREAM_CAPTURE_STATUS_NONE:
+            keep_until_done(target, native)
+            keep_until_done(source, native)
+    finally:
+        end_recording(turn)
 
 
 cdef int _copy_plainly(CUdeviceptr to, CUdeviceptr frm, size_t size, Stream queue) except -1:

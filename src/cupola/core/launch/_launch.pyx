@@ -19,7 +19,7 @@ from cupola._above import above
 from cupola.core.program._kernel cimport Kernel, Parameter
 from cupola.core.launch._launch_config cimport LaunchConfig
 from cupola.core.device._stream cimport (
-    Recorder, Stream, StreamHandle, foreign_stream, keep_for_graph, new_stream, stream_argument
+    Recorder, Stream, StreamHandle, begin_recording, end_recording, foreign_stream, new_stream, stream_argument
 )
 
 cdef extern from *:
@@ -155,17 +155,20 @@ cdef int submit_elsewhere(
         found = pack(kernel, arguments, count, pointers, slots)
     if found:
         return submit_host_arrays(stream, config, kernel, arguments, count)
-    keep_for_graph(stream, operands(kernel, arguments, count))
-    if config.cooperative:
-        check_cooperative(target, config, kernel)
-    read_buffers(arguments, count, slots)
-    held = target.hold()    # as in submit
-    native = config.native
-    native.hStream = held.pointer
-    with nogil:
-        status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
-    if status != CUDA_SUCCESS:
-        retry(status, held, config, kernel, &native, pointers)
+    turn = begin_recording(stream, operands(kernel, arguments, count))
+    try:
+        if config.cooperative:
+            check_cooperative(target, config, kernel)
+        read_buffers(arguments, count, slots)
+        held = target.hold()    # as in submit
+        native = config.native
+        native.hStream = held.pointer
+        with nogil:
+            status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
+        if status != CUDA_SUCCESS:
+            retry(status, held, config, kernel, &native, pointers)
+    finally:
+        end_recording(turn)
     return 0
 
 

@@ -18,7 +18,7 @@ from cupola.core.base._dlpack cimport DLDevice, DLTensor, classify, kDLInt, make
 from cupola.core.device._memory_resource cimport MemoryResource, byte_count
 from cupola.core.device._later cimport in_host_function, let_go_later, refused_here
 from cupola.core.device._stream cimport (
-    Stream, StreamHandle, default_stream, keep_for_graph, new_stream, older_stream, stream_argument
+    Stream, StreamHandle, begin_recording, default_stream, end_recording, new_stream, older_stream, stream_argument
 )
 
 from cupola._above import above
@@ -579,15 +579,20 @@ cdef class Buffer:
         if self.nbytes % width:
             raise ValueError(f"the size of the buffer, {self.nbytes} bytes, must be divisible by {width}")
         queue = stream_argument(stream)
+        turn = None
         if type(stream) is not Stream:
-            keep_for_graph(stream, (graph_operand(self.open_allocation()),))
-        require_open(self)      # which what has run in between may have changed
-        held = queue.hold()
-        native, pointer, count = held.pointer, <CUdeviceptr>self.pointer, self.nbytes // width
-        with nogil:
-            status = fill_async(pointer, pattern, width, count, native)
-        if status != CUDA_SUCCESS:
-            _access.fill(pointer, pattern, width, count, new_stream(held), status)
+            turn = begin_recording(stream, (graph_operand(self.open_allocation()),))
+        try:
+            require_open(self)      # which what has run in between may have changed
+            held = queue.hold()
+            native, pointer, count = held.pointer, <CUdeviceptr>self.pointer, self.nbytes // width
+            with nogil:
+                status = fill_async(pointer, pattern, width, count, native)
+            if status != CUDA_SUCCESS:
+                _access.fill(pointer, pattern, width, count, new_stream(held), status)
+        finally:
+            if turn is not None:
+                end_recording(turn)
 
     # --- exchange -------------------------------------------------------------------------------------
 
@@ -710,16 +715,24 @@ cdef int _copy(Buffer target, Buffer source, object stream) except -1:
             f"the buffers must be of the same size: the source has {size} bytes, the destination {target.nbytes}"
         )
     queue = stream_argument(stream)
+    turn = None
     if type(stream) is not Stream:
-        keep_for_graph(stream, (graph_operand(target.open_allocation()), graph_operand(source.open_allocation())))
-        require_open(target)    # which what has run in between may have changed
-        require_open(source)
-    held = queue.hold()
-    native, to, frm = held.pointer, <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
-    with nogil:
-        status = copy_async(to, frm, size, native)
-    if status != CUDA_SUCCESS:
-        _access.copy(to, frm, size, new_stream(held), status)
+        turn = begin_recording(
+            stream, (graph_operand(target.open_allocation()), graph_operand(source.open_allocation()))
+        )
+    try:
+        if turn is not None:        # what has run in between may have changed them
+            require_open(target)
+            require_open(source)
+        held = queue.hold()
+        native, to, frm = held.pointer, <CUdeviceptr>target.pointer, <CUdeviceptr>source.pointer
+        with nogil:
+            status = copy_async(to, frm, size, native)
+        if status != CUDA_SUCCESS:
+            _access.copy(to, frm, size, new_stream(held), status)
+    finally:
+        if turn is not None:
+            end_recording(turn)
     return 0
 
 

@@ -23,7 +23,7 @@ from cupola.core.base._cuda cimport (
 )
 from cupola.core.device._device cimport Device
 from cupola.core.device._memory_resource cimport MemoryResource, byte_count
-from cupola.core.device._stream cimport StreamHandle, new_stream, older_stream, stream_argument
+from cupola.core.device._stream cimport StreamHandle, begin_recording, end_recording, new_stream, older_stream, stream_argument
 
 cimport cython
 
@@ -63,23 +63,29 @@ cdef class GraphMemory(MemoryResource):
             When the stream is not being captured.
         """
         cdef size_t count = byte_count(size)
-        cdef StreamHandle held = stream_argument(
-            stream if older is None else older_stream(older, stream, "allocate(size")
-        ).hold()
-        cdef CUstream native = held.pointer
+        cdef StreamHandle held
+        cdef CUstream native
         cdef CUmemoryPool pool
         cdef CUdeviceptr pointer = 0
         cdef CaptureStream place = CaptureStream.__new__(CaptureStream)
         cdef CUresult status
+        if older is not None:
+            stream = older_stream(older, stream, "allocate(size")
+        held = stream_argument(stream).hold()
+        native = held.pointer
         place.pointer, place.owner = native, held
-        place.capture = _capture_of(native)
-        if place.capture == 0:
-            raise _not_capturing("allocate")
-        if count != 0:
-            check(cu.cuDeviceGetDefaultMemPool(&pool, self.ordinal), b"cuDeviceGetDefaultMemPool")
-            with nogil:
-                status = cu.cuMemAllocFromPoolAsync(&pointer, count, pool, native)
-            check(status, b"cuMemAllocFromPoolAsync")
+        turn = begin_recording(stream, ())
+        try:
+            place.capture = _capture_of(native)
+            if place.capture == 0:
+                raise _not_capturing("allocate")
+            if count != 0:
+                check(cu.cuDeviceGetDefaultMemPool(&pool, self.ordinal), b"cuDeviceGetDefaultMemPool")
+                with nogil:
+                    status = cu.cuMemAllocFromPoolAsync(&pointer, count, pool, native)
+                check(status, b"cuMemAllocFromPoolAsync")
+        finally:
+            end_recording(turn)
         return new_buffer(pointer, count, self, place)
 
     @cython.embedsignature(False)      # which would show `older`
@@ -101,12 +107,17 @@ cdef class GraphMemory(MemoryResource):
             When the stream is not being captured.
         """
         cdef uintptr_t pointer = int(ptr)
-        cdef StreamHandle held = stream_argument(
-            stream if older is None else older_stream(older, stream, "deallocate(ptr, size")
-        ).hold()
-        if _capture_of(held.pointer) == 0:
-            raise _not_capturing("deallocate")
-        _free(pointer, held)
+        cdef StreamHandle held
+        if older is not None:
+            stream = older_stream(older, stream, "deallocate(ptr, size")
+        held = stream_argument(stream).hold()
+        turn = begin_recording(stream, ())
+        try:
+            if _capture_of(held.pointer) == 0:
+                raise _not_capturing("deallocate")
+            _free(pointer, held)
+        finally:
+            end_recording(turn)
 
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
         if pointer == 0 or stream is None or stream.is_gone():

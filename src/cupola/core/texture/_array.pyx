@@ -9,7 +9,7 @@ from cupola.core.base._cuda cimport (
     closed_error, cu, factory_error, gone_error,
 )
 from cupola.core.device._context cimport enter, leave
-from cupola.core.device._stream cimport Stream, keep_for_graph, new_stream, stream_argument
+from cupola.core.device._stream cimport Stream, begin_recording, end_recording, new_stream, stream_argument
 from cupola.core.exchange._copies cimport Side, keep_until_done, side_of
 from cupola.core.texture._native cimport ARRAY, LEVEL, MIPMAPPED, NativeObject, new_native
 
@@ -386,16 +386,20 @@ cdef int _copy(OpaqueArray array, object memory, object stream, bint out) except
     if side.extents != NULL and side.size != size:
         raise ValueError(f"the array has {size} bytes, {'dst' if out else 'src'} has {side.size}, which are not contiguous")
     native = array.open_native()        # behind all code written in Python
+    turn = None
     if type(stream) is not Stream:
-        keep_for_graph(stream, (native, side.keeper()))
-    _fill_form(&form, array, native, side, out)
-    if not out:
-        side.gather()
-    pushed = enter(native.context)
-    with nogil:
-        status = cu.cuMemcpy3DAsync(&form, queue.pointer)
-    leave(pushed)
-    check(status, b"cuMemcpy3DAsync")
+        turn = begin_recording(stream, (native, side.keeper()))
+    try:
+        _fill_form(&form, array, native, side, out)
+        if not out:
+            side.gather()
+        pushed = enter(native.context)
+        with nogil:
+            status = cu.cuMemcpy3DAsync(&form, queue.pointer)
+        leave(pushed)
+        check(status, b"cuMemcpy3DAsync")
+    finally:
+        end_recording(turn)
     if out and side.extents != NULL:
         with nogil:
             status = cu.cuStreamSynchronize(queue.pointer)
