@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from cupola import __version__
 
+from . import bench, compile, completion, new
+
 REPORTS = {
     "info": "show the device, who provides it, and which CUDA libraries were found",
     "doctor": "check the whole installation, and say what to do about each problem",
@@ -16,6 +18,58 @@ REPORTS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    parser, commands = make_parser()
+    runner, watcher = commands.choices["run"], commands.choices["top"]
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["nvcc"]:  # all that follows is nvcc's
+        from . import nvcc
+
+        return nvcc.run(given[1:])
+    options, unknown = parser.parse_known_args(arguments)
+    if options.command is None and not unknown:
+        parser.print_help(sys.stderr)
+        return 2
+    if unknown:
+        commands.choices.get(options.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+
+    if hasattr(options, "run"):
+        options.given, options.commands = list(given), commands
+        return int(options.run(options, commands.choices[options.command]))
+    if options.command == "run":
+        from . import check, run
+
+        if not options.module and not options.program:
+            runner.error("name a script, or a module with -m")
+        try:
+            if options.inject:
+                options.device = run.inject(options.inject, options.device)
+            if options.check is not None:
+                options.device = check.prepare(options.check, options.device)
+            run.choose_device(options.device, options.model, options.devices)
+        except ValueError as error:
+            runner.error(str(error))
+        if options.check is not None:
+            return check.run(["-m", *options.module] if options.module else options.program)
+        if options.module:
+            return run.run(options.module[1:], module=options.module[0])
+        return run.run(options.program, module=None)
+    if options.command == "top":
+        from . import top
+
+        if options.interval < 0 or (options.count is not None and options.count < 1):
+            watcher.error("--interval must not be negative, and --count must be at least 1")
+        return top.run(options.interval, options.count, as_json=options.json)
+    if options.command == "doctor":
+        from . import doctor
+
+        return doctor.run(as_json=options.json)
+    from . import info
+
+    return info.run(as_json=options.json)
+
+
+def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]]:
+    """The parser of the command line, and those of the commands."""
     parser = argparse.ArgumentParser(prog="cupola", description="Drive CUDA GPUs from Python, with or without a GPU.")
     parser.add_argument("--version", action="version", version=f"cupola {__version__}")
     commands = parser.add_subparsers(dest="command")
@@ -65,46 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     compiler = "compile CUDA C++ with NVIDIA's nvcc, so that the program also runs on the CPU device"
     commands.add_parser("nvcc", help=compiler, add_help=False)
-    given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["nvcc"]:  # all that follows is nvcc's
-        from . import nvcc
-
-        return nvcc.run(given[1:])
-    options, unknown = parser.parse_known_args(arguments)
-    if options.command is None and not unknown:
-        parser.print_help(sys.stderr)
-        return 2
-    if unknown:
-        commands.choices.get(options.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
-
-    if options.command == "run":
-        from . import check, run
-
-        if not options.module and not options.program:
-            runner.error("name a script, or a module with -m")
-        try:
-            if options.inject:
-                options.device = run.inject(options.inject, options.device)
-            if options.check is not None:
-                options.device = check.prepare(options.check, options.device)
-            run.choose_device(options.device, options.model, options.devices)
-        except ValueError as error:
-            runner.error(str(error))
-        if options.check is not None:
-            return check.run(["-m", *options.module] if options.module else options.program)
-        if options.module:
-            return run.run(options.module[1:], module=options.module[0])
-        return run.run(options.program, module=None)
-    if options.command == "top":
-        from . import top
-
-        if options.interval < 0 or (options.count is not None and options.count < 1):
-            watcher.error("--interval must not be negative, and --count must be at least 1")
-        return top.run(options.interval, options.count, as_json=options.json)
-    if options.command == "doctor":
-        from . import doctor
-
-        return doctor.run(as_json=options.json)
-    from . import info
-
-    return info.run(as_json=options.json)
+    compile.add(commands)
+    bench.add(commands)
+    new.add(commands)
+    completion.add(commands)
+    return parser, commands
