@@ -23,7 +23,7 @@ ROOMS = (
     "_above", "_completion", "_private_folder", "typing", "pathfinder", "cpu", "bindings",
     "core.base", "core.device", "core.memory", "core.exchange", "core.array", "core.program", "core.launch",
     "core.texture", "core.graphics", "core", "graph",
-    "checkpoint", "utils", "texture", "", "system", "numpy",
+    "checkpoint", "utils", "texture", "", "system", "numpy", "mpi",
     "_after_import", "_triton", "_jax", "_numba", "_aliases", "_alias_packages", "cli", "testing", "__main__",
 )  # fmt: skip
 # Rooms that may know that there is a CPU device: to all others it is a driver behind the table of bindings.

@@ -12,7 +12,7 @@ import pytest
 from tests.cpu.engine.kernels import skip_without_crt
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in {"arrays", "opengl"})
+SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in {"arrays", "opengl", "mpi_heat"})
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

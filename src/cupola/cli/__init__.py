@@ -40,6 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if not options.module and not options.program:
             runner.error("name a script, or a module with -m")
+        if options.ranks is not None:
+            from . import ranks
+
+            if options.ranks < 1 or options.grace < 0:
+                runner.error("-n must be at least 1, and --grace must not be negative")
+            program = ["-m", *options.module] if options.module else options.program
+            return ranks.run(options.ranks, ranks.without_ranks(given[1:], program), grace=options.grace)
         try:
             if options.inject:
                 options.device = run.inject(options.inject, options.device)
@@ -89,7 +96,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
     runner = commands.add_parser(
         "run",
         help="run a program in Python or any other language, unchanged, on cupola",
-        usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] [--inject RULE] "
+        usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] [-n N] [--inject RULE] "
         "[--check memory] (SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
         description="Run a program written for CUDA Python unchanged: in its process, the names cuda.core, "
         "cuda.bindings and cuda.pathfinder are cupola's. Or run any other program: the CUDA libraries that it loads "
@@ -100,6 +107,20 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
     )
     runner.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
     runner.add_argument("--devices", metavar="N", type=int, help="how many of them")
+    runner.add_argument(
+        "-n",
+        "--ranks",
+        metavar="N",
+        type=int,
+        help="start N processes of the program, each with a place in LOCAL_RANK and a device by Device.for_rank()",
+    )
+    runner.add_argument(
+        "--grace",
+        metavar="SECONDS",
+        type=float,
+        default=10.0,
+        help="with -n: how long the others may go on when one has failed (default: 10)",
+    )
     runner.add_argument(
         "--inject",
         metavar="RULE",

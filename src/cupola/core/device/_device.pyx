@@ -6,6 +6,7 @@ Device.__new__. The objects are owned by the thread's state dict and found throu
 thread state, which is never used twice, tells whether that pointer still holds.
 """
 
+import operator
 import os
 from collections import namedtuple
 
@@ -28,6 +29,7 @@ from cupola.core.device._stream cimport create_stream, default_stream, foreign_s
 
 from cupola._above import above
 from cupola.core.device._device_properties import properties_of
+from cupola.core.device._ranks import local_rank as local_rank_of_environment
 from cupola.core.base._errors import CUDAError
 from cupola.core.base._options import as_options
 
@@ -119,6 +121,37 @@ cdef class Device:
         tuple of Device
         """
         return _devices()
+
+    @classmethod
+    def for_rank(cls, local_rank=None):
+        """Return the device of this process, where a job has several processes on a machine.
+
+        The processes of a machine take its visible devices in turn. What started them says which one this is, in a variable such as
+        ``LOCAL_RANK`` (torchrun, ``cupola run -n``), ``OMPI_COMM_WORLD_LOCAL_RANK``, ``MPI_LOCALRANKID`` or
+        ``SLURM_LOCALID``. Outside a job it is device 0. Where each process sees only devices of its own
+        (``CUDA_VISIBLE_DEVICES``, MIG), these are taken in turn.
+
+        Parameters
+        ----------
+        local_rank : int, optional
+            The number of this process among those of its machine, from 0, where no such variable tells it.
+
+        Returns
+        -------
+        Device
+
+        Raises
+        ------
+        ValueError
+            For a negative number, or a variable that is not a number.
+        """
+        rank = local_rank_of_environment() if local_rank is None else operator.index(local_rank)
+        if rank < 0:
+            raise ValueError(f"local_rank must be 0 or more, not {rank}")
+        devices = _devices()
+        if not devices:
+            raise CUDAError("there is no CUDA device: CUDA_VISIBLE_DEVICES may hide all of them")
+        return devices[rank % len(devices)]
 
     @property
     def pci_bus_id(self):

@@ -1,0 +1,39 @@
+"""Whether the library of MPI reads and writes device memory itself."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+
+from mpi4py import MPI
+
+from cupola.bindings import _provider
+
+
+@cache
+def is_cuda_aware() -> bool:
+    """Tell whether MPI takes addresses of device memory here; if not, messages pass through pinned memory.
+
+    The library is asked once, by ``MPIX_Query_cuda_support``, which Open MPI and MPICH have. On the CPU device the
+    answer is no: such a library works with NVIDIA's driver only. The environment variable ``CUPOLA_MPI_CUDA``, 0 or 1,
+    answers in its place, for libraries without that function.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        For another value of the variable.
+    """
+    said = os.environ.get("CUPOLA_MPI_CUDA", "")
+    if said not in ("", "0", "1"):
+        raise ValueError(f"CUPOLA_MPI_CUDA is {said!r}: 1 says that MPI takes device memory, 0 that it does not")
+    if _provider.is_cpu():
+        return False
+    if said:
+        return said == "1"
+    ask = getattr(ctypes.CDLL(MPI.__file__), "MPIX_Query_cuda_support", None)
+    return ask is not None and bool(ask())

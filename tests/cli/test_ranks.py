@@ -1,0 +1,73 @@
+"""``cupola run -n``: several processes of a program, and what becomes of the others when one fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cupola.cli import ranks
+
+PROGRAM = """
+import os, signal, sys, time
+from cupola import Device
+rank = os.environ["RANK"]
+names = "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"
+said = [rank, str(Device.for_rank().device_id), *(os.environ[name] for name in names), *sys.argv[1:]]
+os.write(1, (" ".join(said) + "\\n").encode())
+int(os.environ["MASTER_PORT"])
+for rule in sys.argv[1:]:
+    who, what = rule.split("=")
+    if who == rank:
+        if what == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        sys.exit(int(what))
+if len(sys.argv) > 1:
+    time.sleep(120)
+"""
+
+
+def run(folder, *arguments):
+    script = folder / "program.py"
+    script.write_text(PROGRAM)
+    given = [str(script) if each == "SCRIPT" else each for each in arguments]
+    command = [sys.executable, "-m", "cupola", "run", *given]
+    variables = {**os.environ, "CUPOLA_DEVICE": "cpu"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, env=variables)
+
+
+def test_ranks_share_the_devices_out(tmp_path):
+    done = run(tmp_path, "--devices", "2", "-n", "3", "SCRIPT")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == [f"{rank} {rank % 2} {rank} 3 3 127.0.0.1" for rank in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "status", "words"),
+    [("1=3", 3, "rank 1 ended with status 3"), ("0=killed", 137, "rank 0 was ended by SIGKILL")],
+)
+def test_when_one_fails_the_others_are_ended(tmp_path, rule, status, words):
+    done = run(tmp_path, "--grace=0.2", "--ranks", "2", "SCRIPT", rule)
+    assert done.returncode == status
+    assert words in done.stderr and "ending rank" in done.stderr
+
+
+@pytest.mark.parametrize("wrong", [["-n", "0"], ["-n", "2", "--grace", "-1"], ["-n", "x"]])
+def test_bad_options(tmp_path, wrong):
+    done = run(tmp_path, *wrong, "SCRIPT")
+    assert done.returncode == 2 and "error: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["-n", "2", "p.py", "-n", "7"], ["p.py", "-n", "7"]),
+        (["--model", "t4", "-n2", "--check", "memory", "-m", "p"], ["--model", "t4", "--check", "memory", "-m", "p"]),
+        (["--ranks=3", "--grace=4", "--grace", "5", "p.py"], ["p.py"]),
+    ],
+)
+def test_each_rank_gets_the_other_options(given, kept):
+    program = given[given.index("-m") :] if "-m" in given else given[given.index("p.py") :]
+    assert ranks.without_ranks(given, program) == kept

@@ -1,0 +1,293 @@
+"""What the ranks of test_messages.py do: each function is a case, and all ranks run all of them in this order."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+
+import numpy as np
+from mpi4py import MPI
+
+from cupola import Array, Device, PinnedMemoryResource, mpi
+
+dev = Device.for_rank()
+dev.set_current()
+stream = dev.create_stream()
+comm = mpi.world(stream=stream, timeout=60)
+rank, size = comm.rank, comm.size
+right, left = (rank + 1) % size, (rank - 1) % size
+mine = np.arange(6, dtype=np.float32) + 10 * rank
+
+
+def others(number: int) -> np.ndarray:
+    return np.arange(6, dtype=np.float32) + 10 * number
+
+
+def same(array: Array, expected: object) -> None:
+    np.testing.assert_array_equal(array.to_numpy(stream=stream), expected)
+
+
+def on_device(values: object) -> Array:
+    return dev.array(values, stream=stream)
+
+
+def nothing(shape: object = 6, dtype: object = np.float32) -> Array:
+    return dev.full(shape, np.dtype(dtype).type(-1), stream=stream)
+
+
+def send_and_recv() -> None:
+    got = nothing()
+    if rank == 0:
+        for to in range(1, size):
+            comm.Send(on_device(mine + to), to, tag=7)
+    else:
+        status = MPI.Status()
+        comm.Recv(got, source=MPI.ANY_SOURCE, tag=7, status=status)
+        same(got, others(0) + rank)
+        assert status.source == 0 and status.Get_count(MPI.FLOAT) == 6
+
+
+def without_a_time_limit() -> None:
+    plain = mpi.Comm(MPI.COMM_WORLD, stream=stream)
+    got, status = nothing(), MPI.Status()
+    plain.Sendrecv(on_device(mine), right, recvbuf=got, source=left, status=status)
+    same(got, others(left))
+    assert status.source == left
+    plain.Sendrecv_replace(got, right, source=left)
+    same(got, others((left - 1) % size))
+    plain.Allreduce(MPI.IN_PLACE, got)
+    same(got, sum(others(each) for each in range(size)))
+
+
+def a_short_message_leaves_the_rest() -> None:
+    for plain in (comm, mpi.Comm(MPI.COMM_WORLD, stream=stream)):
+        got, apart = nothing(), nothing((3, 2))
+        plain.Sendrecv(on_device(mine[:2]), right, recvbuf=got, source=left)
+        same(got, [*others(left)[:2], -1, -1, -1, -1])
+        plain.Sendrecv(on_device(mine[:2]), right, recvbuf=apart.T, source=left)
+        same(apart.T, [[*others(left)[:2], -1], [-1, -1, -1]])
+
+
+def nobody_sends() -> None:
+    got = nothing()
+    comm.Sendrecv(on_device(mine), MPI.PROC_NULL, recvbuf=got, source=MPI.PROC_NULL)
+    same(got, [-1] * 6)
+
+
+def replace() -> None:
+    x = on_device(mine)
+    comm.Sendrecv_replace(x, right, source=left)
+    same(x, others(left))
+
+
+def requests() -> None:
+    x, got = on_device(mine), nothing()
+    under_way = [comm.Irecv(got, source=left), comm.Isend(x, right), comm.Issend(x, right)]
+    again = nothing()
+    under_way.append(comm.Irecv(again, source=left))
+    assert mpi.Request.Waitall(under_way) and mpi.Request.Testall(under_way)
+    same(got, others(left))
+    same(again, others(left))
+    try:
+        MPI.Request.Waitall(under_way)
+    except TypeError:
+        return
+    raise AssertionError("mpi4py must not take requests that it cannot complete")
+
+
+def a_request_that_nobody_keeps() -> None:
+    x, got = on_device(mine), nothing()
+    comm.Isend(x, right)
+    comm.Recv(got, source=left)
+    same(got, others(left))
+
+
+def views_and_bytes() -> None:
+    x = on_device(np.arange(12, dtype=np.int32).reshape(3, 4) + 100 * rank)
+    got = nothing((4, 3), np.int32)
+    comm.Sendrecv(x.T, right, recvbuf=got, source=left)
+    same(got, (np.arange(12).reshape(3, 4) + 100 * left).T)
+    column = nothing((3, 4), np.int32)
+    comm.Sendrecv(x[:, 1], right, recvbuf=column[:, 2], source=left)
+    same(column[:, 2], np.arange(12).reshape(3, 4)[:, 1] + 100 * left)
+    same(column[:, 3], [-1] * 3)
+    buffer = dev.allocate(8, stream=stream)
+    comm.Sendrecv(
+        x[0, :2].copy_to(dev.empty(2, np.int32, stream=stream), stream=stream), right, recvbuf=buffer, source=left
+    )
+    same(Array.from_buffer(buffer, 2, np.int32), np.arange(2) + 100 * left)
+    comm.Allreduce(MPI.IN_PLACE, [buffer, MPI.INT32_T])
+    same(Array.from_buffer(buffer, 2, np.int32), sum(np.arange(2) + 100 * each for each in range(size)))
+
+
+def pinned_memory_and_arrays_of_the_host() -> None:
+    pinned = Array.from_buffer(PinnedMemoryResource().allocate(24, stream=stream), 6, np.float32)
+    pinned.copy_from(on_device(mine), stream=stream)  # MPI waits for it
+    got, host = nothing(), np.zeros(6, np.float32)
+    comm.Sendrecv(pinned, right, recvbuf=got, source=left)
+    same(got, others(left))
+    comm.Sendrecv(host + mine, right, recvbuf=pinned, source=left)
+    same(pinned, others(left))
+    comm.Sendrecv(got, left, recvbuf=host, source=right)
+    np.testing.assert_array_equal(host, mine)
+
+
+def collectives() -> None:
+    x, total = on_device(mine), sum(others(each) for each in range(size))
+    got = nothing()
+    comm.Allreduce(x, got)
+    same(got, total)
+    comm.Reduce(x, got if rank == 1 else None, op=MPI.MAX, root=1)
+    same(got, others(size - 1) if rank == 1 else total)
+    comm.Bcast(x, root=size - 1)
+    same(x, others(size - 1))
+    x.copy_from(mine, stream=stream)
+    comm.Scan(x, got)
+    same(got, sum(others(each) for each in range(rank + 1)))
+    got = nothing()
+    comm.Exscan(x, got)
+    same(got, sum(others(each) for each in range(rank)) if rank else [-1] * 6)
+    every = nothing((size, 6))
+    comm.Allgather(x, every)
+    same(every, [others(each) for each in range(size)])
+    comm.Gather(x, every if rank == 0 else None)
+    comm.Scatter(every if rank == 0 else None, got)
+    same(got, mine)
+    spread, came = on_device(np.arange(size, dtype=np.int64) + 10 * rank), nothing(size, np.int64)
+    comm.Alltoall(spread, came)
+    same(came, rank + 10 * np.arange(size))
+    part = nothing(1, np.int64)
+    comm.Reduce_scatter_block(spread, part)
+    same(part, [sum(rank + 10 * each for each in range(size))])
+    comm.Barrier()
+
+
+def gaps_keep_what_they_have() -> None:
+    got = nothing(2 * size)
+    comm.Allgatherv(on_device(mine[:1]), [got, [1] * size, [2 * each for each in range(size)], MPI.FLOAT])
+    same(got.reshape(size, 2), [[10 * each, -1] for each in range(size)])
+
+
+def large_ones_are_done_in_parts() -> None:
+    small = mpi.Comm(MPI.COMM_WORLD, stream=stream, timeout=60, part=1000)
+    count = 3001
+    x = on_device(np.arange(count) * (rank + 1.0))
+    if rank == 0:  # arrays of the host take part
+        host = np.empty(count)
+        small.Allreduce(x.to_numpy(stream=stream), host)
+        np.testing.assert_array_equal(host, np.arange(count) * (size * (size + 1) / 2))
+    else:
+        got = nothing(count, np.float64)
+        small.Allreduce(x, got)
+        same(got, np.arange(count) * (size * (size + 1) / 2))
+    small.Bcast(x, root=1)
+    same(x, np.arange(count) * 2.0)
+
+
+def other_communicators() -> None:
+    half = comm.Split(rank % 2)
+    assert isinstance(half, mpi.Comm) and half.timeout == 60
+    x = on_device(np.float64([1]))
+    half.Allreduce(MPI.IN_PLACE, x)
+    same(x, [half.size])
+    ring = comm.Create_cart([size], periods=[True])
+    source, target = ring.Shift(0, 1)
+    got = nothing()
+    ring.Sendrecv(on_device(mine), target, recvbuf=got, source=source)
+    same(got, others(left))
+    assert comm.bcast("text", root=0) == "text" and comm == MPI.COMM_WORLD
+
+
+def the_current_stream() -> None:
+    plain = mpi.world()
+    with dev.stream():
+        x = dev.array(mine)
+        plain.Allreduce(MPI.IN_PLACE, x)
+        np.testing.assert_array_equal(x.to_numpy(), sum(others(each) for each in range(size)))
+    x = dev.array(mine)  # without a stream, calls wait
+    plain.Sendrecv_replace(x, right, source=left)
+    np.testing.assert_array_equal(x.to_numpy(), others(left))
+
+
+def windows() -> None:
+    x, one = nothing(size, np.float64), on_device(np.float64([rank]))
+    with mpi.Window(x, comm) as window:
+        window.Fence()
+        for to in range(size):
+            window.Put(one, to, rank)
+        window.Fence()
+        same(x, np.arange(size))
+        x.copy_from(np.arange(size) * 10.0 + rank, stream=stream)
+        window.Fence()
+        got = nothing(size, np.float64)
+        window.Get(got, right)
+        window.Fence()
+        same(got, np.arange(size) * 10.0 + right)
+        window.Lock(0)
+        window.Accumulate(on_device(np.ones(size)), 0)
+        window.Unlock(0)
+        comm.Barrier()
+        window.Sync()
+        same(x, np.arange(size) * 10.0 + rank + (size if rank == 0 else 0))
+        comm.Barrier()
+
+
+def what_nobody_sends_is_a_time_limit() -> None:
+    got = nothing()
+    request = comm.Irecv(got, source=left, tag=99)
+    try:
+        request.Wait(timeout=0.05)
+    except TimeoutError as error:
+        assert "Recv was not done within 0.05 s" in str(error)
+    else:
+        raise AssertionError("it waited for nothing")
+    request.Cancel()
+    request.Wait()
+    same(got, [-1] * 6)
+
+
+def bad_arguments() -> None:
+    for wrong, kind in (
+        (lambda: mpi.Comm(3), TypeError),
+        (lambda: mpi.Comm(MPI.COMM_WORLD, timeout=0), ValueError),
+        (lambda: mpi.Comm(MPI.COMM_WORLD, part=0), ValueError),
+        (lambda: mpi.Window(nothing((2, 3)).T, MPI.COMM_SELF), ValueError),
+        (lambda: comm.Send(nothing()), TypeError),
+    ):
+        try:
+            wrong()
+        except kind:
+            continue
+        raise AssertionError(f"{kind.__name__} expected")
+    builder = dev.create_graph_builder()
+    builder.begin_building()
+    try:
+        mpi.Comm(MPI.COMM_WORLD, stream=builder).Send(nothing(), right)
+    except ValueError as error:
+        assert "not recorded in graphs" in str(error)
+    finally:
+        builder.end_building()
+
+
+CASES = [value for value in list(vars().values()) if getattr(value, "__module__", "") == __name__ and callable(value)]
+CASES = [case for case in CASES if case.__name__ not in {"others", "same", "on_device", "nothing"}]
+
+
+def main() -> None:
+    results = {}
+    for case in CASES:
+        try:
+            case()
+            results[case.__name__] = ""
+        except Exception:
+            results[case.__name__] = f"rank {rank}: {traceback.format_exc()}"
+            break  # the ranks are out of step
+    found = MPI.COMM_WORLD.gather(results)
+    if rank == 0:
+        assert found is not None
+        json.dump({case.__name__: [each.get(case.__name__, "not run") for each in found] for case in CASES}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

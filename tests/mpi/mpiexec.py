@@ -1,0 +1,42 @@
+"""Runs a program on several ranks, with the MPI that is installed beside this Python or on the machine."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mpi4py", reason="needs mpi4py: pip install cupola[test]")
+
+
+def files_of_mpich(name: str) -> list[Path]:
+    try:
+        found = importlib.metadata.files("mpich") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    return [Path(str(file.locate())).resolve() for file in found if file.name == name]
+
+
+def mpiexec(
+    ranks: int, arguments: Sequence[object], *, timeout: float = 120, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python program on `ranks` ranks."""
+    beside = [str(path) for path in files_of_mpich("mpiexec")]
+    command = beside[0] if beside else shutil.which("mpiexec")
+    if command is None:
+        pytest.skip("there is no mpiexec: pip install mpich")
+    environment = {**os.environ, **variables}
+    if libraries := files_of_mpich("libmpi.so.12"):
+        environment.setdefault("MPI4PY_LIBMPI", str(libraries[0]))
+    # OpenBLAS and the CPU device have threads of their own: few cores have to do for all ranks.
+    environment.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if os.environ.get("CUPOLA_DEVICE") != "gpu":
+        environment["CUPOLA_DEVICE"] = "cpu"
+    whole = [command, "-n", str(ranks), sys.executable, *map(str, arguments)]
+    return subprocess.run(whole, capture_output=True, text=True, timeout=timeout, env=environment)

@@ -1,0 +1,55 @@
+"""A rank that dies or hangs does not hang the others, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.mpi.mpiexec import mpiexec
+
+PROGRAM = """
+import os, signal, sys, time
+import numpy as np
+from mpi4py import MPI
+import cupola
+from cupola import Device, mpi
+dev = Device.for_rank()
+dev.set_current()
+stream = dev.create_stream()
+wrong = 'extern "C" __global__ void bad(double* x) { x[1 << 20] = 1; }'
+bad = cupola.compile(wrong).get_kernel("bad")
+comm = mpi.world(stream=stream, timeout=2)
+x = dev.full(1000, 1.0, stream=stream)
+comm.Allreduce(MPI.IN_PLACE, x)
+if comm.rank == 1:
+    if sys.argv[1] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if sys.argv[1] == "faults":
+        cupola.launch(stream, cupola.LaunchConfig(grid=1, block=1), bad, x)
+        comm.Allreduce(MPI.IN_PLACE, x)
+    time.sleep(100)
+try:
+    comm.Allreduce(MPI.IN_PLACE, x)
+except TimeoutError as error:
+    os.write(2, f"rank {comm.rank}: {error}\\n".encode())
+    comm.Abort(7)
+"""
+
+
+def left_behind() -> set[str]:
+    return {name for name in os.listdir("/dev/shm") if "cupola" in name}
+
+
+@pytest.mark.cpu_only("kernels that fault end a GPU's process")
+@pytest.mark.parametrize(
+    ("how", "words"), [("hangs", "not done within 2 s"), ("killed", ""), ("faults", "kernel 'bad'")]
+)
+def test_the_others_end(tmp_path, how, words):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    before = left_behind()
+    done = mpiexec(3, [script, how], timeout=60)
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert left_behind() <= before
