@@ -78,7 +78,7 @@ MODULES: dict[str, Callable[[], str]] = {
     "1 kernel": lambda: reductions(1),
     "100 kernels": lambda: reductions(100),
     "500 kernels": lambda: reductions(500),
-    "20 large kernels": lambda: unrolled(20),
+    "28 large kernels": lambda: unrolled(28),
 }
 
 

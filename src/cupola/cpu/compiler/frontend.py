@@ -1,11 +1,13 @@
 """PTX text to kernels ready for the emitter, and to what the driver wants to know about them.
 
-Every instruction that the CPU device cannot run is found here, when the module is loaded.
+Every instruction that the CPU device cannot run is found here: when the module is loaded or, in a large module, when a
+kernel is first asked for.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 import zlib
 from dataclasses import dataclass
 
@@ -62,15 +64,18 @@ class ParsedModule:
 
     Attributes
     ----------
-    kernels : list of Kernel
+    entries : list of (str, int)
+        The names of the kernels, and their addresses (`KernelInfo.code`).
     variables : list of VariableInfo
         In the order in which the runtime wants their addresses.
     """
 
-    def __init__(self, text: str, registers: dict[str, int], architecture: int = 0) -> None:
+    def __init__(self, text: str, registers: dict[str, int], architecture: int = 0, *, lazily: bool = False) -> None:
         self.architecture = architecture
+        self._lock = threading.Lock()
+        self._kernels: dict[int, Kernel] = {}
         try:
-            self.module = ptx.parse(text)
+            self.module = ptx.parse(text, lazily=lazily)
             self.module.code_base = _code_base(text)
             link_device_runtime(self.module)
             self.registers = registers
@@ -78,18 +83,44 @@ class ParsedModule:
             self._numbers = {name: number for number, name in enumerate(self.module.functions)}
             self._asks = not ASKED.keys().isdisjoint(self._numbers)
             self._updates = not self._numbers.keys().isdisjoint(UPDATES)
-            self.kernels = [
-                self._prepare(function)
+            self._functions = [
+                function
                 for function in self.module.functions.values()
                 if function.is_entry and function.body is not None
             ]
         except ptx.PtxError as error:
             raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
+        self.entries = [(function.name, self._code(function)) for function in self._functions]
+        if not lazily:
+            for index in range(len(self._functions)):
+                self.kernel(index)
         _check_addresses(self.module)
         self.variables = [
             VariableInfo(v.name, _space(v), v.size, v.align, *_with_functions(self.module, v), v.managed)
             for v in module_variables(self.module)
         ]
+
+    def kernel(self, index: int) -> Kernel:
+        """A kernel by its place in ``entries``.
+
+        Raises
+        ------
+        ImageError
+            When there is an error in its PTX, or something that the CPU device cannot run.
+        """
+        with self._lock:
+            kernel = self._kernels.get(index)
+            if kernel is None:
+                function = self._functions[index]
+                try:
+                    self.module.read_body(function)
+                    kernel = self._kernels[index] = self._prepare(function)
+                except ptx.PtxError as error:
+                    raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
+            return kernel
+
+    def _code(self, function: ast.Function) -> int:
+        return code_address(self.module.code_base, self._numbers[function.name]) - abi.CODE_WINDOW
 
     def _prepare(self, function: ast.Function) -> Kernel:
         prepared = passes.prepare(self.module, function)
@@ -139,7 +170,7 @@ class ParsedModule:
             has_stack=layout.has_stack,
             stack_bytes=prepared.stack_bytes,
             stack_grows=prepared.stack_grows,
-            code=code_address(self.module.code_base, self._numbers[function.name]) - abi.CODE_WINDOW,
+            code=self._code(function),
             launches=self._launches(function, prepared),
         )
 

@@ -7,9 +7,12 @@ again: see `recall`. Then the modules that read PTX and write LLVM IR are not ev
 
 from __future__ import annotations
 
+import os
+import re
 import threading
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from cupola.cpu.compiler import collector
 from cupola.cpu.compiler.emit.instruments import names_of
@@ -206,7 +209,13 @@ class LoadedModule:
     ----------
     identity : str
         Names the image among all others.
-    kernels : list of KernelInfo
+    entries : list of (str, int)
+        The names of the kernels, and their addresses (`KernelInfo.code`).
+    is_lazy : bool
+        Whether the module is large, and its kernels are read one by one.
+    kernels : sequence of KernelInfo
+        Of a large module, each is found out when it is first asked for, as by a GPU's driver: only then is the kernel's
+        PTX read, and only then does an error in it come up.
     variables : list of VariableInfo
         In the order in which the runtime wants their addresses.
     """
@@ -218,21 +227,26 @@ class LoadedModule:
         self._lock = threading.RLock()
         self._parsed: ParsedModule | None = None
         self._variants: dict[tuple[int, Shape, int], Variant] = {}
+        self.is_lazy = _is_large(text)
         self.identity = recall.identify(text, registers, architecture)
-        known = recall.recall("module", self.identity)
+        self.kernels: Sequence[KernelInfo] = _Infos(self)
+        name = "lazy module" if self.is_lazy else "module"
+        known = recall.recall(name, self.identity)
         if known is not None:
-            kernels, variables = known
-            self.kernels = [KernelInfo(*fields) for fields in kernels]
+            self.entries, variables, kernels = known
             self.variables = [VariableInfo(*fields) for fields in variables]
-            return
-        parsed = self.parsed()
-        self.kernels = [kernel.info for kernel in parsed.kernels]
-        self.variables = parsed.variables
-        recall.remember(
-            ([_fields(info) for info in self.kernels], [_fields(variable) for variable in self.variables]),
-            "module",
-            self.identity,
-        )
+        else:
+            parsed = self.parsed()
+            self.entries, self.variables = parsed.entries, parsed.variables
+            kernels = [] if self.is_lazy else [_fields(kernel.info) for kernel in map(parsed.kernel, self._indices())]
+            recall.remember(
+                (self.entries, [_fields(variable) for variable in self.variables], kernels), name, self.identity
+            )
+        if not self.is_lazy:
+            self.kernels = [KernelInfo(*fields) for fields in kernels]
+
+    def _indices(self) -> range:
+        return range(len(self.entries))
 
     def parsed(self) -> ParsedModule:
         """The module with its PTX read."""
@@ -241,12 +255,22 @@ class LoadedModule:
                 from cupola.cpu.compiler.frontend import ParsedModule
 
                 with collector.paused():
-                    self._parsed = ParsedModule(self._text, self._registers, self._architecture)
+                    self._parsed = ParsedModule(self._text, self._registers, self._architecture, lazily=self.is_lazy)
             return self._parsed
 
     def kernel(self, index: int) -> Kernel:
         """A kernel ready for the emitter."""
-        return self.parsed().kernels[index]
+        with collector.paused():
+            return self.parsed().kernel(index)
+
+    def info(self, index: int) -> KernelInfo:
+        """What the driver wants to know about a kernel, for modules that do not know that of all of them."""
+        known = recall.recall("kernel", self.identity, index)
+        if known is not None:
+            return KernelInfo(*known)
+        info = self.kernel(index).info
+        recall.remember(_fields(info), "kernel", self.identity, index)
+        return info
 
     def facts(self, index: int, block: tuple[int, int, int]) -> Facts:
         """What the emitter wants to know about a kernel, for blocks of threads of the given size."""
@@ -278,6 +302,45 @@ def take_counts() -> list[tuple[Variant, dict[Configuration, Counts]]]:
             variant.counts = {}
         _instrumented.clear()
     return taken
+
+
+class _Infos(Sequence[KernelInfo]):
+    """Of the kernels of a large module."""
+
+    def __init__(self, module: LoadedModule) -> None:
+        self._module = module
+        self._known: dict[int, KernelInfo] = {}
+
+    def __len__(self) -> int:
+        return len(self._module.entries)
+
+    @overload
+    def __getitem__(self, index: int) -> KernelInfo: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[KernelInfo]: ...
+    def __getitem__(self, index: int | slice) -> KernelInfo | list[KernelInfo]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        info = self._known.get(index)
+        if info is None:
+            info = self._known[index] = self._module.info(index)
+        return info
+
+
+LARGE_CHARACTERS = 100_000
+"""PTX from which on a module is read kernel by kernel."""
+
+_DEVICE_RUNTIME = re.compile(r"\.func\b[^;{]*?\b_*cuda[A-Z]\w*\s*\(")
+
+
+def _is_large(text: str) -> bool:
+    """Whether to read kernels one by one: not those that launch others, which may be any of them."""
+    return (
+        len(text) >= LARGE_CHARACTERS
+        and os.environ.get("CUDA_MODULE_LOADING", "").upper() != "EAGER"
+        and not _DEVICE_RUNTIME.search(text)
+    )
 
 
 def _shape(kernel: KernelInfo, block: tuple[int, int, int], *, whole_warps: bool = False) -> Shape:

@@ -98,6 +98,10 @@ typedef struct cpu_launch {
  * its list. Steals nothing. With the GIL; NULL with a Python exception set on failure. */
 struct _object;
 cpu_kernel *cpu_kernel_new(struct _object *module, size_t index);
+/* Have what the driver wants to know about the kernel; before that it only has its name and its code address. In a large
+ * module its PTX is read now. With the GIL; -1 with a Python exception set when there is something wrong with it. */
+int cpu_kernel_read(cpu_kernel *kernel);
+_Bool cpu_kernel_is_read(const cpu_kernel *kernel);
 void cpu_kernel_free(cpu_kernel *kernel); /* with the GIL; no launch of it may be running */
 
 /* The instruments that code of launches from now on has: a bit for each, by its place in the table NAMES of

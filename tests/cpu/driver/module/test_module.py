@@ -7,6 +7,7 @@ import ctypes
 import pytest
 
 from cupola.bindings import driver
+from cupola.cpu.compiler import modules
 from tests.cpu.driver.calls import compiled, driver_version, explanation, launch, ok, status
 
 SOURCE = r"""
@@ -30,9 +31,11 @@ KERNELS = {"scale", "through_pointer", "take", "bounded", "shared_bytes"}
 ATTRIBUTE = driver.CUfunction_attribute
 
 
-@pytest.fixture(params=["ptx", "cubin"])
-def module(context, request):
-    loaded = ok(driver.cuModuleLoadData(compiled(SOURCE, request.param)))
+@pytest.fixture(params=["ptx", "cubin", "large"])
+def module(context, request, monkeypatch):
+    if request.param == "large":  # its kernels are read one by one
+        monkeypatch.setattr(modules, "LARGE_CHARACTERS", 0)
+    loaded = ok(driver.cuModuleLoadData(compiled(SOURCE, "ptx" if request.param == "ptx" else "cubin")))
     yield loaded
     ok(driver.cuModuleUnload(loaded))
 
@@ -273,6 +276,59 @@ def test_the_error_log_of_the_just_in_time_compiler(context):
     image = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n  foo.bar %r1;\n}\0"
     assert status(driver.cuModuleLoadDataEx(image, 2, options, [log, len(log)])) == "CUDA_ERROR_INVALID_PTX"
     assert b"foo" in log
+
+
+GOOD_AND_BAD = b"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry bad(.param .u64 p) {
+  .shared .b8 s[16];
+  foo.bar %r1;
+}
+.visible .entry good() { ret; }
+\0"""
+
+
+@pytest.mark.cpu_only
+def test_a_large_module_with_an_error_in_one_kernel(context, monkeypatch):
+    monkeypatch.setattr(modules, "LARGE_CHARACTERS", 0)
+    loaded = ok(driver.cuModuleLoadData(GOOD_AND_BAD))
+    assert ok(driver.cuModuleGetFunctionCount(loaded)) == 2
+    for _ in range(2):
+        result = driver.cuModuleGetFunction(loaded, b"bad")
+        assert status(result) == "CUDA_ERROR_INVALID_PTX" and "foo" in explanation(result)
+    assert status(driver.cuModuleEnumerateFunctions(2, loaded)) == "CUDA_ERROR_INVALID_PTX"
+    ok(launch(ok(driver.cuModuleGetFunction(loaded, b"good")), None))
+    ok(driver.cuCtxSynchronize())
+    ok(driver.cuModuleUnload(loaded))
+    library = ok(driver.cuLibraryLoadData(GOOD_AND_BAD, [], [], 0, [], [], 0))
+    ok(driver.cuLibraryGetKernel(library, b"good"))
+    assert status(driver.cuLibraryGetKernel(library, b"bad")) == "CUDA_ERROR_INVALID_PTX"
+    ok(driver.cuLibraryUnload(library))
+
+
+@pytest.mark.cpu_only
+def test_a_large_module_is_read_at_once_for_those_who_want_to_know(context, monkeypatch):
+    monkeypatch.setattr(modules, "LARGE_CHARACTERS", 0)
+    option = driver.CUjit_option
+    log = bytearray(2000)
+    options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+    result = driver.cuModuleLoadDataEx(GOOD_AND_BAD, 2, options, [log, len(log)])
+    assert status(result) == "CUDA_ERROR_INVALID_PTX" and b"foo" in log
+    monkeypatch.setenv("CUDA_MODULE_LOADING", "eager")
+    assert status(driver.cuModuleLoadData(GOOD_AND_BAD)) == "CUDA_ERROR_INVALID_PTX"
+
+
+@pytest.mark.cpu_only
+def test_what_is_known_of_a_large_module_is_recalled(context, monkeypatch):
+    monkeypatch.setattr(modules, "LARGE_CHARACTERS", 0)
+    code = compiled(SOURCE, "ptx")
+    first, second = modules.load_image(code), modules.load_image(code)
+    bounded = next(i for i, (name, _) in enumerate(first.entries) if name == "bounded")
+    assert first.is_lazy and first.kernels[bounded].max_threads == 96
+    monkeypatch.setattr(modules.LoadedModule, "parsed", lambda self: pytest.fail("it is read again"))
+    assert second.kernels[bounded] == first.kernels[bounded] and len(second.kernels) == len(KERNELS)
 
 
 def test_a_module_may_go_while_its_kernel_is_queued(context, host, make_stream, memory):

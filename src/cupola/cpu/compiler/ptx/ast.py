@@ -7,6 +7,7 @@ nothing after the parser looks at text. Types are PTX's own spelling without the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cupola.cpu.compiler.ptx import grammar
@@ -282,3 +283,18 @@ class Module:
     functions: dict[str, Function]
     code_base: int = 0
     """How far behind the beginning of all addresses of functions those of this module's functions are."""
+    unread: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """What reads the bodies of kernels that have not been read yet."""
+
+    def read_body(self, function: Function) -> None:
+        """Have the body of a function of a module that was parsed lazily.
+
+        Raises
+        ------
+        PtxSyntaxError
+            As `parse` would have; each time.
+        """
+        read = self.unread.get(function.name)
+        if read is not None:
+            read()
+            del self.unread[function.name]

@@ -37,22 +37,35 @@ _TOKEN = re.compile(
 )
 
 
+_STRUCTURE = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/')
+
+
 class Tokens:
     """The words of a text, and where each one stands.
 
     ``words`` ends with two empty strings, so that looking one word ahead never leaves the list.
+
+    Parameters
+    ----------
+    text : str
+    pieces : list of (int, int), optional
+        The parts of the text to read, from front to back; all of it by default.
+    whole : Tokens, optional
+        Of the same text, whose lines are known.
     """
 
     __slots__ = ("_lines", "_matches", "text", "words")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, pieces: list[tuple[int, int]] | None = None, whole: Tokens | None = None) -> None:
         self.text = text
-        self._matches = list(_TOKEN.finditer(text))
-        while self._matches and not self._matches[-1][1]:
-            self._matches.pop()
+        self._matches: list[re.Match[str]] = []
+        for start, end in pieces or [(0, len(text))]:
+            self._matches += _TOKEN.finditer(text, start, end)
+            while self._matches and not self._matches[-1][1]:
+                self._matches.pop()
         self.words = [match[1] for match in self._matches]
         self.words += ("", "")
-        self._lines: list[int] | None = None
+        self._lines: list[int] | None = whole.line_starts() if whole else None
 
     def start(self, index: int) -> int:
         """Offset of a word in the text."""
@@ -76,3 +89,27 @@ class Tokens:
         start = self.start(index)
         line = bisect_right(self.line_starts(), start)
         return line, start - self.line_starts()[line - 1] + 1
+
+
+def kernel_bodies(text: str) -> list[tuple[int, int]]:
+    """Where the bodies of kernels seem to begin and end, between the braces, found without reading their words.
+
+    A brace opens the body of a kernel if ``.entry`` stands before it in the same statement. Where that is in a
+    comment, the parser comes to no body.
+    """
+    found = []
+    depth = start = last = 0
+    for match in _STRUCTURE.finditer(text):
+        brace = match[0]
+        if brace == "{":
+            depth += 1
+            if depth == 1:
+                start = match.end()
+        elif brace == "}":
+            depth -= 1
+            if depth == 0:
+                entry = text.rfind(".entry", last, start)
+                if entry >= 0 and text.find(";", entry, start) < 0:
+                    found.append((start, match.start()))
+                last = match.end()
+    return found if not depth else []

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
 from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.compiler.ptx.body import BodyParser
 from cupola.cpu.compiler.ptx.cursor import Cursor
 from cupola.cpu.compiler.ptx.declarations import SPACES, parameters, variables
-from cupola.cpu.compiler.ptx.lexer import Tokens
+from cupola.cpu.compiler.ptx.errors import PtxSyntaxError
+from cupola.cpu.compiler.ptx.lexer import Tokens, kernel_bodies
 from cupola.cpu.compiler.ptx.locations import Locations
 from cupola.cpu.compiler.ptx.names import TYPE_BITS
 
@@ -18,13 +23,16 @@ _PERFORMANCE = frozenset(
 )
 
 
-def parse(text: str) -> ast.Module:
+def parse(text: str, *, lazily: bool = False) -> ast.Module:
     """Parse a PTX module.
 
     Parameters
     ----------
     text : str
         The whole text, as NVRTC or a file gives it; a NUL ends it.
+    lazily : bool
+        Whether the bodies of kernels stay empty until `ast.Module.read_body` is called. What is wrong in one is only
+        found then.
 
     Returns
     -------
@@ -36,17 +44,30 @@ def parse(text: str) -> ast.Module:
     PtxSyntaxError
         If the text is no PTX, or has an instruction that the grammar does not know. Nothing else is raised.
     """
-    return _ModuleParser(text.partition("\0")[0]).read()
+    text = text.partition("\0")[0]
+    if lazily:
+        parser = _ModuleParser(text, kernel_bodies(text))
+        with suppress(PtxSyntaxError):  # which may be for what was skipped in vain
+            module = parser.read()
+            if parser.all_skipped_are_bodies():
+                return module
+    return _ModuleParser(text).read()
 
 
 class _ModuleParser:
-    def __init__(self, text: str) -> None:
-        self.cursor = Cursor(Tokens(text))
+    def __init__(self, text: str, skipped: Sequence[tuple[int, int]] = ()) -> None:
+        ends = [0, *(place for body in skipped for place in body), len(text)]
+        self.cursor = Cursor(Tokens(text, list(zip(ends[::2], ends[1::2], strict=True))))
+        self.skipped = dict(skipped)  # the ends of bodies by their beginnings
         self.locations = Locations()
         self.module = ast.Module((0, 0), "", 64, self.locations.files, {}, {})
         self.names_samplers = False  # the independent mode of textures
         self.bodies: list[tuple[ast.Function, int, int]] = []  # function, first word, closing brace
         self.aliases: list[tuple[str, str, int]] = []
+
+    def all_skipped_are_bodies(self) -> bool:
+        """Whether the parser came to functions at all places that were taken for their bodies."""
+        return len(self.module.unread) == len(self.skipped)
 
     def read(self) -> ast.Module:
         cursor = self.cursor
@@ -207,16 +228,30 @@ class _ModuleParser:
             names[variable.name] = max(1, TYPE_BITS[variable.type] // 8)
         names |= {name: 1 for name, _, _ in self.aliases}
         for function, first, end in self.bodies:
-            cursor = Cursor(self.cursor.tokens, first)
-            BodyParser(cursor, function, self.locations, names).read(end)
-            if self.names_samplers:
-                _drop_samplers(function)
-            function.branch_targets = {name: tuple(items) for name, items in function.branch_targets.items()}
+            begin = self.cursor.tokens.end(first - 1)
+            if begin in self.skipped:
+                place = begin, self.skipped[begin]
+                module.unread[function.name] = partial(self._read_skipped, function, place, names)
+            else:
+                self._read_body(Cursor(self.cursor.tokens, first), function, end, names)
         for name, target, at in self.aliases:
             aliased = module.functions.get(target)
             if aliased is None:
                 self.cursor.fail(f"{target!r}, which {name!r} stands for, is not declared", at=at)
             module.functions[name] = aliased
+
+    def _read_body(self, cursor: Cursor, function: ast.Function, end: int, names: dict[str, int]) -> None:
+        BodyParser(cursor, function, self.locations, names).read(end)
+        if self.names_samplers:
+            _drop_samplers(function)
+        function.branch_targets = {name: tuple(items) for name, items in function.branch_targets.items()}
+
+    def _read_skipped(self, function: ast.Function, place: tuple[int, int], names: dict[str, int]) -> None:
+        begin, end = place
+        tokens = Tokens(self.cursor.tokens.text, [(begin, end + 1)], self.cursor.tokens)  # with the closing brace
+        for found in (function.registers, function.variables, function.branch_targets, function.prototypes):
+            found.clear()  # of an attempt that failed
+        self._read_body(Cursor(tokens), function, tokens.words.index("") - 1, names)
 
 
 def _drop_samplers(function: ast.Function) -> None:

@@ -24,7 +24,8 @@ struct buffer {
 CUfunction kernel_at(const cpu_question *question, uint64_t address) {
     CUmodule module = grid_of(question)->op->kernel.function->module;
     for (size_t i = 0; i < module->image->kernel_count; i++)
-        if (CPU_CODE_WINDOW + module->image->kernels[i].info->code == address) return module->functions[i];
+        if (CPU_CODE_WINDOW + module->image->kernels[i].info->code == address)
+            return kernel_read(module->image, i) ? NULL : module->functions[i];
     return NULL;
 }
 
@@ -113,7 +114,7 @@ ANSWER(GetParameterBufferV2) {
     struct op *op;
     const struct shape shape = shape_of(question->words + 1);
     if (grid_error(question, prepare(question, question->words[0], &shape, &op))) return 0;
-    uint64_t address = buffer_new(question, op->kernel.function->param_bytes, op);
+    uint64_t address = buffer_new(question, op->kernel.function->image_kernel->info->param_bytes, op);
     if (!address) {
         op_free(op);
         grid_error(question, cudaErrorMemoryAllocation);
@@ -129,7 +130,9 @@ ANSWER(GetParameterBuffer) {
 
 static cudaError_t launch(cpu_question *question, struct buffer *buffer, uint64_t stream) {
     struct op *op = buffer->op;
-    size_t size = op->kernel.function->param_bytes < buffer->size ? op->kernel.function->param_bytes : buffer->size;
+    size_t size = op->kernel.function->image_kernel->info->param_bytes < buffer->size
+                      ? op->kernel.function->image_kernel->info->param_bytes
+                      : buffer->size;
     memcpy((void *)op->kernel.launch.params, (const void *)buffer->address, size);
     buffer->op = NULL;
     return queue_submit(question, stream, op);

@@ -235,10 +235,41 @@ static int read_variables(struct image *image) {
     return result;
 }
 
+/* With the GIL; -1 with an exception. */
+static int read_kernel(struct image_kernel *kernel) {
+    if (cpu_kernel_read(kernel->kernel)) return -1;
+    struct parameter *parameters = calloc(kernel->info->param_count + 1, sizeof *parameters), *none = NULL;
+    if (!parameters) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (size_t p = 0; p < kernel->info->param_count; p++)
+        cpu_kernel_param(kernel->kernel, p, &parameters[p].offset, &parameters[p].size);
+    if (!atomic_compare_exchange_strong(&kernel->parameters, &none, parameters)) free(parameters);
+    return 0;
+}
+
+CUresult kernel_read(struct image *image, size_t index) {
+    struct image_kernel *kernel = &image->kernels[index];
+    if (likely(atomic_load_explicit(&kernel->parameters, memory_order_acquire))) return CUDA_SUCCESS;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    CUresult status = read_kernel(kernel) ? fail_python() : CUDA_SUCCESS;
+    PyGILState_Release(gil);
+    return status;
+}
+
+CUresult kernels_read(struct image *image) {
+    for (size_t i = 0; i < image->kernel_count; i++) RETURN_IF(kernel_read(image, i));
+    return CUDA_SUCCESS;
+}
+
+/* Those of a large module are read when they are first asked for. */
 static int read_kernels(struct image *image) {
-    PyObject *kernels = get(image->module, "kernels");
-    Py_ssize_t count = kernels ? PySequence_Size(kernels) : -1;
-    Py_XDECREF(kernels);
+    PyObject *entries = get(image->module, "entries"), *lazy = get(image->module, "is_lazy");
+    Py_ssize_t count = entries && lazy ? PySequence_Size(entries) : -1;
+    bool is_lazy = lazy == Py_True;
+    Py_XDECREF(entries);
+    Py_XDECREF(lazy);
     if (count < 0) return -1;
     image->kernels = calloc((size_t)count + 1, sizeof *image->kernels);
     if (!image->kernels) {
@@ -251,13 +282,7 @@ static int read_kernels(struct image *image) {
         if (!kernel->kernel) return -1;
         image->kernel_count = i + 1;
         kernel->info = cpu_kernel_get_info(kernel->kernel);
-        kernel->parameters = calloc(kernel->info->param_count + 1, sizeof *kernel->parameters);
-        if (!kernel->parameters) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        for (size_t p = 0; p < kernel->info->param_count; p++)
-            cpu_kernel_param(kernel->kernel, p, &kernel->parameters[p].offset, &kernel->parameters[p].size);
+        if (!is_lazy && read_kernel(kernel)) return -1;
     }
     return 0;
 }

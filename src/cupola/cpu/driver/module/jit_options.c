@@ -39,6 +39,13 @@ bool jit_is_verbose(unsigned count, const CUjit_option *options, void *const *va
     return verbose;
 }
 
+/* Then all that there is to say is to be found at once, also in a large module. */
+static bool wants_logs(unsigned count, const CUjit_option *options, void *const *values) {
+    for (unsigned i = 0; i < count; i++)
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER) return true;
+    return jit_is_verbose(count, options, values);
+}
+
 static void describe(FILE *log, const struct image *image) {
     size_t global = 0, constant = 0;
     for (size_t i = 0; i < image->variable_count; i++)
@@ -75,6 +82,7 @@ CUresult image_load_with_options(const void *data, unsigned count, CUjit_option 
     if (!data) return fail_null("image");
     RETURN_IF(jit_check_options(count, options, values));
     CUresult status = image_load(data, image);
+    if (!status && wants_logs(count, options, values) && (status = kernels_read(*image))) image_release(*image);
     jit_write_logs(count, options, values, status, NULL, status ? NULL : *image);
     return status;
 }

@@ -116,10 +116,10 @@ static CUresult copy_extra(CUfunction function, void **extra, char *target) {
         else if ((uintptr_t)*extra == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT && extra[1]) size = *(size_t *)extra[1];
         else return fail(CUDA_ERROR_INVALID_VALUE, "%p is not a key of the launch argument 'extra'", *extra);
     }
-    if (size < function->param_bytes || (size && !buffer))
-        return fail(CUDA_ERROR_INVALID_VALUE, "%s takes %zu bytes of parameters; 'extra' gives %zu at %p",
-                    cpu_kernel_name(function->kernel), function->param_bytes, size, buffer);
-    memcpy(target, buffer, function->param_bytes);
+    if (size < function->image_kernel->info->param_bytes || (size && !buffer))
+        return fail(CUDA_ERROR_INVALID_VALUE, "%s takes %u bytes of parameters; 'extra' gives %zu at %p",
+                    cpu_kernel_name(function->kernel), function->image_kernel->info->param_bytes, size, buffer);
+    memcpy(target, buffer, function->image_kernel->info->param_bytes);
     return CUDA_SUCCESS;
 }
 
@@ -133,7 +133,7 @@ static _Atomic uint64_t next_grid = 1;
 static char *parameters_of(struct op *op) { return (char *)op + round_up(sizeof *op, 16); }
 
 struct op *op_new_kernel(CUfunction function, const void *params) {
-    size_t bytes = function->param_bytes;
+    size_t bytes = function->image_kernel->info->param_bytes;
     size_t space = round_up(sizeof(struct op), 16) + bytes + PARAMETER_SLACK;
     struct op *op = malloc(space);
     if (!op) return NULL;

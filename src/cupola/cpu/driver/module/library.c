@@ -194,6 +194,7 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
     if (!name) return fail_null("name");
     RETURN_IF(complete(library));
     RETURN_IF(kernel_index(library->image, name, &index));
+    RETURN_IF(kernel_read(library->image, index));
     *kernel = library->kernels[index];
     return CUDA_SUCCESS;
 }
@@ -210,6 +211,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned count, CUlibrary 
     RETURN_IF(enter_library(library));
     if (!kernels) return fail_null("kernels");
     RETURN_IF(complete(library));
+    for (size_t i = 0; i < count && i < kernel_count(library); i++) RETURN_IF(kernel_read(library->image, i));
     for (size_t i = 0; i < count && i < kernel_count(library); i++) kernels[i] = library->kernels[i];
     return CUDA_SUCCESS;
 }

@@ -40,7 +40,6 @@ static CUresult make_functions(CUmodule module) {
         function->kernel = image->kernels[i].kernel;
         function->image_kernel = &image->kernels[i];
         function->index = i;
-        function->param_bytes = image->kernels[i].info->param_bytes;
         function->own = default_function_attributes;
         function->attributes = &function->own;
         if (module->library) {
@@ -225,6 +224,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     if (!function) return fail_null("hfunc");
     if (!name) return fail_null("name");
     RETURN_IF(kernel_index(module->image, name, &index));
+    RETURN_IF(kernel_read(module->image, index));
     *function = module->functions[index];
     return CUDA_SUCCESS;
 }
@@ -239,6 +239,7 @@ CUresult cuModuleGetFunctionCount(unsigned *count, CUmodule module) {
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmodule module) {
     RETURN_IF(enter_module(module));
     if (!functions) return fail_null("functions");
+    for (size_t i = 0; i < count && i < module->image->kernel_count; i++) RETURN_IF(kernel_read(module->image, i));
     for (size_t i = 0; i < count && i < module->image->kernel_count; i++) functions[i] = module->functions[i];
     return CUDA_SUCCESS;
 }

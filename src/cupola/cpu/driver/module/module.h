@@ -12,8 +12,8 @@ struct parameter {
 
 struct image_kernel {
     cpu_kernel *kernel;
-    const cpu_kernel_info *info;
-    struct parameter *parameters; /* info->param_count of them */
+    const cpu_kernel_info *info;            /* filled when the kernel is read */
+    _Atomic(struct parameter *) parameters; /* info->param_count of them; NULL: the kernel has not been read */
 };
 
 struct relocation { /* write the address of variable `target`, plus addend, into `width` bytes at the offset */
@@ -51,6 +51,10 @@ CUresult find_linked(const void *data, const void *const **binaries, size_t *cou
 /* Compile PTX text or an image that carries it. May take the GIL. */
 CUresult image_load(const void *data, struct image **image);
 CUresult image_load_file(const char *path, struct image **image);
+/* Before a kernel, or all of them, are given to anybody. Only then its PTX is read, when the module is large. May take the
+ * GIL. */
+CUresult kernel_read(struct image *image, size_t index);
+CUresult kernels_read(struct image *image);
 unsigned model_architecture(void); /* 90 for sm_90 */
 /* With the GIL: the status and text of the pending exception, which is cleared. */
 CUresult fail_python(void);
@@ -82,7 +86,7 @@ struct CUfunc_st {
     CUmodule module;
     cpu_kernel *kernel;
     const struct image_kernel *image_kernel;
-    size_t index, param_bytes;
+    size_t index;
     CUkernel owner; /* of a library's function, or NULL */
     struct function_attributes own, *attributes;
 };

@@ -9,15 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct param {
+    size_t offset, size;
+};
+
 struct cpu_kernel {
     PyObject *module; /* cupola.cpu.compiler.modules.LoadedModule */
     size_t index;
     char *name;
+    _Atomic bool is_read; /* the next two are known, and stay as they are */
     cpu_kernel_info info;
-    struct {
-        size_t offset, size;
-    } *params;
-    pthread_mutex_t lock; /* the list of variants, which only grows */
+    struct param *params;
+    pthread_mutex_t lock; /* the list of variants, which only grows; and of reading */
     _Atomic(cpu_variant *) variants;
 };
 
@@ -50,35 +53,29 @@ static int get_dim3(PyObject *object, const char *name, uint32_t *result) {
     return status;
 }
 
-static int read_params(cpu_kernel *kernel, PyObject *info) {
+static int read_params(cpu_kernel_info *to, struct param **result, PyObject *info) {
     PyObject *value = PyObject_GetAttrString(info, "params");
     PyObject *params = value ? PySequence_Fast(value, "params must be a sequence") : NULL;
     Py_XDECREF(value);
     if (!params) return -1;
     Py_ssize_t count = PySequence_Fast_GET_SIZE(params);
-    kernel->info.param_count = (uint32_t)count;
-    kernel->params = calloc(count ? (size_t)count : 1, sizeof *kernel->params);
-    int status = kernel->params ? 0 : -1;
+    struct param *list = *result = calloc(count ? (size_t)count : 1, sizeof *list);
+    to->param_count = (uint32_t)count;
+    int status = list ? 0 : -1;
     if (status) PyErr_NoMemory();
     for (Py_ssize_t i = 0; status == 0 && i < count; i++) {
         Py_ssize_t offset, size, align;
         const char *name;
         status = PyArg_ParseTuple(PySequence_Fast_GET_ITEM(params, i), "snnn", &name, &offset, &size, &align) ? 0 : -1;
         if (status) break;
-        kernel->params[i].offset = (size_t)offset;
-        kernel->params[i].size = (size_t)size;
+        list[i].offset = (size_t)offset;
+        list[i].size = (size_t)size;
     }
     Py_DECREF(params);
     return status;
 }
 
-static int read_info(cpu_kernel *kernel, PyObject *info) {
-    PyObject *name = PyObject_GetAttrString(info, "name");
-    const char *utf8 = name ? PyUnicode_AsUTF8(name) : NULL;
-    kernel->name = utf8 ? strdup(utf8) : NULL;
-    Py_XDECREF(name);
-    if (!utf8) return -1;
-    cpu_kernel_info *to = &kernel->info;
+static int read_info(cpu_kernel_info *to, struct param **params, PyObject *info) {
     const struct {
         const char *name;
         uint32_t *to;
@@ -105,7 +102,7 @@ static int read_info(cpu_kernel *kernel, PyObject *info) {
     if (get_dim3(info, "required_block", to->required_block) || get_dim3(info, "max_block", to->max_block) ||
         get_dim3(info, "required_cluster", to->required_cluster))
         return -1;
-    return read_params(kernel, info);
+    return read_params(to, params, info);
 }
 
 cpu_kernel *cpu_kernel_new(PyObject *module, size_t index) {
@@ -117,16 +114,49 @@ cpu_kernel *cpu_kernel_new(PyObject *module, size_t index) {
     pthread_mutex_init(&kernel->lock, NULL);
     kernel->module = Py_NewRef(module);
     kernel->index = index;
-    PyObject *kernels = PyObject_GetAttrString(module, "kernels");
-    PyObject *info = kernels ? PySequence_GetItem(kernels, (Py_ssize_t)index) : NULL;
-    Py_XDECREF(kernels);
-    int status = info ? read_info(kernel, info) : -1;
-    Py_XDECREF(info);
-    if (status) {
+    PyObject *entries = PyObject_GetAttrString(module, "entries");
+    PyObject *entry = entries ? PySequence_GetItem(entries, (Py_ssize_t)index) : NULL;
+    Py_XDECREF(entries);
+    const char *name;
+    unsigned long long code;
+    if (!entry || !PyArg_ParseTuple(entry, "sK", &name, &code)) {
+        Py_XDECREF(entry);
         cpu_kernel_free(kernel);
         return NULL;
     }
-    return kernel;
+    kernel->info.code = code;
+    kernel->name = strdup(name);
+    Py_DECREF(entry);
+    if (kernel->name) return kernel;
+    PyErr_NoMemory();
+    cpu_kernel_free(kernel);
+    return NULL;
+}
+
+bool cpu_kernel_is_read(const cpu_kernel *kernel) {
+    return atomic_load_explicit(&kernel->is_read, memory_order_acquire);
+}
+
+int cpu_kernel_read(cpu_kernel *kernel) {
+    if (cpu_kernel_is_read(kernel)) return 0;
+    cpu_kernel_info read = {0};
+    struct param *params = NULL;
+    PyObject *kernels = PyObject_GetAttrString(kernel->module, "kernels");
+    PyObject *info = kernels ? PySequence_GetItem(kernels, (Py_ssize_t)kernel->index) : NULL;
+    Py_XDECREF(kernels);
+    int status = info ? read_info(&read, &params, info) : -1;
+    Py_XDECREF(info);
+    /* Another thread may have been here meanwhile, because Python lets others run. */
+    pthread_mutex_lock(&kernel->lock);
+    if (!status && !cpu_kernel_is_read(kernel)) {
+        kernel->info = read;
+        kernel->params = params;
+        params = NULL;
+        atomic_store_explicit(&kernel->is_read, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&kernel->lock);
+    free(params);
+    return status;
 }
 
 void cpu_kernel_free(cpu_kernel *kernel) {
