@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from cupola._signposts import Sign
 from docs.stub_signatures import _process_signature, find_stub, parameters_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,7 +95,7 @@ def members(cls: type) -> Iterator[tuple[str, Any, type]]:
         if not is_ours(owner):
             continue
         for name, member in vars(owner).items():
-            if name not in seen and (not name.startswith("_") or name in PROTOCOLS):
+            if name not in seen and (not name.startswith("_") or name in PROTOCOLS) and type(member) is not Sign:
                 seen.add(name)
                 yield name, member, owner
 

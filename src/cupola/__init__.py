@@ -198,7 +198,8 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("cupola")
-    raise AttributeError(f"module 'cupola' has no attribute {name!r}")
+    advice = "" if name.startswith("__") else _import_module("cupola._signposts").advice("", name)
+    raise AttributeError(f"module 'cupola' has no attribute {name!r}{advice}", name=name, obj=_sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -115,6 +115,39 @@ def test_auto_falls_back_to_the_cpu_device_and_says_so(run_python, libcuda, brok
     assert done.stderr.count("INFO:cupola:running on the CPU device: ") == 1
 
 
+def test_a_fall_back_is_a_warning_where_there_is_a_gpu(run_python, libcuda):
+    source = (
+        "from cupola.bindings import _provider, driver\n_provider.sign_of_a_gpu = lambda: 'there is /dev/nvidia7'\n"
+    )
+    said = "although there is /dev/nvidia7: `cupola doctor` says"
+    for variables, wanted in (({}, 1), ({"CUDA_VISIBLE_DEVICES": ""}, 0), ({"CUPOLA_DEVICE": "cpu"}, 0)):
+        chosen = {"CUPOLA_DEVICE": "", "LD_LIBRARY_PATH": libcuda(count=0), **variables}
+        done = run_python(
+            source + CHOICE.replace("from cupola.bindings import _provider", "driver.cuInit(0)"), **chosen
+        )
+        assert done.stdout.strip() == "cpu" and done.stderr.count(said) == wanted, done.stderr
+
+
+def test_signs_of_a_gpu(tmp_path):
+    from cupola.bindings import _provider
+
+    def sign() -> str:
+        return _provider.sign_of_a_gpu(str(tmp_path))
+
+    assert sign() == ""
+    for place, vendor, kind in (("0000:01:00.0", "0x8086", "0x030000"), ("0000:02:00.0", "0x10de", "0x040300")):
+        folder = tmp_path / "sys" / "bus" / "pci" / "devices" / place
+        folder.mkdir(parents=True)
+        (folder / "vendor").write_text(f"{vendor}\n")
+        (folder / "class").write_text(f"{kind}\n")
+    assert sign() == ""  # a GPU of Intel, and the sound of one of NVIDIA
+    (folder / "class").write_text("0x030200\n")
+    assert sign() == "a GPU of NVIDIA is at PCI 0000:02:00.0"
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "nvidia0").touch()
+    assert sign() == f"there is {tmp_path}/dev/nvidia0"
+
+
 def test_gpu_without_a_driver(run_python, tmp_path):
     source = """
 from cupola.pathfinder import DynamicLibNotFoundError

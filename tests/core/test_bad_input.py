@@ -187,7 +187,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
     "a closed buffer as argument": (
         lambda t: launch(t.stream, ONE, t.kernel("add"), t.closed_buffer, 1),
         RuntimeError,
-        ["Buffer has been closed"],
+        ["Buffer has been closed", "parameter 0 of kernel add"],
     ),
     "a copy from a closed buffer": (
         lambda t: t.closed_buffer.copy_to(t.out, stream=t.stream),

@@ -328,8 +328,31 @@ def _fall_back(reason: str, per_thread: bool) -> Provision:
         ) from error
     import logging
 
-    logging.getLogger("cupola").info("running on the CPU device: %s", reason)
+    logger = logging.getLogger("cupola")
+    there = "" if _all_hidden() else sign_of_a_gpu()
+    if there:  # somebody may wait for a GPU, and not know why all is slow
+        advice = "`cupola doctor` says what to do, and CUPOLA_DEVICE=cpu that this is meant"
+        logger.warning("running on the CPU device: %s, although %s: %s", reason, there, advice)
+    else:
+        logger.info("running on the CPU device: %s", reason)
     return provision
+
+
+def sign_of_a_gpu(root: str = "/") -> str:
+    """What tells that this machine has a GPU of NVIDIA, whether or not it can be used; empty if nothing does."""
+    from glob import glob
+
+    for pattern in ("dev/nvidia[0-9]*", "dev/nvidiactl", "proc/driver/nvidia/version"):
+        for path in glob(os.path.join(root, pattern)):
+            return f"there is {path}"
+    for path in glob(os.path.join(root, "sys/bus/pci/devices/*/vendor")):
+        try:
+            with open(path) as vendor, open(os.path.join(os.path.dirname(path), "class")) as kind:
+                if vendor.read().strip() == "0x10de" and kind.read().startswith("0x03"):  # a display controller
+                    return f"a GPU of NVIDIA is at PCI {os.path.basename(os.path.dirname(path))}"
+        except OSError:
+            continue
+    return ""
 
 
 def _cpu(per_thread: bool) -> Provision:

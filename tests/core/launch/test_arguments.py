@@ -150,8 +150,12 @@ def test_more_than_fit_on_the_stack(stream, module, out):
 def test_closed_buffer(device, stream, module, out):
     buffer = device.allocate(16, stream=stream)
     buffer.close()
-    with pytest.raises(RuntimeError, match="^Buffer has been closed$"):
+    with pytest.raises(RuntimeError, match="^Buffer has been closed: it is given for parameter 0 of kernel add$"):
         launch(stream, ONE, module.get_kernel("add"), buffer, 1)
+    array = device.zeros(4, np.float32, stream=stream)
+    array.close()
+    with pytest.raises(RuntimeError, match="^Array has been closed: it is given for parameter 0 of kernel add$"):
+        launch(stream, ONE, module.get_kernel("add"), array, 1)
 
 
 # C type of the parameter, Python value, error, what its text says

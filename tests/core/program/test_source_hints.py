@@ -37,6 +37,12 @@ CASES = [
     ("", "cuda::std::array<int, 3> a;", ["For the namespace cuda, #include the header of cuda/std"], []),
     ("", "x[0] = std::min(1, 2);", ["has no std::min.", "min(), max()", "cuda::std::min"], []),
     ("", "std::vector<int> v;", ["std::vector is for the host only", "no replacement"], ["libcu++"]),
+    ("int main() { return 0; }", "", ["leave main()", "launch(stream, LaunchConfig(", "`cupola nvcc program.cu"], []),
+    ("void go(float* p) { cudaFree(p); }", "", ["leave main()", "cudaFree: buffer.close()."], ["cudaMalloc"]),
+    ("__global__ void f(); void go() { f<<<1, 2>>>(); }", "", ["kernel<<<grid, block>>>(...)"], []),
+    ("int plain(int i) { return i; }", "", ["put __device__ in front", "device_as_default"], ["main()"]),
+    ("", "__shared__ float s[20000]; s[threadIdx.x] = 1; __syncthreads(); x[0] = s[(int)x[1]];",
+     ["may have 48 KB together, and those of k have 80,000 bytes", "shmem_size=80000"], []),
     ("", "cudaGraphSetConditional(1, 2);", ["__cudart_builtin__ void cudaGraphSetConditional(unsigned long long"], []),
     ("", "oops = 1;", ['identifier "oops" is undefined'], ["libcu++", "folder"]),
 ]  # fmt: skip

@@ -29,6 +29,7 @@ from cupola.core.device._stream cimport Stream, current_stream, default_stream
 from cupola.core.memory._buffer cimport Buffer
 
 from cupola._above import above
+from cupola.core.base._cuda import put_up_signs
 
 cimport cython
 
@@ -818,3 +819,6 @@ def empty_on(Device device not None, shape, dtype, stream):
 def element_type(dtype):
     """The dtype for what ``numpy.dtype`` takes; TypeError if elements of it cannot be on a device."""
     return as_dtype(dtype)
+
+
+put_up_signs(Array)

@@ -6,6 +6,7 @@ from cpython.exc cimport PyErr_Clear
 
 import cupola.bindings.driver
 
+from cupola import _signposts
 from cupola.core.base import _errors
 
 cimport cython
@@ -176,8 +177,26 @@ cdef bint driver_usable() noexcept nogil:
     return not forked and not cupola_finalizing()
 
 
+cdef extern from "Python.h":
+    ctypedef struct SignedType "PyTypeObject":
+        void* tp_dict
+    void PyType_Modified(object)
+
+
 cdef object closed_error(object instance):
     return RuntimeError(f"{type(instance).__name__} has been closed")
+
+
+def put_up_signs(type cls):
+    """Let a class say what the names of other libraries are called here (``cupola._signposts``).
+
+    The signs are entries of the class that raise AttributeError. A method ``__getattr__`` would make every look-up of a
+    name slower.
+    """
+    cdef dict names = <dict>(<SignedType*>cls).tp_dict
+    for name in _signposts.SIGNS[cls.__name__]:
+        names.setdefault(name, _signposts.Sign(cls.__name__, name))
+    PyType_Modified(cls)
 
 
 cdef object gone_error(object instance):

@@ -52,9 +52,41 @@ def naming_options(cls: type[T]) -> type[T]:
     return cls
 
 
+# What other libraries, and CUDA's own, call it -> what it is here, where that has such a name.
+MEANT = {
+    "arch": "architecture compute_capability cc sm gpu_arch gencode target",
+    "block": "blockdim block_dim blocksize block_size threads threads_per_block threadsperblock nthreads tpb",
+    "cluster": "clusterdim cluster_dim",
+    "debug": "device_debug g",
+    "define_macro": "define defines macro macros",
+    "grid": "griddim grid_dim blocks blocks_per_grid blockspergrid nblocks num_blocks",
+    "include_path": "include includes include_dir include_dirs include_paths i",
+    "is_cooperative": "cooperative cooperative_groups coop",
+    "ipc_enabled": "ipc shareable",
+    "lineinfo": "line_info generate_line_info",
+    "max_register_count": "maxreg maxregs maxrregcount max_registers registers num_regs",
+    "max_size": "size limit capacity maximum_pool_size",
+    "name": "filename file_name",
+    "nonblocking": "non_blocking blocking",
+    "priority": "prio high_priority",
+    "relocatable_device_code": "rdc dc",
+    "shmem_size": "shared shared_mem shared_memory shared_size shared_bytes sharedmem smem smem_size shmem",
+    "std": "cpp_std cxx_std standard dialect language_standard",
+    "timing_enabled": "timing enable_timing time disable_timing",
+    "use_fast_math": "fast_math fastmath",
+}
+
+
+def meant(name: str, known: Iterable[str]) -> list[str]:
+    """Which of the known names is meant by one that others use for the same thing."""
+    words = name.lower().strip("_")
+    return [today for today in known if words in MEANT.get(today, "").split()]
+
+
 def no_such_name(whose: str, what: str, name: object, known: Iterable[str]) -> TypeError:
-    """The error for an unknown name, with suggestions."""
-    near = " or ".join(map(repr, _similar(str(name), list(known))))
+    """The error for an unknown name, with suggestions: by its meaning, or else by its letters."""
+    there = list(known)
+    near = " or ".join(map(repr, meant(str(name), there) or _similar(str(name), there)))
     return TypeError(f"{whose} has no {what} {name!r}" + (f"; did you mean {near}?" if near else ""))
 
 

@@ -28,6 +28,7 @@ from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport create_stream, default_stream, foreign_stream, older_stream
 
 from cupola._above import above
+from cupola.core.base._cuda import put_up_signs
 from cupola.core.device._device_properties import properties_of
 from cupola.core.device._ranks import local_rank as local_rank_of_environment
 from cupola.core.base._errors import CUDAError
@@ -882,3 +883,6 @@ cdef PyObject* _device_new(PyTypeObject* cls, PyObject* arguments, PyObject* key
 
 cupola_set_call(<PyTypeObject*>Device, <void*>_device_new, <void*>_device_vectorcall)
 os.register_at_fork(after_in_child=_forget_devices)
+
+
+put_up_signs(Device)

@@ -20,6 +20,7 @@ from cupola.core.device._later cimport after_destroy, in_host_function
 
 from cupola.core.base._options import as_options
 from cupola._above import above
+from cupola.core.base._cuda import put_up_signs
 from cupola.core.base._errors import CUDAError
 
 cimport cython
@@ -453,3 +454,6 @@ cdef Event event_from_options(CUcontext context, object options, dict keywords, 
         event.ipc = True
         return event
     return new_event(context, bool(chosen.timing_enabled), bool(chosen.blocking_sync))
+
+
+put_up_signs(Event)

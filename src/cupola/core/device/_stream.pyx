@@ -23,6 +23,7 @@ from cupola.core.device._later cimport after_destroy, in_host_function
 
 from cupola.core.base._options import as_options
 from cupola._above import above
+from cupola.core.base._cuda import put_up_signs
 
 cimport cython
 
@@ -636,3 +637,6 @@ def stream_in_force(stream):
             return default_stream(), True
     stream_argument(stream)
     return stream, False
+
+
+put_up_signs(Stream)

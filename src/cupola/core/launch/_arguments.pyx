@@ -222,13 +222,13 @@ cdef int _pack_other(
     cdef uint32_t given                     # bytes that the value has
     cdef double complex number
     if isinstance(value, Buffer):
-        (<Buffer>value).open_allocation()
+        _require_open(kernel, i, value, True)
         slot.u = (<Buffer>value).pointer
         given = _pack_pointer(kernel, i, parameter, value)
     elif isinstance(value, Array):
         if type(value) is not Array:
             value._lend()
-        (<Array>value).open_memory()
+        _require_open(kernel, i, value, False)
         slot.u = (<Array>value).pointer
         given = _pack_pointer(kernel, i, parameter, value)
         if not parameter.elements & (<Array>value).element and size in (0, 8):
@@ -285,6 +285,18 @@ cdef int _pack_other(
         given = _pack_registered(kernel, i, value, pointer)
     if size != 0 and given != size:
         raise _wrong_size(kernel, i, size, value, given)
+    return 0
+
+
+cdef int _require_open(Kernel kernel, Py_ssize_t i, object value, bint is_buffer) except -1:
+    """Say which argument it is that has been closed."""
+    try:
+        if is_buffer:
+            (<Buffer>value).open_allocation()
+        else:
+            (<Array>value).open_memory()
+    except RuntimeError as error:
+        raise RuntimeError(f"{error}: it is given for {_where(kernel, i)}") from None
     return 0
 
 

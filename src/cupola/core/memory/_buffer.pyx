@@ -22,6 +22,7 @@ from cupola.core.device._stream cimport (
 )
 
 from cupola._above import above
+from cupola.core.base._cuda import put_up_signs
 from cupola.core.base._errors import CUDAError, CUDAWarning
 from cupola.core.memory import _access
 
@@ -764,3 +765,6 @@ cdef DLDevice _dl_device(Buffer buffer) except *:
     cdef bint device = buffer.is_device_accessible, host = buffer.is_host_accessible
     cdef bint managed = device and host and buffer.is_managed
     return classify(device, host, managed, buffer.device_id if device and not host else 0)
+
+
+put_up_signs(Buffer)

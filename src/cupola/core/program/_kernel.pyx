@@ -17,6 +17,7 @@ from cupola.core.base._shared cimport publish
 from cupola.core.program._library cimport library_of
 
 from cupola._above import above
+from cupola.core.base._cuda import put_up_signs
 from cupola.core.program._mangled import SIGNED, UNSIGNED, sign_of, types_of
 
 cimport cython
@@ -343,3 +344,6 @@ cdef int require_layout(Kernel kernel) except -1:
     if kernel.parameter_count == LAYOUT_UNKNOWN:
         raise NotImplementedError("the parameters of a kernel can be listed with CUDA drivers from 12.4 on")
     return 0
+
+
+put_up_signs(Kernel)

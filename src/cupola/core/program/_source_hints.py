@@ -16,6 +16,24 @@ _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
 _NO_NAMESPACE = re.compile(r"(?:must be a namespace name|must be a class or namespace name)\n(.*)")
 _NOT_IN_STD = re.compile(r'namespace "std" has no member "(\w+)"')
 
+_HOST_FUNCTION = "host functions are not allowed in JIT mode"
+_TOO_MUCH_SHARED = re.compile(r"'(\w+)' uses too much shared data \((0x[0-9a-f]+|\d+) bytes, (0x[0-9a-f]+|\d+) max\)")
+
+# What the host's part of CUDA programs is in Python.
+_IN_PYTHON = {
+    "cudaMalloc": "device.allocate(size, stream=stream), or device.empty(shape, dtype)",
+    "cudaMallocManaged": "ManagedMemoryResource().allocate(size, stream=stream)",
+    "cudaFree": "buffer.close()",
+    "cudaMemcpy": "buffer.copy_from(array, stream=stream), or device.array(array)",
+    "cudaMemcpyAsync": "buffer.copy_from(array, stream=stream)",
+    "cudaMemset": "buffer.fill(0, stream=stream)",
+    "cudaDeviceSynchronize": "stream.sync(), or device.sync()",
+    "cudaStreamSynchronize": "stream.sync()",
+    "cudaStreamCreate": "device.create_stream()",
+    "cudaEventCreate": "device.create_event()",
+    "cudaGetLastError": "nothing: errors are exceptions",
+}
+
 # Headers of the host, by their C++ names, of which the compiler has the most wanted functions built in.
 _BUILT_IN = {
     "cassert": "assert()",
@@ -95,6 +113,17 @@ def hint(log: str) -> str:
                 f'extern "C" __device__ __cudart_builtin__ void {name}'
                 "(unsigned long long condition, unsigned int value);"
             )
+    if _HOST_FUNCTION in log:
+        return _about_the_host(log)
+    shared = _TOO_MUCH_SHARED.search(log)
+    if shared:
+        size, most = (int(text, 0) for text in shared.groups()[1:])
+        return (
+            f"Arrays with a fixed size in shared memory may have {most // 1024} KB together, and those of {shared[1]} "
+            f"have {size:,} bytes. For more, declare one array\nwithout a size, extern __shared__ float tile[]; and "
+            f"give its size at the launch: LaunchConfig(grid=..., block=..., shmem_size={size}).\nHow much a block may "
+            "have then is Device.properties.max_shared_memory_per_block_optin."
+        )
     line = _NO_NAMESPACE.search(log)
     for name, header in _NAMESPACES.items() if line else ():
         if re.search(rf"\b{name}\b", line[1]):  # type: ignore[index]
@@ -109,6 +138,23 @@ def hint(log: str) -> str:
             f"whose headers (cuda/std/...) come with\n{_FIND}."
         )
     return ""
+
+
+def _about_the_host(log: str) -> str:
+    whole = re.search(r"^\s+(?:int|void)\s+main\s*\(", log, re.MULTILINE) or "<<<" in log
+    called = [name for name in dict.fromkeys(_UNDEFINED.findall(log)) if name in _IN_PYTHON]
+    if not whole and not called:
+        return (
+            "NVRTC compiles device code only: put __device__ in front of functions that kernels call, or set "
+            "ProgramOptions(device_as_default_execution_space=True)."
+        )
+    text = (
+        "NVRTC compiles device code only: leave main() and other functions of the host out. Python does their part, "
+        "and launches kernels:\nlaunch(stream, LaunchConfig(grid=..., block=...), kernel, ...) is "
+        "kernel<<<grid, block>>>(...)."
+    )
+    text += "".join(f"\n{name}: {_IN_PYTHON[name]}." for name in called)
+    return text + "\nWhole programs are for nvcc: `cupola nvcc program.cu -o program`, then `cupola run ./program`."
 
 
 def _bracketed(header: str) -> str:
