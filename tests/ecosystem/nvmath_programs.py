@@ -77,6 +77,31 @@ def batches():
     agree(advanced.matmul(a, b, stream=stream), a @ b)
 
 
+def eight_bits():
+    """Numbers of eight bits, which NumPy has not, so tensors of PyTorch: types of results, scales, and a bias."""
+    import torch
+
+    e4m3, e5m2 = torch.float8_e4m3fn, torch.float8_e5m2
+    a, b = torch.tensor(normal(64, 96)).to(e4m3), torch.tensor(normal(48, 96)).T
+    exact = a.double().numpy() @ b.to(e4m3).double().numpy()
+    scales = {"a": 0.5, "b": torch.full((1,), 4.0)}
+    for name, error in (("CUDA_R_16BF", 4e-3), ("CUDA_R_16F", 5e-4), ("CUDA_R_32F", 1e-6)):
+        options = {"result_type": nvmath.CudaDataType[name], "fast_accumulation": name == "CUDA_R_32F"}
+        result = advanced.matmul(a, b.to(e4m3), quantization_scales=scales, options=options)
+        agree(result.double().numpy(), 2 * exact, error)
+    scales["d"] = 0.25
+    result, auxiliary = advanced.matmul(a, b.to(e4m3), quantization_scales=scales, options={"result_amax": True})
+    agree(result.double().numpy(), 0.5 * exact, 0.04)
+    agree(auxiliary["result_amax"].double().numpy(), np.abs(2 * exact).max(keepdims=True)[0], 1e-6)
+    bias, options = torch.tensor(normal(64, 1)).bfloat16(), {"result_type": nvmath.CudaDataType.CUDA_R_16BF}
+    result = advanced.matmul(
+        a, b.to(e5m2), quantization_scales={"a": 1, "b": 1}, options=options,
+        epilog=MatmulEpilog.RELU_BIAS, epilog_inputs={"bias": bias},
+    )  # fmt: skip
+    mixed = a.double().numpy() @ b.to(e5m2).double().numpy() + bias.double().numpy()
+    agree(result.double().numpy(), np.maximum(mixed, 0), 4e-3)
+
+
 def gelu(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
@@ -228,7 +253,8 @@ def sparse():
 
 PROGRAMS = {
     f.__name__: f for f in (
-        matmul, compute_types, batches, epilogs, gradients, structured, direct_solver, fft, fft_callbacks, sparse
+        matmul, compute_types, eight_bits, batches, epilogs, gradients, structured, direct_solver, fft, fft_callbacks,
+        sparse,
     )
 }  # fmt: skip
 

@@ -33,9 +33,10 @@ NUMBA_MODULES = (
 PRIVATE = "a first operation, which says why it fails"
 SAMPLES = "programs of the kinds of its samples, written for cupola, each compared with NumPy"
 NVMATH = (
-    "programs written for cupola, each compared with NumPy: products with epilogs, structured matrices, direct "
-    "solvers, Fourier transforms with callbacks, sparse products. Its tensors need cuTENSOR, which the CPU device does "
-    "not have, and its sparse solvers ask for cuDSS 0.8, which is older than the CPU device's"
+    "programs written for cupola, each compared with NumPy: products with epilogs, products of numbers of eight bits "
+    "(with tensors of PyTorch), structured matrices, direct solvers, Fourier transforms with callbacks, sparse "
+    "products. Its tensors need cuTENSOR, which the CPU device does not have, and its sparse solvers ask for cuDSS "
+    "0.8, which is older than the CPU device's"
 )
 
 # Why something fails: what its output contains, and the reason as the page gives it.
