@@ -1,4 +1,7 @@
-"""``libnvrtc.so.13`` for programs that compile CUDA C++ themselves: their cubins keep the PTX."""
+"""``libnvrtc.so.12`` and ``.13`` for programs that compile CUDA C++ themselves: their cubins keep the PTX.
+
+NVRTC of CUDA 12 comes with ``make headers``, which runs these tests again.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,7 @@ from cupola.pathfinder._dynamic_libraries import copies_of
 pytestmark = [
     pytest.mark.cpu_only,
     pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc"),
-    pytest.mark.skipif(
-        not any(path.endswith(".so.13") for path, _ in copies_of("nvrtc")), reason="needs NVRTC of CUDA 13"
-    ),
+    pytest.mark.parametrize("major", [12, 13]),
 ]
 
 # Declarations as in the toolkit's headers. A cubin for sm_90, loaded and launched by the driver API.
@@ -73,9 +74,15 @@ int main(int count, char **words) {
 """
 
 
-def build(folder):
+@pytest.fixture(autouse=True)
+def needs_the_compiler(major):
+    if not any(path.endswith(f".so.{major}") for path, _ in copies_of("nvrtc")):
+        pytest.skip(f"NVRTC of CUDA {major} is not installed")
+
+
+def build(folder, major):
     (folder / "program.c").write_text(PROGRAM)
-    link = os.path.join(programs.library_folder(), "link13")
+    link = os.path.join(programs.library_folder(), f"link{major}")
     subprocess.run(
         ["gcc", "-w", "program.c", "-o", "program", f"-L{link}", "-lnvrtc", "-lcuda"], cwd=folder, check=True
     )
@@ -87,25 +94,25 @@ def cupola_run(*arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
-def test_a_program_compiles_and_runs_its_kernel(tmp_path):
-    done = cupola_run(build(tmp_path))
-    assert done.stdout == "13 1 NVRTC_SUCCESS\n1 8 1 1\n25 961\n", done.stderr
+def test_a_program_compiles_and_runs_its_kernel(tmp_path, major):
+    done = cupola_run(build(tmp_path, major))
+    assert done.stdout == f"{major} 1 NVRTC_SUCCESS\n1 8 1 1\n25 961\n", done.stderr
     assert not done.stderr
 
 
-def test_a_virtual_architecture_has_no_cubin(tmp_path):
-    done = cupola_run(build(tmp_path), "-arch=compute_90")
-    assert done.stdout == "13 0 NVRTC_SUCCESS\n", done.stderr
+def test_a_virtual_architecture_has_no_cubin(tmp_path, major):
+    done = cupola_run(build(tmp_path, major), "-arch=compute_90")
+    assert done.stdout == f"{major} 0 NVRTC_SUCCESS\n", done.stderr
 
 
-def test_a_module_of_python_and_the_bindings_use_both(tmp_path):
+def test_a_module_of_python_and_the_bindings_use_both(tmp_path, major):
     # The extension module's NVRTC is the CPU device's, that of the bindings NVIDIA's: each adds the PTX once.
     (tmp_path / "script.py").write_text(
         """
 import ctypes
 from cupola import Program, ProgramOptions
 source = 'extern "C" __global__ void nothing() {}'
-lib = ctypes.CDLL("libnvrtc.so.13")
+lib = ctypes.CDLL("libnvrtc.so.MAJOR")
 program, size = ctypes.c_void_p(), ctypes.c_size_t()
 assert lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), None, 0, None, None) == 0
 assert lib.nvrtcCompileProgram(program, 1, (ctypes.c_char_p * 1)(b"-arch=sm_90")) == 0
@@ -114,15 +121,16 @@ image = ctypes.create_string_buffer(size.value)
 assert lib.nvrtcGetCUBIN(program, image) == 0
 mine = Program(source, "c++", ProgramOptions(arch="sm_90")).compile("cubin").code
 print(hasattr(lib, "cupola_keeps_ptx"), image.raw.count(b".entry nothing"), mine.count(b".entry nothing"))
-"""
+""".replace("MAJOR", str(major))
     )
     done = cupola_run(sys.executable, tmp_path / "script.py")
     assert done.stdout == "True 1 1\n", done.stderr
 
 
-def test_without_the_real_library_the_error_says_what_to_install(tmp_path):
-    program = build(tmp_path)
-    variables = {**os.environ, "LD_LIBRARY_PATH": programs.library_folder(), "CUPOLA_LIBNVRTC": "/no/libnvrtc.so.13"}
+def test_without_the_real_library_the_error_says_what_to_install(tmp_path, major):
+    program = build(tmp_path, major)
+    variables = {**os.environ, "LD_LIBRARY_PATH": programs.library_folder(), "CUPOLA_LIBNVRTC": "/no"}
     done = subprocess.run([program], capture_output=True, text=True, timeout=60, env=variables)
     assert done.stdout == "nvrtcVersion(&major, &minor): 11\n"
-    assert "cupola: libnvrtc.so.13 is not installed: pip install nvidia-cuda-nvrtc" in done.stderr
+    wheel = "nvidia-cuda-nvrtc" + "-cu12" * (major == 12)
+    assert f"cupola: libnvrtc.so.{major} is not installed: pip install {wheel}," in done.stderr
