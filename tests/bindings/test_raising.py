@@ -21,7 +21,7 @@ import cupola.pathfinder as p
 path, name, error = sys.argv[1:4]
 p.load_nvidia_dynamic_lib = lambda name: p.LoadedDL(path, False, ctypes.CDLL(path)._handle, "test")
 from cupola.bindings import _provider
-_provider.override_lookup = lambda: None  # the CPU device wraps functions of nvJitLink,
+_provider.override_lookup = lambda *_: None  # the CPU device wraps functions of nvJitLink,
 _provider._emulated_nvml = lambda: None  # and has an NVML of its own,
 _provider._emulated_math = lambda library: None  # and math libraries
 module = __import__("cupola.bindings." + name, fromlist=["_"])

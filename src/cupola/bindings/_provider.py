@@ -20,6 +20,7 @@ _CHOICES = ("auto", "gpu", "cpu")
 _CPU_DEVICE = "cupola CPU device"
 _VERSIONED = ("nvrtc", "nvJitLink", "nvfatbin")  # libraries whose version is that of CUDA
 _MATH = ("cublas", "cublasLt", "cudss", "cufft", "curand", "cusolver", "cusparse")  # that the CPU device emulates
+_OBSERVED = ("nvrtcCreateProgram", "nvrtcDestroyProgram", "nvrtcCompileProgram", "nvrtcGetPTXSize", "nvrtcGetPTX")
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 _lock = threading.RLock()
@@ -198,8 +199,18 @@ def provide_library() -> bool:
     return True
 
 
-def override_lookup() -> Any:
-    """The CPU device's lookup function as a capsule, or None when kernels run on a GPU or nowhere."""
+def is_observed() -> bool:
+    """Whether what kernels do on the CPU device is counted, line by line (``cupola run --coverage``, ``profile``)."""
+    return bool(os.environ.get("CUPOLA_COVERAGE") or os.environ.get("CUPOLA_PROFILE"))
+
+
+def override_lookup(symbol: str = "") -> Any:
+    """The CPU device's lookup function as a capsule, or None when it has no wrapper of a function of another library.
+
+    That is so when kernels run on a GPU or nowhere. Compiling chooses no device, unless its kernels are observed.
+    """
+    if symbol in _OBSERVED and not is_observed():
+        return None
     try:
         return _provide_driver()[2]
     except (ImportError, RuntimeError):
@@ -362,4 +373,6 @@ def _cpu(per_thread: bool) -> Provision:
     import_module("cupola.cpu._at_exit").watch()
     if os.environ.get("CUPOLA_INJECT"):
         import_module("cupola.cpu._faults").begin_from_environment()
+    if is_observed():
+        import_module("cupola.cpu.observed").begin_from_environment()
     return _CPU_DEVICE, None, cpu.lookup, cpu.explain, per_thread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import sys
 from collections.abc import Sequence
 
@@ -36,17 +37,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.given, options.commands = list(given), commands
         return int(options.run(options, commands.choices[options.command]))
     if options.command == "run":
-        from . import check, run
+        from . import check, native, run
 
         if not options.module and not options.program:
             runner.error("name a script, or a module with -m")
+        session = None
+        try:
+            if options.coverage or options.coverage_report:
+                from . import coverage
+
+                options.device = coverage.prepare(options.device)
+                session = coverage.Session(options.coverage_report)
+        except ValueError as error:
+            runner.error(str(error))
         if options.ranks is not None:
             from . import ranks
 
             if options.ranks < 1 or options.grace < 0:
                 runner.error("-n must be at least 1, and --grace must not be negative")
             program = ["-m", *options.module] if options.module else options.program
-            return ranks.run(options.ranks, ranks.without_ranks(given[1:], program), grace=options.grace)
+            status = ranks.run(options.ranks, ranks.without_ranks(given[1:], program), grace=options.grace)
+            if session is not None:
+                session.tell()
+            return status
         try:
             if options.inject:
                 options.device = run.inject(options.inject, options.device)
@@ -55,6 +68,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run.choose_device(options.device, options.model, options.devices)
         except ValueError as error:
             runner.error(str(error))
+        if session is not None:
+            if options.check is None and (options.module or native.find_program(options.program[0]) is None):
+                atexit.register(session.tell)
+            else:  # the program is not in this process
+                command = ["-m", *options.module] if options.module else options.program
+                status = check.run(command) if options.check is not None else check.run_child(command)
+                session.tell()
+                return status
         if options.check is not None:
             return check.run(["-m", *options.module] if options.module else options.program)
         if options.module:
@@ -66,6 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.interval < 0 or (options.count is not None and options.count < 1):
             watcher.error("--interval must not be negative, and --count must be at least 1")
         return top.run(options.interval, options.count, as_json=options.json)
+    if options.command == "coverage":
+        from . import coverage
+
+        return coverage.combine(options.folders, options.coverage_report)
     if options.command == "doctor":
         from . import doctor
 
@@ -97,7 +122,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
         "run",
         help="run a program in Python or any other language, unchanged, on cupola",
         usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] [-n N] [--inject RULE] "
-        "[--check memory] (SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
+        "[--check memory] [--coverage] [--coverage-report DIR] (SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
         description="Run a program written for CUDA Python unchanged: in its process, the names cuda.core, "
         "cuda.bindings and cuda.pathfinder are cupola's. Or run any other program: the CUDA libraries that it loads "
         "are the CPU device's then, or those of the GPU.",
@@ -134,10 +159,25 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
         help="fail when a kernel did, even if the program does not look at errors (memory: accesses to memory, and "
         "all else that ends kernels)",
     )
+    runner.add_argument(
+        "--coverage", action="store_true", help="say which lines and branches of CUDA C++ ran on the CPU device"
+    )
+    runner.add_argument(
+        "--coverage-report",
+        metavar="DIR",
+        help="also write the coverage to a folder, as pages (index.html) and for lcov and Cobertura",
+    )
     runner.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     runner.add_argument(
         "program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script or program, and its arguments"
     )
+    combiner = commands.add_parser(
+        "coverage",
+        help="add up the coverage of several runs",
+        description="Add up what several runs have written with --coverage-report.",
+    )
+    combiner.add_argument("folders", metavar="DIR", nargs="+", help="the folders that the runs have written")
+    combiner.add_argument("--coverage-report", metavar="DIR", help="the folder for all of them together")
     compiler = "compile CUDA C++ with NVIDIA's nvcc, so that the program also runs on the CPU device"
     commands.add_parser("nvcc", help=compiler, add_help=False)
     compile.add(commands)

@@ -46,7 +46,7 @@ def run(command: Sequence[str]) -> int:
     handle, path = tempfile.mkstemp(prefix="cupola-faults-")
     os.close(handle)
     try:
-        status = _wait([sys.executable, "-m", "cupola", "run", *command], {**os.environ, "CUPOLA_FAULT_LOG": path})
+        status = run_child(command, CUPOLA_FAULT_LOG=path)
         with open(path, encoding="utf-8", errors="replace") as log:
             faults = [line.rstrip("\n").split(" ", 2) for line in log]
     finally:
@@ -54,6 +54,11 @@ def run(command: Sequence[str]) -> int:
     for error, process, kernel in faults:
         print(f"cupola run --check: {error} in kernel '{kernel}' (process {process})", file=sys.stderr)
     return status or (FAILED if faults else 0)
+
+
+def run_child(command: Sequence[str], **variables: str) -> int:
+    """Run ``cupola run`` with other arguments, and some variables of the environment; returns the exit status."""
+    return _wait([sys.executable, "-m", "cupola", "run", *command], {**os.environ, **variables})
 
 
 def _wait(command: list[str], variables: dict[str, str]) -> int:

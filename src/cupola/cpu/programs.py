@@ -78,6 +78,10 @@ def connect(started: bool) -> Any:
         from cupola.cpu import _faults
 
         _faults.begin_from_environment()
+    if os.environ.get("CUPOLA_COVERAGE") or os.environ.get("CUPOLA_PROFILE"):
+        from cupola.cpu import observed
+
+        observed.begin_from_environment()
     _driver.report_images()
     return _driver.programs
 

@@ -21,6 +21,7 @@ from cupola.testing._elsewhere import Choice
 
 if TYPE_CHECKING:
     from cupola import Device, Stream
+    from cupola.cli.coverage import Session
 
 FIXTURES = {"device", "stream", "fresh_device"}
 MARK = (
@@ -31,6 +32,7 @@ MARK = (
 _STARTED = pytest.StashKey[bool]()
 _NAMES = pytest.StashKey[bool]()
 _USED = pytest.StashKey[bool]()
+_COVERAGE: pytest.StashKey[Session] = pytest.StashKey()
 
 
 # ---- options and the device ------------------------------------------------------------------------------------------
@@ -46,6 +48,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--cupola-devices", metavar="N", type=int, help="how many of them")
     group.addoption(
         "--cupola-gpu-too", action="store_true", help="run each test of a device on the CPU device and on a GPU"
+    )
+    group.addoption(
+        "--cupola-cov", action="store_true", help="say which lines and branches of CUDA C++ ran on the CPU device"
+    )
+    group.addoption(
+        "--cupola-cov-report",
+        metavar="DIR",
+        help="also write that to a folder, as pages (index.html) and for lcov and Cobertura",
     )
     names = "let cuda.core, cuda.bindings and cuda.pathfinder be cupola, for tests of CUDA Python programs"
     group.addoption("--cupola-names", action="store_true", help=names)
@@ -78,6 +88,12 @@ def start(config: pytest.Config, *, names: bool = False) -> None:
             config.stash[_STARTED] = True
             if gpu_too and chosen[0] not in (None, "cpu"):
                 raise ValueError("--cupola-gpu-too runs the tests on both devices: leave --cupola-device out")
+            report = getattr(options, "cupola_cov_report", None)
+            if report is not None or getattr(options, "cupola_cov", False):
+                from cupola.cli import coverage
+
+                chosen[0] = coverage.prepare(chosen[0])
+                config.stash[_COVERAGE] = coverage.Session(report)
             if any(value is not None for value in chosen) or gpu_too:
                 from cupola.cli.run import choose_device
 
@@ -97,6 +113,16 @@ def _setting(config: pytest.Config) -> bool:
         return bool(config.getini("cupola_names"))
     except ValueError:  # named by a conftest.py, after settings were declared
         return False
+
+
+# ---- coverage --------------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write down what this process has counted: it may be a worker of another one."""
+    if _COVERAGE in session.config.stash:
+        session.config.stash[_COVERAGE].save()
 
 
 # ---- which tests run where -------------------------------------------------------------------------------------------
@@ -219,7 +245,11 @@ def _describe() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which devices the tests ran on that used one."""
+    """Say which devices the tests ran on that used one, and which lines of CUDA C++ ran in all processes."""
+    stash = terminalreporter.config.stash
+    if _COVERAGE in stash and stash[_COVERAGE].is_first:
+        terminalreporter.section("CUDA C++")
+        terminalreporter.write(stash[_COVERAGE].finish())
     ran = Counter(
         value
         for reports in terminalreporter.stats.values()

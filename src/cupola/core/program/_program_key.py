@@ -155,7 +155,9 @@ def _device() -> str:
     """Machine code that the CPU device is to run has PTX in it."""
     from cupola.bindings import _provider
 
-    return "CPU" if _provider.override_lookup() is not None else "GPU"
+    if _provider.override_lookup() is None:
+        return "GPU"
+    return "CPU, observed" if _provider.is_observed() else "CPU"
 
 
 # ---- CUDA C++ --------------------------------------------------------------------------------------------------------

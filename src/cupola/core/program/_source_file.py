@@ -37,9 +37,12 @@ class SourceFile:
     def for_debugging(cls, code: str, options: ProgramOptions) -> SourceFile | None:
         """Write `code` to a file if `options` ask for debug information and do not name the program themselves.
 
-        None when they do not, or when the file cannot be written: the code compiles without it.
+        None when they do not, when the file cannot be written, or when the CPU device counts what the lines do and
+        keeps the text itself: the code compiles without it.
         """
-        if not (options.debug or options.lineinfo) or options.name != DEFAULT_NAME:
+        from cupola.bindings import _provider
+
+        if not (options.debug or options.lineinfo) or options.name != DEFAULT_NAME or _provider.is_observed():
             return None
         kernel = KERNEL.search(code)
         prefix = f"{_caller_stem()}_{kernel.group(1) if kernel else 'kernel'}_"

@@ -75,7 +75,10 @@ class ParsedModule:
         self._lock = threading.Lock()
         self._kernels: dict[int, Kernel] = {}
         try:
-            self.module = ptx.parse(text, lazily=lazily)
+            counts_lines = _counts_lines(text)
+            self.module = ptx.parse(text, lazily=lazily and not counts_lines)
+            if counts_lines:
+                passes.mark_lines(self.module)
             self.module.code_base = _code_base(text)
             link_device_runtime(self.module)
             self.registers = registers
@@ -193,6 +196,11 @@ class ParsedModule:
                     found.add(name)
                     waiting.append(self.module.functions[name])
         return found
+
+
+def _counts_lines(text: str) -> bool:
+    """Whether a module was compiled without optimization to have its lines counted (driver/module/observed.c)."""
+    return "\n// cupola: the source is " in text[-200:] and re.search(r"^\.target .*\bdebug$", text, re.M) is not None
 
 
 def _code_base(text: str) -> int:

@@ -34,6 +34,7 @@ _Dim3 = tuple[int, int, int]
 
 _instrumented: list[Variant] = []
 """Code with instruments that has run, which is kept with what it has counted."""
+_loaded: list[LoadedModule] | None = None
 _instrumented_lock = threading.Lock()
 
 
@@ -248,6 +249,11 @@ class LoadedModule:
     def _indices(self) -> range:
         return range(len(self.entries))
 
+    @property
+    def text(self) -> str:
+        """Its PTX."""
+        return self._text
+
     def parsed(self) -> ParsedModule:
         """The module with its PTX read."""
         with self._lock:
@@ -292,6 +298,21 @@ class LoadedModule:
                 variant = Variant(self, index, shape, names_of(instruments))
                 self._variants[index, shape, instruments] = variant
             return variant
+
+
+def keep_loaded() -> None:
+    """Note all modules that are loaded from here on, for `take_loaded`."""
+    global _loaded
+    with _instrumented_lock:
+        _loaded = [] if _loaded is None else _loaded
+
+
+def take_loaded() -> list[LoadedModule]:
+    """The modules that were loaded since this or `keep_loaded` was last called."""
+    global _loaded
+    with _instrumented_lock:
+        taken, _loaded = _loaded or [], None if _loaded is None else []
+    return taken
 
 
 def take_counts() -> list[tuple[Variant, dict[Configuration, Counts]]]:
@@ -367,4 +388,8 @@ def load_image(image: bytes) -> LoadedModule:
     """
     opened = open_image(bytes(image))
     machine.require_compiler()
-    return LoadedModule(opened.ptx, opened.registers, opened.architecture)
+    module = LoadedModule(opened.ptx, opened.registers, opened.architecture)
+    if _loaded is not None:
+        with _instrumented_lock:
+            _loaded.append(module)
+    return module

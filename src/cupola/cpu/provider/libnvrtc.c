@@ -15,6 +15,7 @@
 #include <cupola/nvrtc.h>
 
 #include "driver/module/keep_ptx.h"
+#include "driver/module/observed.h"
 
 #define TEXT_OF(value) #value
 #define TEXT(value) TEXT_OF(value)
@@ -91,22 +92,49 @@ static void *in_real(const char *symbol) {
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-static nvrtcResult absent(void) { return NVRTC_ERROR_INTERNAL_ERROR; }
-static const char *no_text(void) { return "NVRTC_ERROR unknown"; }
-
-static void *find_function(const char *symbol) {
-    void *function = in_real(symbol);
-    if (function) return function;
-    if (real) fprintf(stderr, "cupola: the library " NAME " that is installed has no %s\n", symbol);
-    return strcmp(symbol, "nvrtcGetErrorString") ? (void *)(uintptr_t)absent : (void *)(uintptr_t)no_text;
-}
-
 static void find_functions(void) { has_functions = in_real("nvrtcVersion") && find_nvrtc(&table, real); }
 
 static const struct nvrtc *functions(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_functions);
     return has_functions ? &table : NULL;
+}
+
+/* Those of programs whose kernels are observed (driver/module/observed.c). */
+static nvrtcResult create(nvrtcProgram *program, const char *text, const char *name, int count,
+                          const char *const *headers, const char *const *names) {
+    return observed_create(&table, program, text, name, count, headers, names);
+}
+static nvrtcResult destroy(nvrtcProgram *program) { return observed_destroy(&table, program); }
+static nvrtcResult compile(nvrtcProgram program, int count, const char *const *options) {
+    return observed_compile(&table, program, count, options);
+}
+static nvrtcResult get_ptx_size(nvrtcProgram program, size_t *size) { return observed_ptx_size(&table, program, size); }
+static nvrtcResult get_ptx(nvrtcProgram program, char *target) { return observed_ptx(&table, program, target); }
+
+static void *in_observed(const char *symbol) {
+    static const struct {
+        const char *symbol;
+        void *function;
+    } own[] = {
+        {"nvrtcCreateProgram", create},    {"nvrtcDestroyProgram", destroy}, {"nvrtcCompileProgram", compile},
+        {"nvrtcGetPTXSize", get_ptx_size}, {"nvrtcGetPTX", get_ptx},
+    };
+    if (!is_observed() || !functions()) return NULL;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(symbol, own[i].symbol)) return own[i].function;
+    return NULL;
+}
+
+static nvrtcResult absent(void) { return NVRTC_ERROR_INTERNAL_ERROR; }
+static const char *no_text(void) { return "NVRTC_ERROR unknown"; }
+
+static void *find_function(const char *symbol) {
+    void *function = in_observed(symbol);
+    if (!function) function = in_real(symbol);
+    if (function) return function;
+    if (real) fprintf(stderr, "cupola: the library " NAME " that is installed has no %s\n", symbol);
+    return strcmp(symbol, "nvrtcGetErrorString") ? (void *)(uintptr_t)absent : (void *)(uintptr_t)no_text;
 }
 
 EXPORTED nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *size) {

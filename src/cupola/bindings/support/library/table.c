@@ -101,7 +101,7 @@ static int find_override(const char *symbol, void **function) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *module = PyImport_ImportModule("cupola.bindings._provider");
-    PyObject *capsule = module ? PyObject_CallMethod(module, "override_lookup", NULL) : NULL;
+    PyObject *capsule = module ? PyObject_CallMethod(module, "override_lookup", "s", symbol) : NULL;
     LookupFunction lookup = NULL;
     if (capsule && capsule != Py_None) *(void **)&lookup = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
     int status = PyErr_Occurred() ? -1 : 0;

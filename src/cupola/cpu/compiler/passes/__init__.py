@@ -7,6 +7,7 @@ from cupola.cpu.compiler.passes.analysis import UNIFORM, VARYING, Analysis, Shap
 from cupola.cpu.compiler.passes.control_flow import Block, waits_for_warps
 from cupola.cpu.compiler.passes.effects import CARRY, Effects, effects
 from cupola.cpu.compiler.passes.loops import Loop
+from cupola.cpu.compiler.passes.mark_lines import mark_lines
 from cupola.cpu.compiler.passes.prepare import prepare
 from cupola.cpu.compiler.passes.walks import walk_alone
 
@@ -21,6 +22,7 @@ __all__ = [
     "Shape",
     "analyze",
     "effects",
+    "mark_lines",
     "prepare",
     "waits_for_warps",
     "walk_alone",

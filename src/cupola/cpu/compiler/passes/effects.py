@@ -17,6 +17,7 @@ OWN_OPERANDS = {
     ".return": (_TARGET,),
     ".enter": (_TARGET, grammar.OperandKind("bytes")),
     ".leave": (_RESULT,),
+    ".here": (),
     ".frame": (_RESULT,),
 }
 """The operands of the operations that only passes write; `join_functions` tells what they do."""

@@ -5,20 +5,25 @@
 #include <stdlib.h>
 
 #include "image.h"
+#include "observed.h"
 
 bool find_nvrtc(struct nvrtc *nvrtc, void *library) {
+    nvrtc->create = dlsym(library, "nvrtcCreateProgram");
+    nvrtc->destroy = dlsym(library, "nvrtcDestroyProgram");
+    nvrtc->compile = dlsym(library, "nvrtcCompileProgram");
     nvrtc->cubin_size = dlsym(library, "nvrtcGetCUBINSize");
     nvrtc->cubin = dlsym(library, "nvrtcGetCUBIN");
     nvrtc->ptx_size = dlsym(library, "nvrtcGetPTXSize");
     nvrtc->ptx = dlsym(library, "nvrtcGetPTX");
-    return nvrtc->cubin_size && nvrtc->cubin && nvrtc->ptx_size && nvrtc->ptx;
+    return nvrtc->create && nvrtc->destroy && nvrtc->compile && nvrtc->cubin_size && nvrtc->cubin && nvrtc->ptx_size &&
+           nvrtc->ptx;
 }
 
 /* NVRTC counts the PTX's closing zero. Without a cubin (a virtual architecture) there is nothing to add to. */
 static nvrtcResult sizes(const struct nvrtc *nvrtc, nvrtcProgram program, size_t *cubin, size_t *ptx) {
     *ptx = 0;
     nvrtcResult result = nvrtc->cubin_size(program, cubin);
-    if (result == NVRTC_SUCCESS && *cubin && nvrtc->ptx_size(program, ptx) != NVRTC_SUCCESS) *ptx = 0;
+    if (result == NVRTC_SUCCESS && *cubin && observed_ptx_size(nvrtc, program, ptx) != NVRTC_SUCCESS) *ptx = 0;
     if (*ptx) --*ptx;
     return result;
 }
@@ -39,7 +44,7 @@ nvrtcResult cubin_with_ptx(const struct nvrtc *nvrtc, nvrtcProgram program, char
     if (result != NVRTC_SUCCESS || !ptx) return result;
     char *text = malloc(ptx + 1);
     if (!text) return NVRTC_ERROR_OUT_OF_MEMORY;
-    result = nvrtc->ptx(program, text);
+    result = observed_ptx(nvrtc, program, text);
     if (result == NVRTC_SUCCESS) write_ptx_frame(target + cubin, text, ptx);
     free(text);
     return result;

@@ -9,6 +9,9 @@
 
 /* The functions of a library of NVRTC that it takes. */
 struct nvrtc {
+    nvrtcResult (*create)(nvrtcProgram *, const char *, const char *, int, const char *const *, const char *const *);
+    nvrtcResult (*destroy)(nvrtcProgram *);
+    nvrtcResult (*compile)(nvrtcProgram, int, const char *const *);
     nvrtcResult (*cubin_size)(nvrtcProgram, size_t *);
     nvrtcResult (*cubin)(nvrtcProgram, char *);
     nvrtcResult (*ptx_size)(nvrtcProgram, size_t *);

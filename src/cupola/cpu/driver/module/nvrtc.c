@@ -6,6 +6,7 @@
 #include "image.h"
 #include "keep_ptx.h"
 #include "module.h"
+#include "observed.h"
 
 /* The library that the process has loaded already: a program came from it. */
 static const struct nvrtc *nvrtc(void) {
@@ -30,8 +31,36 @@ static nvrtcResult nvrtc_get_cubin(nvrtcProgram program, char *target) {
     return library ? cubin_with_ptx(library, program, target) : NVRTC_ERROR_INTERNAL_ERROR;
 }
 
+/* NVRTC's own, unless kernels are to be observed (observed.c). */
+static nvrtcResult nvrtc_create(nvrtcProgram *program, const char *text, const char *name, int count,
+                                const char *const *headers, const char *const *names) {
+    const struct nvrtc *library = nvrtc();
+    return library ? observed_create(library, program, text, name, count, headers, names) : NVRTC_ERROR_INTERNAL_ERROR;
+}
+
+static nvrtcResult nvrtc_destroy(nvrtcProgram *program) {
+    const struct nvrtc *library = nvrtc();
+    return library ? observed_destroy(library, program) : NVRTC_ERROR_INTERNAL_ERROR;
+}
+
+static nvrtcResult nvrtc_compile(nvrtcProgram program, int count, const char *const *options) {
+    const struct nvrtc *library = nvrtc();
+    return library ? observed_compile(library, program, count, options) : NVRTC_ERROR_INTERNAL_ERROR;
+}
+
+static nvrtcResult nvrtc_get_ptx_size(nvrtcProgram program, size_t *size) {
+    const struct nvrtc *library = nvrtc();
+    return library ? observed_ptx_size(library, program, size) : NVRTC_ERROR_INTERNAL_ERROR;
+}
+
+static nvrtcResult nvrtc_get_ptx(nvrtcProgram program, char *target) {
+    const struct nvrtc *library = nvrtc();
+    return library ? observed_ptx(library, program, target) : NVRTC_ERROR_INTERNAL_ERROR;
+}
+
 const struct entry nvrtc_entries[] = {
-    ENTRY_AS(nvrtcGetCUBINSize, nvrtc_get_cubin_size),
-    ENTRY_AS(nvrtcGetCUBIN, nvrtc_get_cubin),
-    {NULL, NULL, NULL},
+    ENTRY_AS(nvrtcCreateProgram, nvrtc_create),   ENTRY_AS(nvrtcDestroyProgram, nvrtc_destroy),
+    ENTRY_AS(nvrtcCompileProgram, nvrtc_compile), ENTRY_AS(nvrtcGetPTXSize, nvrtc_get_ptx_size),
+    ENTRY_AS(nvrtcGetPTX, nvrtc_get_ptx),         ENTRY_AS(nvrtcGetCUBINSize, nvrtc_get_cubin_size),
+    ENTRY_AS(nvrtcGetCUBIN, nvrtc_get_cubin),     {NULL, NULL, NULL},
 };

@@ -43,6 +43,12 @@ extern "C" __global__ void small(int *x) {
     __syncthreads();
     x[threadIdx.x] = s[7 - threadIdx.x];
 }
+extern "C" __global__ void barriers(int *x) {
+    if (threadIdx.x % 64 < 16) __syncthreads();         // the first warp parts, the second comes whole
+    else __syncthreads();
+    __syncthreads();
+    x[threadIdx.x] = 1;
+}
 extern "C" __global__ void wrong(int *x) { x[threadIdx.x == 3 ? 1 << 28 : threadIdx.x] = 1; }
 """
 
@@ -96,10 +102,10 @@ def test_blocks_and_branches_are_counted(program, stream) -> None:
     trips = [t % 5 for t in range(n)]
     warps = [trips[i : i + 32] for i in range(0, n, 32)]
     loop = counted[block_with(variant, "brev")]
-    assert loop[:2] == [sum(map(max, warps)), sum(trips)]
+    assert loop[:3] == [sum(map(max, warps)), sum(trips), sum(t > 0 for t in trips)]
     some = sum(t % 4 == 1 for t in range(n))
-    assert counted[block_with(variant, "atom", "red")][:2] == [3, n - some]
-    branches = [{tuple(count[2:4]), tuple(count[4:6])} for count in counted]
+    assert counted[block_with(variant, "atom", "red")][:3] == [3, n - some, n - some]
+    branches = [{tuple(count[4:6]), tuple(count[6:8])} for count in counted]
     assert {(2, 128 - n), (3, n)} in branches, "the fourth warp has no thread below n, the third has both"
     assert {(0, 0), (3, n - some)} in branches, "n < 0 holds for nobody"
 
@@ -111,6 +117,13 @@ def test_both_bodies_count_in_one_table(program, stream) -> None:
         counted[b.index][:2] for b in variant.facts().analysis.blocks if b.terminator and b.terminator.opcode == "shfl"
     ]
     assert shuffles == [[2, 32], [2, 32]]
+
+
+def test_barriers_that_warps_reach_apart(program, stream) -> None:
+    variant, counted = run(program, stream, "barriers", 1, 64)
+    assert variant._independent is not None
+    barriers = [b.index for b in variant.facts().analysis.blocks if b.terminator and b.terminator.opcode[:3] == "bar"]
+    assert sorted(counted[index][:4] for index in barriers) == [[1, 16, 16, 1], [2, 48, 48, 1], [2, 64, 64, 0]]
 
 
 def test_units_are_warps_though_blocks_are_small(program, stream) -> None:

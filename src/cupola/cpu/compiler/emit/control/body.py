@@ -123,13 +123,18 @@ class Body:
         self._scratch: dict[tuple[str, int], str] = {}
         self._tables: dict[str, str] = {}
         self.gatherings = Gatherings(self.blocks, self.width)
+        frame = self.gatherings.frame_bytes
+        places = []
+        for kind in instruments:
+            places.append(frame)
+            frame += -(-kind.frame_bytes_of(facts) // 64) * 64
         constants = self._constants()
         self.registers = Registers(
             self.builder,
             facts.analysis.registers,
             kinds,
             self._registers_with_homes() - constants.keys(),
-            frame_offset=self.gatherings.frame_bytes,
+            frame_offset=frame,
             in_frame=independent,
             far=far and not independent,
             inexact=inexact,
@@ -148,8 +153,9 @@ class Body:
         self.control = Control(self)
         self._of_block: dict[Callable[[Block], Any], Any] = {}
         self.instruments: list[Instrument] = []
-        for kind in instruments:
+        for kind, place in zip(instruments, places, strict=True):
             self.instruments.append(kind(self, self.counter_count))
+            self.instruments[-1].frame_offset = place
             self.counter_count += kind.counters_of(facts)
 
     def _constants(self) -> dict[str, Value]:

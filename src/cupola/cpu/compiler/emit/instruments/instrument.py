@@ -120,6 +120,7 @@ class Instrument:
         self.body = body
         self.builder = body.builder
         self._first = first
+        self.frame_offset = 0
         self.numbers = {id(instruction): i for i, instruction in enumerate(instructions_of(body.facts))}
 
     # For the class to say
@@ -131,6 +132,11 @@ class Instrument:
         Each launch starts with zeros. When it is over, also after a fault, its counters are added to those of earlier
         launches with the same grid and blocks; `cupola.cpu.compiler.modules.take_counts` returns them.
         """
+        return 0
+
+    @classmethod
+    def frame_bytes_of(cls, facts: Facts) -> int:
+        """How many bytes it needs for each warp of a block that runs (`memory`), from the kernel alone, too."""
         return 0
 
     # Where the emitter calls it
@@ -212,6 +218,11 @@ class Instrument:
         """The pointer to one of its counters; each worker thread has its own, so plain loads and stores will do."""
         table = self.body.context_field("counters", "ptr")
         return self.builder.emit(f"getelementptr i64, ptr {table.ir}, i64 {self._first + number}")
+
+    def memory(self, offset: int) -> str:
+        """A pointer into its bytes of the warp, which both bodies share; what is in them when `enter` is called is
+        whatever was there."""
+        return self.builder.emit(f"getelementptr i8, ptr %frame, i64 {self.frame_offset + offset}")
 
     def count(self, number: int, amount: Value) -> None:
         """Add an i64 to one of its counters."""

@@ -134,7 +134,7 @@ def opcodes() -> list[str]:
     return list(_lines())
 
 
-OWN_OPCODES = (".call", ".return", ".enter", ".leave", ".frame")
+OWN_OPCODES = (".call", ".return", ".enter", ".leave", ".frame", ".here")
 """Operations that only passes write; see `passes.join_functions`."""
 
 

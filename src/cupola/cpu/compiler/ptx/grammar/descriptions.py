@@ -189,6 +189,7 @@ exit                           control  none   stay  no      none     exits
 .enter                         own      none   stay  no      none     may-end
 .leave                         own      none   stay  no      differ
 .frame                         own      none   stay  no      differ
+.here                          own      none   pass  no      none
 call                           own      none   stay  no      differ   may-end ordered watches
 trap                           own      none   stay  no      none     may-end ordered
 brkpt                          own      none   stay  no      none     may-end ordered
