@@ -87,6 +87,93 @@ def test_indices(device, key):
     same(x, changed)
 
 
+# Arrays of integers and of bool among the indices; ARRAYS says what their names mean.
+ARRAYS = {
+    "i": numpy.array([1, 0, -1]),
+    "j": numpy.array([[1], [0]]),
+    "m": A > 5,
+    "h": A[0, :, 0] > -6,
+    "t": numpy.array(True),
+}
+FANCY = (
+    """
+i % 2|:, i|0, i|j, :, j|:, j, i|None, 0, :, i|m|:, h|0, h|[0, 1], [[1], [2]]|True|t|..., i
+1, ...|0, :, i|:, []|i % 2, None, i % 2
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+
+
+@pytest.mark.parametrize("text", FANCY)
+def test_arrays_as_indices(device, text):
+    ours, theirs = np.array(A), A.copy()
+    key = eval(f"numpy.s_[{text}]", {"numpy": numpy, **{name: np.array(value) for name, value in ARRAYS.items()}})
+    right = eval(f"numpy.s_[{text}]", {"numpy": numpy, **ARRAYS})
+    same(ours[key], theirs[right])
+    ours[key] = ours[key] * 2 + 1
+    theirs[right] = theirs[right] * 2 + 1
+    same(ours, theirs)
+    ours[key] = 5
+    theirs[right] = 5
+    same(ours, theirs)
+
+
+def test_arrays_as_indices_refused(device):
+    x = np.array(A)
+    for key, error, words in (
+        ([5], IndexError, "index 5 is out of bounds for axis 0 with size 2"),
+        (np.array([1.0]), IndexError, "integer .or boolean. type"),
+        (np.array([True, False, True]), IndexError, "boolean index did not match"),
+        (numpy.array([1]), TypeError, "asarray"),
+        ((0, 0, 0, np.array([0])), IndexError, "too many indices"),
+        ((np.array([0, 1]), np.array([0, 1, 2])), IndexError, "shape mismatch"),
+        (..., TypeError, "asarray"),
+    ):
+        with pytest.raises(error, match=words):
+            x[key] if key is not ... else x.__setitem__(key, numpy.zeros(4))
+    late = x[np.array([0, 7])] + 1  # noticed where the elements are waited for
+    with pytest.raises(IndexError, match="index 7 is out of bounds for an axis of size 2"):
+        late.to_numpy()
+    same(x[np.array([0, 1])], A)
+
+
+def test_at(device):
+    """Indices that occur several times, for each width of element."""
+    places = numpy.array([0, 1, 1, 3, 1, 0])
+    for function, code in (("add", "f8"), ("add", "i4"), ("multiply", "f2"), ("maximum", "u1"), ("subtract", "c16")):
+        values = (numpy.arange(6) + 1).astype(code)
+        ours, theirs = np.ones(5, code), numpy.ones(5, code)
+        getattr(np, function).at(ours, np.array(places), np.array(values))
+        getattr(numpy, function).at(theirs, places, values)
+        same(ours, theirs)
+    table, right = np.zeros((2, 3)), numpy.zeros((2, 3))
+    np.add.at(table, (np.array([0, 1, 0]), np.array([1, 1, 1])), 2)
+    numpy.add.at(right, ([0, 1, 0], [1, 1, 1]), 2)
+    same(table, right)
+    with pytest.raises(TypeError, match="Cannot cast"):
+        np.add.at(np.zeros(3, int), [0], 1.5)
+
+
+def test_flat_and_parts(device):
+    x, a = np.array(A), A.copy()
+    x.flat[3] = 9
+    a.flat[3] = 9
+    x.T.flat[1:3] = 7
+    a.T.flat[1:3] = 7
+    same(x, a)
+    z, c = np.zeros((2, 2), complex), numpy.zeros((2, 2), complex)
+    z.real, z.imag[0] = [[1, 2], [3, 4]], 5
+    c.real, c.imag[0] = [[1, 2], [3, 4]], 5
+    same(z, c)
+    same(z.imag, c.imag)
+    x.sort(1)
+    a.sort(1)
+    same(x, a)
+    assert 9.0 in x
+    assert x.device == device
+
+
 def test_setitem_converts_and_broadcasts(device):
     x, a = np.zeros((2, 3), numpy.int32), numpy.zeros((2, 3), numpy.int32)
     for key, value in ((0, [1.7, 2.2, -3.9]), (numpy.s_[:, 1], 9), (numpy.s_[...], [[1], [2]])):
@@ -95,8 +182,8 @@ def test_setitem_converts_and_broadcasts(device):
         same(x, a)
     with pytest.raises(ValueError, match="broadcast"):
         x[0] = np.zeros(4)
-    with pytest.raises(TypeError, match="cupola.numpy has ints, slices"):
-        x[[0, 1]] = 1
+    with pytest.raises(IndexError, match="only integers, slices"):
+        x["a"] = 1
 
 
 def test_setitem_with_a_mask(device):
@@ -104,10 +191,10 @@ def test_setitem_with_a_mask(device):
     x[x < 0] = 0
     a[a < 0] = 0
     same(x, a)
-    x[x > 5] = x * 2
-    a[a > 5] = (a * 2)[a > 5]
+    x[x > 5] = x[x > 5] * 2
+    a[a > 5] = a[a > 5] * 2
     same(x, a)
-    with pytest.raises(NotImplementedError, match="shape of x"):
+    with pytest.raises(ValueError, match="broadcast"):
         x[x > 5] = np.zeros(3)
 
 
@@ -193,8 +280,6 @@ def test_reductions(device, name, axis, keepdims):
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_types_of_reductions(device, name, code):
     values = numpy.array([1, 2, 3, 1], code)
-    if numpy.dtype(code).kind == "c" and name in ("max", "min", "any", "all"):
-        pytest.skip("complex numbers have no order yet")
     expected = numpy.asarray(getattr(numpy, name)(values))
     result = getattr(np, name)(np.array(values))
     assert result.dtype == expected.dtype
@@ -242,8 +327,6 @@ def test_reductions_into_arrays(device):
     same(np.sum(x, dtype=numpy.float64), numpy.asarray(A.sum(dtype=numpy.float64)))
     same(np.add.reduce(x), numpy.add.reduce(A))
     same(np.maximum.reduce(x, axis=None), numpy.asarray(A.max()))
-    with pytest.raises(NotImplementedError, match="subtract.reduce"):
-        np.subtract.reduce(x)
 
 
 # --- to the host ------------------------------------------------------------------------------------------

@@ -99,22 +99,36 @@ def _scalars(values: list[numpy.generic]) -> list[numpy.generic]:
     return [numpy.float32(value) if value.dtype.char == "e" else value for value in values]
 
 
-def compute_into(target: Array, value: Operand, queue: Stream) -> None:
+def compute_into(target: Array, value: Operand, queue: Stream, at: tuple[Operand, ...] = (), combine: str = "") -> None:
     """Compute an expression, converted to the type of an array, into that array.
 
     The expression broadcasts to its shape. It must not read the array's memory in another layout than it is written.
+
+    Parameters
+    ----------
+    target : Array
+        What is written; a dimension that indices go through has a stride of 0.
+    value : Node, Array or numpy scalar
+        The elements.
+    queue : Stream
+        Where the work is queued.
+    at : tuple
+        Index, extent, stride and address of the report for each index, as in `Text.place`.
+    combine : str
+        How elements are combined with those that are there, ``a`` and ``b`` in CUDA C++; they are overwritten without.
     """
     if target.size == 0:
         return
     text = Text()
     result = text.add(value)
     result = text.converted(result, value.dtype, target.dtype)
+    place = text.place(at) if at else ""
     modes, axes, layout = _layout(target.shape, [*text.arrays, target], None)
     if modes[-1] == "1":
         modes = modes[:-1] + ("c" if axes < 0 else "g")
     types = tuple(array.dtype.char for array in text.arrays)
     scalars = tuple(scalar.dtype.char for scalar in text.scalars)
-    kernel = elementwise(tuple(text.lines), result, types, scalars, modes, axes, target.dtype.char)
+    kernel = elementwise(tuple(text.lines), result, types, scalars, modes, axes, target.dtype.char, place, combine)
     config = LaunchConfig(grid=min(-(-target.size // BLOCK), MOST_BLOCKS), block=BLOCK)
     launch(queue, config, kernel, target, target.size, layout, *text.arrays, *_scalars(text.scalars))
 

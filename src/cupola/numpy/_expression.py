@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy
 
 from cupola.core.array._array import Array
-from cupola.numpy._operations import COMPUTED, expression
+from cupola.numpy._operations import COMPUTED, MEMORY, expression
 
+INDEX = numpy.dtype("int64")  # the type of places
 MOST_LEAVES = 12  # of one kernel; what is larger is computed in parts
 MOST_NODES = 48
 
@@ -23,7 +24,8 @@ class Node:
     Attributes
     ----------
     name : str
-        Of the operation, a key of OPERATIONS; ``"convert"`` or ``"where"``.
+        Of the operation, a key of OPERATIONS; ``"convert"`` or ``"where"``; ``"gather"``, whose operands are an array
+        and, for each index, its value, its extent, its stride and where an index out of bounds is reported.
     operands : tuple
         Nodes, arrays in memory, or NumPy scalars.
     loop : tuple of numpy.dtype
@@ -34,9 +36,12 @@ class Node:
         Of the result.
     leaves, nodes : int
         How large the expression is, at most.
+    form : str
+        CUDA C++ for what is no operation of the table, with ``i`` for the number of the element in row-major order.
+        Such a node is computed at once, in one piece.
     """
 
-    __slots__ = ("dtype", "leaves", "loop", "name", "nodes", "operands", "shape")
+    __slots__ = ("dtype", "form", "leaves", "loop", "name", "nodes", "operands", "shape")
 
     def __init__(
         self,
@@ -45,9 +50,13 @@ class Node:
         loop: tuple[numpy.dtype, ...],
         dtype: numpy.dtype,
         shape: tuple[int, ...],
+        form: str = "",
     ) -> None:
+        self.form = form
         self.name, self.operands, self.loop, self.dtype, self.shape = name, operands, loop, dtype, shape
-        self.leaves: int = sum([value.leaves if isinstance(value, Node) else 1 for value in operands])
+        self.leaves: int = sum(
+            [value.leaves if isinstance(value, Node) else isinstance(value, Array) for value in operands]
+        )
         self.nodes: int = 1 + sum([value.nodes for value in operands if isinstance(value, Node)])
 
 
@@ -87,17 +96,21 @@ class Text:
         if not isinstance(operand, Node):
             self.scalars.append(operand)
             return f"s{len(self.scalars) - 1}"
+        if operand.name == "gather":
+            return self._gather(operand)
         values = [
             self.converted(self.add(value), value.dtype, to)
             for value, to in zip(operand.operands, operand.loop, strict=True)
         ]
         if operand.name == "convert":
             text = values[0]
+        elif operand.form:
+            text = operand.form.format(*values)
         elif operand.name == "where":
             text = f"({values[0]} ? {values[1]} : {values[2]})"
         else:
             loop = operand.loop[0]
-            form = expression(operand.name, loop.kind)
+            form = expression(operand.name, loop.kind, loop.char)
             assert form is not None, "the operation was checked when the node was made"
             text = form.replace("T(", f"({COMPUTED[loop.char]})(").replace("<T>", f"<{COMPUTED[loop.char]}>")
             text = text.format(*values)
@@ -105,6 +118,25 @@ class Text:
         kind = COMPUTED[operand.dtype.char]
         cast = f"rounded_to_half({text})" if operand.dtype.char == "e" else f"({kind})({text})"
         self.lines.append(f"const {kind} {name} = {cast};")
+        return name
+
+    def place(self, indices: tuple[Operand, ...]) -> str:
+        """Bytes that indices are from the first element: index, extent, stride and address of the report, repeated."""
+        found = []
+        for k in range(0, len(indices), 4):
+            index = self.converted(self.add(indices[k]), indices[k].dtype, INDEX)
+            found.append(f"place_of({', '.join([index, *map(self.add, indices[k + 1 : k + 4])])})")
+        return " + ".join(found)
+
+    def _gather(self, operand: Node) -> str:
+        array, *indices = operand.operands
+        assert isinstance(array, Array)
+        place = self.place(tuple(indices))
+        self.arrays.append(array)
+        name = f"v{len(self.lines)}"
+        char = array.dtype.char
+        read = f"*(const {MEMORY[char]}*)(AT({len(self.arrays) - 1}) + {place})"
+        self.lines.append(f"const {COMPUTED[char]} {name} = {read};")
         return name
 
     def converted(self, value: str, given: numpy.dtype, to: numpy.dtype) -> str:
@@ -115,6 +147,8 @@ class Text:
             return f"rounded_to_half({real_part(value, given)})"
         if to.kind == "c":
             return f"{COMPUTED[to.char]}({value})"
+        if to.kind == "b" and given.kind == "c":
+            return f"is_true({value})"
         return f"convert<{COMPUTED[to.char]}>::from({real_part(value, given)})"
 
 

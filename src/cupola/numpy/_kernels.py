@@ -39,8 +39,15 @@ COMBINE = {
 
 
 @functools.cache
-def _preamble() -> str:
-    return Path(__file__).with_name("preamble.cu").read_text()
+def file_text(name: str) -> str:
+    """The text of a file with CUDA C++."""
+    return (Path(__file__).with_name("kernels") / name).read_text()
+
+
+def preamble(lines: tuple[str, ...] = (), *chars: str) -> str:
+    """What stands before a kernel that has these statements and types; complex numbers only where there are some."""
+    with_complex = any(char in "FD" for char in chars) or any("complex_number" in line for line in lines)
+    return file_text("preamble.cu") + (file_text("complex.cu") if with_complex else "")
 
 
 def _places(count: int, axes: int) -> str:
@@ -55,19 +62,19 @@ def _places(count: int, axes: int) -> str:
     return "\n".join(lines)
 
 
-def _reads(types: tuple[str, ...], modes: str) -> list[str]:
-    """How the values of arrays are read: in one piece (c), a single element (1), or by strides (g)."""
-    found = []
-    for k, (char, mode) in enumerate(zip(types, modes, strict=True)):
-        place = {"c": f"((const {MEMORY[char]}*)in{k})[i]", "1": f"*(const {MEMORY[char]}*)in{k}"}.get(mode)
-        found.append(place or f"*(const {MEMORY[char]}*)(in{k} + p{k})")
-    return found
+def _addresses(types: tuple[str, ...], modes: str) -> list[str]:
+    """Where the values of arrays lie: in one piece (c), a single element (1), or by strides (g)."""
+    return [
+        {"c": f"(in{k} + i * sizeof({MEMORY[char]}))", "1": f"in{k}", "g": f"(in{k} + p{k})"}[mode]
+        for k, (char, mode) in enumerate(zip(types, modes, strict=True))
+    ]
 
 
-def _body(lines: tuple[str, ...], reads: list[str]) -> str:
+def _body(lines: tuple[str, ...], types: tuple[str, ...], modes: str) -> str:
+    places = _addresses(types, modes)
     text = "\n".join(lines)
-    for k in reversed(range(len(reads))):
-        text = text.replace(f"READ({k})", reads[k])
+    for k in reversed(range(len(places))):
+        text = text.replace(f"READ({k})", f"*(const {MEMORY[types[k]]}*){places[k]}").replace(f"AT({k})", places[k])
     return text
 
 
@@ -86,6 +93,8 @@ def elementwise(
     modes: str,
     axes: int,
     to: str,
+    at: str = "",
+    combine: str = "",
 ) -> Kernel:
     """The kernel ``elementwise(out, n, layout, arrays..., scalars...)``.
 
@@ -103,17 +112,34 @@ def elementwise(
         Dimensions of the layout; -1 without strides.
     to : str
         The letter of the result's type.
+    at : str
+        Bytes from there to where the result is stored.
+    combine : str
+        How it is combined with what is there, ``a`` and ``b``, also if several threads do so; it is stored without.
     """
-    place = f"((({MEMORY[to]}*)out)[i])" if modes[-1] == "c" else f"*({MEMORY[to]}*)(out + p{len(types)})"
-    source = f"""{_preamble()}
-struct Layout {{ long long extent[{MOST_AXES}], stride[16][{MOST_AXES}]; }};
+    place = f"out + i * sizeof({MEMORY[to]})" if modes[-1] == "c" else f"out + p{len(types)}"
+    place = f"({MEMORY[to]}*)({place}{' + ' + at if at else ''})"
+    store = f"*{place} = ({MEMORY[to]})({result});"
+    head = ""
+    if combine:
+        kind = COMPUTED[to]
+        head = f"""
+struct combined {{
+    static __device__ {MEMORY[to]} of({MEMORY[to]} there, {kind} b) {{
+        {kind} a = there;
+        return ({MEMORY[to]})({combine});
+    }}
+}};"""
+        store = f"combine<combined>({place}, ({kind})({result}));"
+    source = f"""{preamble(lines, *types, *scalars, to)}{file_text("combine.cu") if combine else ""}
+struct Layout {{ long long extent[{MOST_AXES}], stride[16][{MOST_AXES}]; }};{head}
 extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
     char* out, long long n, const __grid_constant__ Layout layout{_parameters(types, scalars)}) {{
     long long step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
         {_places(len(types) + 1, axes)}
-        {_body(lines, _reads(types, modes[:-1]))}
-        {place} = ({MEMORY[to]})({result});
+        {_body(lines, types, modes[:-1])}
+        {store}
     }}
 }}
 """
@@ -140,14 +166,14 @@ def reduction(
     first, combine = COMBINE[how]
     kind = COMPUTED[to]
     combine = combine.format(
-        maximum="(a >= b || a != a ? a : b)" if to in "efd" else "(a > b ? a : b)",
-        minimum="(a <= b || a != a ? a : b)" if to in "efd" else "(a < b ? a : b)",
+        maximum="(a >= b || a != a ? a : b)" if to in "efdFD" else "(a > b ? a : b)",
+        minimum="(a <= b || a != a ? a : b)" if to in "efdFD" else "(a < b ? a : b)",
     )
     begin = "true" if first is None else "false"
     start = f"{kind} total = ({kind})({first or 0}); bool empty = {begin};"
     step = f"total = empty ? ({kind})({result}) : combined(total, ({kind})({result})); empty = false;"
-    turn = f"{{ {_places(len(types), axes)}\n{_body(lines, _reads(types, modes))}\n{step} }}"
-    head = f"""{_preamble()}
+    turn = f"{{ {_places(len(types), axes)}\n{_body(lines, types, modes)}\n{step} }}"
+    head = f"""{preamble(lines, *types, *scalars, to)}
 struct Layout {{ long long extent[{MOST_AXES}], stride[16][{MOST_AXES}]; }};
 static __device__ {kind} combined({kind} a, {kind} b) {{ return ({kind})({combine}); }}
 extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(

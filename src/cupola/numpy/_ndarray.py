@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import operator
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from cupola.core.array._array import Array, element_type
 from cupola.core.device._stream import Stream
+from cupola.numpy import _faults
 from cupola.numpy._evaluate import compute, compute_into, current_stream, device, new_memory, reduce_into
 from cupola.numpy._expression import MOST_LEAVES, MOST_NODES, Node, Operand
 from cupola.numpy._known import NAMESPACE, UFUNCS
@@ -61,6 +62,30 @@ class ndarray(Array):
     _node: Node | None
     _stream: Stream  # in which it was computed
     __array_priority__ = 100
+
+    if TYPE_CHECKING:  # what is set behind the class, in _index.py and _methods.py, too
+
+        def _operator(self, other: Any) -> ndarray: ...
+        def _unary(self) -> ndarray: ...
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operator
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _operator
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rshift__ = _operator
+        __lt__ = __le__ = __gt__ = __ge__ = _operator
+        __eq__ = __ne__ = _operator  # type: ignore[assignment]
+        __neg__ = __pos__ = __abs__ = __invert__ = _unary
+        all: Any
+        any: Any
+        argmax: Any
+        argsort: Any
+        cumsum: Any
+        max: Any
+        min: Any
+        prod: Any
+        sum: Any
+
+        def __getitem__(self, key: Any) -> ndarray: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
 
     def __init__(self, shape: Any, dtype: Any = "float64") -> None:
         made = empty(shape, dtype)
@@ -124,24 +149,21 @@ class ndarray(Array):
     def _view_of(self, *arguments: Any) -> ndarray:
         return _like(super()._view_of(*arguments), self)
 
-    def __getitem__(self, key: Any) -> ndarray:
+    def _part(self, key: Any) -> ndarray:
+        """The view that an index of ints, slices, ... and None chooses."""
         return _like(super().__getitem__(key), self)
 
     def transpose(self, *axes: Any) -> ndarray:
         """The view with the dimensions in another order, as ``numpy.ndarray.transpose``."""
         return _like(super().transpose(*axes), self)
 
-    def _why_no_index(self, item: object) -> str:
-        return (
-            f"an index of type {type(item).__name__}: cupola.numpy has ints, slices, ... and None so far, and "
-            "x[mask] = value for a mask of the shape of x"
-        )
-
     # --- to the host ------------------------------------------------------------------------------------
 
     def to_numpy(self, *, stream: Stream | None = None) -> numpy.ndarray:
         """Copy the elements to the host, and wait for them; see :meth:`cupola.Array.to_numpy`."""
-        return self._plain().to_numpy(stream=stream)
+        found = self._plain().to_numpy(stream=stream)
+        _faults.check()
+        return found
 
     def get(self) -> numpy.ndarray:
         """Copy the elements to the host, and wait for them."""
@@ -204,22 +226,56 @@ class ndarray(Array):
 
     # --- writing ----------------------------------------------------------------------------------------
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, ndarray) and key.dtype == bool and key.shape == self.shape:
-            value = _operand(value, self.dtype)
-            if getattr(value, "shape", ()) not in ((), self.shape):
-                raise NotImplementedError("x[mask] = values takes a number, or an array of the shape of x, so far")
-            chosen = _node("where", (key, value, self), (key.dtype, self.dtype, self.dtype), self.dtype, self.shape)
-            write(self, chosen)
-            return
-        part = self if key is Ellipsis else self[key]
-        write(part, _operand(value, self.dtype))
-
     def fill(self, value: Any) -> None:
         """Overwrite all elements with a number."""
-        self[...] = value
+        write(self, _operand(value, self.dtype))
 
     # --- the same elements in another way ---------------------------------------------------------------
+
+    @property
+    def real(self) -> ndarray:
+        """ndarray: the real parts, a view."""
+        if self.dtype.kind != "c":
+            return self
+        self._compute_now()
+        return self._view_of(self.shape, self.strides, 0, numpy.dtype(f"f{self.itemsize // 2}"))
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        write(self.real, _operand(value, self.real.dtype))
+
+    @property
+    def imag(self) -> ndarray:
+        """ndarray: the imaginary parts, a view; zeros for real numbers."""
+        if self.dtype.kind != "c":
+            made = empty(self.shape, self.dtype)
+            made.fill(0)
+            return made
+        self._compute_now()
+        half = self.itemsize // 2
+        return self._view_of(self.shape, self.strides, half, numpy.dtype(f"f{half}"))
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        write(self.imag, _operand(value, self.imag.dtype))
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+        """The diagonal as a view, as ``numpy.diagonal``."""
+        (one,), (other,) = _axes(axis1, self.ndim), _axes(axis2, self.ndim)
+        if one == other:
+            raise ValueError("axis1 and axis2 cannot be the same")
+        self._compute_now()
+        rows, columns = self.shape[one], self.shape[other]
+        length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+        start = offset * self.strides[other] if offset >= 0 else -offset * self.strides[one]
+        rest = [k for k in range(self.ndim) if k not in (one, other)]
+        return self._view_of(
+            [*[self.shape[k] for k in rest], length],
+            [*[self.strides[k] for k in rest], self.strides[one] + self.strides[other]],
+            start if length else 0,
+        )
 
     @property
     def mT(self) -> ndarray:
@@ -227,11 +283,6 @@ class ndarray(Array):
         if self.ndim < 2:
             raise ValueError("mT needs at least two dimensions")
         return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
-
-    @property
-    def flat(self) -> Any:
-        """Not there yet."""
-        raise NotImplementedError("flat is not in cupola.numpy yet; ravel() gives one dimension")
 
     def reshape(self, *shape: Any) -> ndarray:
         """The same elements in row-major order with other extents: a view if there is one, else a copy."""
@@ -241,6 +292,10 @@ class ndarray(Array):
             if "make a copy" not in str(error):
                 raise
             return self.copy().reshape(*shape)
+
+    def _view_only(self, shape: Any) -> ndarray:
+        """The view of that shape; a ValueError if there is none."""
+        return super().reshape(shape)
 
     def ravel(self) -> ndarray:
         """All elements in one dimension: a view if there is one, else a copy."""
@@ -288,67 +343,61 @@ class ndarray(Array):
     def _compute_now(self) -> None:
         Array.handle.__get__(self)
 
-    # --- reductions ---------------------------------------------------------------------------------------
+    def _place(self) -> int:
+        """The ordinal of the device that has the memory, or will have it."""
+        return device().device_id if self._node is not None else int(Array.buffer.__get__(self).device_id)
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        """The sum of the elements, as ``numpy.sum``."""
-        return reduce("sum", self, axis, dtype, out, keepdims)
-
-    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        """The product of the elements, as ``numpy.prod``."""
-        return reduce("prod", self, axis, dtype, out, keepdims)
-
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        """The greatest element, or a NaN, as ``numpy.max``."""
-        return reduce("max", self, axis, None, out, keepdims)
-
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        """The least element, or a NaN, as ``numpy.min``."""
-        return reduce("min", self, axis, None, out, keepdims)
-
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        """Whether any element is not zero, as ``numpy.any``."""
-        return reduce("any", self, axis, None, out, keepdims)
-
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        """Whether no element is zero, as ``numpy.all``."""
-        return reduce("all", self, axis, None, out, keepdims)
-
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-        """The mean of the elements, as ``numpy.mean``."""
-        return mean(self, axis, dtype, out, keepdims)
+    def _join(self) -> None:
+        """Let the current stream see the elements."""
+        queue = current_stream()
+        if self._stream is not queue:
+            _wait(self, queue)
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(numpy.ndarray, name) and not name.startswith("__"):
-            raise NotImplementedError(f"ndarray.{name} is not in cupola.numpy yet")
+            raise AttributeError(f"ndarray.{name} is not in cupola.numpy yet")
         raise AttributeError(f"'ndarray' object has no attribute {name!r}")
 
     # --- NumPy's functions of these arrays ----------------------------------------------------------------
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         ours = UFUNCS.get(function.__name__)
+        outs = keywords.pop("out", None) or ()
+        if not all([isinstance(one, _KNOWN) for one in (*inputs, *outs)]):
+            return NotImplemented
         if ours is None:
-            raise TypeError(f"numpy.{function.__name__} is not in cupola.numpy yet")
-        out = keywords.pop("out", None)
-        if isinstance(out, tuple):
-            out = out[0]
-        return getattr(ours, method)(*inputs, out=out, **keywords)
+            (namespace,) = NAMESPACE
+            ours = getattr(namespace, function.__name__, None)
+            if ours is None or method != "__call__":
+                raise TypeError(f"numpy.{function.__name__} is not in cupola.numpy yet")
+        if outs:
+            (keywords["out"],) = outs
+        # NumPy hands its scalars on as arrays of no dimensions.
+        inputs = tuple([one[()] if isinstance(one, numpy.ndarray) and one.ndim == 0 else one for one in inputs])
+        return getattr(ours, method)(*inputs, **keywords)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        (namespace,) = NAMESPACE
-        name = function.__name__
-        if function.__module__ != "numpy" or name not in namespace.__all__:
-            raise TypeError(f"{function.__module__}.{name} is not in cupola.numpy yet")
-        return getattr(namespace, name)(*args, **kwargs)
+        if not all([issubclass(one, (ndarray, numpy.ndarray)) for one in types]):
+            return NotImplemented
+        (found,) = NAMESPACE
+        path = f"{function.__module__}.{function.__name__}"
+        for name in path.split(".")[1:]:
+            if name not in found.__all__:
+                raise TypeError(f"{path} is not in cupola.numpy yet")
+            found = getattr(found, name)
+        return found(*args, **kwargs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         (namespace,) = NAMESPACE
         return namespace
 
 
+_KNOWN = (*_NUMBERS, Array, numpy.ndarray, numpy.generic, list, tuple)
+
+
 def _binary(name: str, reflected: bool = False, in_place: bool = False) -> Any:
     def method(self: ndarray, other: Any) -> Any:
-        if not isinstance(other, (*_NUMBERS, Array, numpy.ndarray, numpy.generic, list, tuple)):
+        if not isinstance(other, _KNOWN):
             return NotImplemented
         if in_place:
             return elementwise(UFUNCS[name], (self, other), self, None, "same_kind")
@@ -522,8 +571,22 @@ def pending(node: Node) -> ndarray:
     return made
 
 
-def write(target: ndarray, value: Any) -> None:
-    """Overwrite the elements of an array with those of an array, a node or a scalar, converted."""
+def broadcast(x: ndarray, shape: tuple[int, ...]) -> ndarray:
+    """A view of another shape, in which elements appear several times."""
+    if x.shape == shape:
+        return x
+    if len(x.shape) > len(shape) or numpy.broadcast_shapes(x.shape, shape) != shape:
+        raise ValueError(f"an array of shape {x.shape} cannot be broadcast to the shape {shape}")
+    x._compute_now()
+    own = [0 if extent == 1 else stride for extent, stride in zip(x.shape, x.strides, strict=True)]
+    return x._view_of(shape, [0] * (len(shape) - len(own)) + own)
+
+
+def write(target: ndarray, value: Any, at: tuple[Any, ...] = (), combine: str = "") -> None:
+    """Overwrite the elements of an array with those of an array, a node or a scalar, converted.
+
+    `at` and `combine` are those of `compute_into`.
+    """
     source: Any = value if isinstance(value, Node) else _leaf(value)
     shape = source.shape
     if shape != target.shape and numpy.broadcast_shapes(shape, target.shape) != target.shape:
@@ -531,12 +594,23 @@ def write(target: ndarray, value: Any) -> None:
     target._before_writing()
     queue = current_stream()
     place = target._plain()
-    if _conflicts(place, source):
+    if _conflicts(place, source) or (at and _reads(place, source)):
         if not isinstance(source, Node):
             source = Node("convert", (source,), (source.dtype,), source.dtype, shape)
         source = compute(source, queue)
-    compute_into(place, source, queue)
+    compute_into(place, source, queue, tuple(map(_in_memory, at)), combine)
     target._stream = queue
+
+
+def _in_memory(operand: Any) -> Any:
+    return operand._plain() if isinstance(operand, ndarray) else operand
+
+
+def _reads(place: Array, source: Operand) -> bool:
+    """Whether an expression reads the memory of `place`."""
+    if isinstance(source, Node):
+        return any(_reads(place, operand) for operand in source.operands)
+    return isinstance(source, Array) and source.buffer is place.buffer
 
 
 def _conflicts(place: Array, source: Operand) -> bool:
@@ -549,7 +623,7 @@ def _conflicts(place: Array, source: Operand) -> bool:
     return not (same and source.itemsize == place.itemsize)
 
 
-def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, casting: Any) -> Any:
+def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, casting: Any, where: Any = True) -> Any:
     """Call of a ufunc."""
     given = [_operand(operand) for operand in operands]
     kinds = tuple(_kind(operand) for operand in given)
@@ -569,6 +643,11 @@ def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, 
         raise refused(function._numpy, casting, loop[-1], out.dtype, 0)
     if out.shape != shape and numpy.broadcast_shapes(out.shape, shape) != out.shape:
         raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
+    if where is not True:
+        chosen = on_device(where)
+        node = _node(
+            "where", (chosen, pending(node), out), (numpy.dtype(bool), out.dtype, out.dtype), out.dtype, out.shape
+        )
     write(out, node)
     return out
 
@@ -596,19 +675,41 @@ def _accumulator(how: str, dtype: numpy.dtype) -> numpy.dtype:
     return dtype
 
 
-def reduce(how: str, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> ndarray:
+# The ufunc of each reduction.
+REDUCED_BY = {
+    "sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and",
+}  # fmt: skip
+
+
+def reduce(
+    how: str, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, where: Any = True
+) -> ndarray:
     """Combine elements along axes."""
     values = on_device(obj)
     axes = _axes(axis, values.ndim)
     to = known_type(dtype) if dtype is not None else _accumulator(how, values.dtype)
-    if how in ("max", "min") and to.kind == "c":
-        raise TypeError(f"{how} of complex numbers is not in cupola.numpy yet")
+    if where is not True:
+        if how in ("max", "min") and initial is None:
+            raise ValueError(
+                f"reduction operation '{REDUCED_BY[how]}' does not have an identity, so to use a where mask one has to "
+                "specify 'initial'"
+            )
+        alone = values.dtype.type({"sum": 0, "prod": 1, "any": False, "all": True}.get(how, initial))
+        mask = on_device(where)
+        shape = numpy.broadcast_shapes(values.shape, mask.shape)
+        kinds = (numpy.dtype(bool), values.dtype, values.dtype)
+        values = pending(_node("where", (mask, values, alone), kinds, values.dtype, shape))
+    if initial is not None:
+        made = _initial(how, values, axes, to, keepdims, initial)
+        if out is not None:
+            write(out, made)
+            made = out
+        return made
     count = 1
     for one in axes:
         count *= values.shape[one]
     if count == 0 and how in ("max", "min"):
-        name = {"max": "maximum", "min": "minimum"}[how]
-        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+        raise ValueError(f"zero-size array to reduction operation {REDUCED_BY[how]} which has no identity")
     # Sums of halves are computed as float32, as NumPy does inside.
     inner = numpy.dtype("float32") if to.char == "e" and how in ("sum", "prod") else to
     kept = tuple(extent for i, extent in enumerate(values.shape) if i not in axes)
@@ -616,9 +717,9 @@ def reduce(how: str, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) 
     queue = current_stream()
     if values._node is None:
         _wait(values, queue)
-    made = new_memory(kept, inner, queue)
-    reduce_into(made, how, _leaf(values), values.shape, axes, queue)
-    result = adopt(made, queue)
+    memory = new_memory(kept, inner, queue)
+    reduce_into(memory, how, _leaf(values), values.shape, axes, queue)
+    result = adopt(memory, queue)
     if inner != to:
         result = result.astype(to)
     if keepdims:
@@ -630,6 +731,17 @@ def reduce(how: str, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) 
     write(out, result)
     result = out
     return result
+
+
+def _initial(how: str, values: ndarray, axes: Any, to: numpy.dtype, keepdims: bool, initial: Any) -> ndarray:
+    """A reduction that begins with a value."""
+    if how in ("max", "min") and 0 in [values.shape[axis] for axis in axes]:
+        shape = [1 if k in axes else extent for k, extent in enumerate(values.shape)]
+        made = empty(shape if keepdims else [extent for k, extent in enumerate(shape) if k not in axes], to)
+        made.fill(initial)
+        return made
+    combined: ndarray = UFUNCS[REDUCED_BY[how]](reduce(how, values, axes, to, None, keepdims), initial)
+    return combined.astype(to, copy=False)
 
 
 def mean(obj: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:

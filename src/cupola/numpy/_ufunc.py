@@ -6,13 +6,19 @@ remembered for each combination of types.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
 
-from cupola.numpy import _ndarray
+from cupola.numpy import _index, _ndarray, _rows
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._operations import MEMORY, OPERATIONS, expression
+from cupola.numpy._operations import COMPUTED, MEMORY, OPERATIONS, expression
+from cupola.numpy._reductions import running
+from cupola.numpy._shapes import concatenate
+
+# The ufuncs whose results do not depend on the order, and the kernels for them.
+HOW = {name: how for how, name in _ndarray.REDUCED_BY.items()}
 
 
 class ufunc:
@@ -44,8 +50,9 @@ class ufunc:
         self._loops: dict[tuple[Any, ...], tuple[numpy.dtype, ...]] = {}
 
     def __call__(
-        self, *operands: Any, out: Any = None, dtype: Any = None, casting: str = "same_kind", **more: Any
-    ) -> Any:
+        self, *operands: Any, out: Any = None, where: Any = True, dtype: Any = None, casting: str = "same_kind",
+        order: Any = "K", subok: bool = True,
+    ) -> Any:  # fmt: skip
         """Apply the function.
 
         Parameters
@@ -54,27 +61,26 @@ class ufunc:
             Arrays of the device, NumPy scalars, Python numbers and lists of them; no arrays of NumPy.
         out : ndarray, optional
             Gets the result, converted. It is computed at once.
+        where : ndarray of bool
+            Where results are stored in `out`; without `out`, the function is applied everywhere.
         dtype : optional
             The type to compute in.
         casting : str
             Which conversions of the operands and of the result are fine, as in NumPy.
-        **more
-            What NumPy has besides; none of it is there yet.
+        order, subok : optional
+            Results are always in row-major order.
 
         Returns
         -------
         ndarray
         """
-        unknown = [name for name, value in more.items() if not (name == "where" and value is True)]
-        if unknown:
-            raise NotImplementedError(f"{self.__name__}({unknown[0]}=) is not in cupola.numpy yet")
         if len(operands) == self.nin + 1 and out is None:
             operands, out = operands[:-1], operands[-1]
         if len(operands) != self.nin:
             raise TypeError(f"{self.__name__}() takes {self.nin} arrays, {len(operands)} were given")
         if isinstance(out, tuple):
             (out,) = out
-        return _ndarray.elementwise(self, operands, out, None if dtype is None else numpy.dtype(dtype), casting)
+        return _ndarray.elementwise(self, operands, out, None if dtype is None else numpy.dtype(dtype), casting, where)
 
     def loop(self, kinds: tuple[Any, ...], dtype: numpy.dtype | None, casting: Any) -> tuple[numpy.dtype, ...]:
         """The types that operands and result have in the computation.
@@ -101,8 +107,12 @@ class ufunc:
             self._loops[key] = found
         return found
 
-    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """Combine the elements along axes: what ``sum``, ``prod``, ``max``, ``min``, ``any`` and ``all`` do.
+    def reduce(
+        self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:  # fmt: skip
+        """Combine the elements along axes.
 
         Parameters
         ----------
@@ -116,22 +126,196 @@ class ufunc:
             Gets the result.
         keepdims : bool
             Whether the dimensions stay, with one element.
+        initial : number, optional
+            What to begin with.
+        where : ndarray of bool
+            Which elements count.
 
         Returns
         -------
         ndarray
         """
-        how = {
-            "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_or": "any",
-            "logical_and": "all",
-        }.get(self.__name__)  # fmt: skip
-        if how is None:
-            raise NotImplementedError(f"{self.__name__}.reduce is not in cupola.numpy yet")
-        return _ndarray.reduce(how, array, axis, dtype, out, keepdims)
+        if isinstance(out, tuple):
+            (out,) = out
+        how = HOW.get(self.__name__)
+        if how is not None:
+            return _ndarray.reduce(how, array, axis, dtype, out, keepdims, initial, where)
+        if initial is not None or where is not True:
+            raise NotImplementedError(f"{self.__name__}.reduce(initial=, where=) is not in cupola.numpy yet")
+        values = self._operands(array, dtype)
+        axes = _ndarray._axes(axis, values.ndim)
+        kept = [k for k in range(values.ndim) if k not in axes]
+        left = tuple([values.shape[k] for k in kept])
+        flat = values.transpose((*kept, *axes)).reshape((math.prod(left), math.prod([values.shape[k] for k in axes])))
+        if flat.shape[1] == 0:
+            if self.identity is None:
+                raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+            made = _rows.fresh(left, values.dtype)
+            made.fill(self.identity)
+        else:
+            made = _rows.fold(_rows.ready(flat), self.__name__, False).reshape(left)
+        if keepdims:
+            made = made.reshape(tuple([1 if k in axes else extent for k, extent in enumerate(values.shape)]))
+        if out is not None:
+            _ndarray.write(out, made)
+            made = out
+        return made
+
+    def _operands(self, array: Any, dtype: Any) -> _ndarray.ndarray:
+        """The elements in the type that this function computes and returns."""
+        if self.nin != 2:
+            raise ValueError("reduce only supported for binary functions")
+        values = _ndarray.on_device(array)
+        loop = self.loop((values.dtype, values.dtype), None if dtype is None else numpy.dtype(dtype), "same_kind")
+        if len(set(loop)) > 1:
+            raise NotImplementedError(f"{self.__name__} gives {loop[-1]}, which it cannot go on with, in cupola.numpy")
+        return values.astype(loop[0], copy=False)
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """All results of combining the elements along an axis, one after the other.
+
+        Parameters
+        ----------
+        array : array_like
+            The elements.
+        axis : int
+            The dimension.
+        dtype : optional
+            The type to compute in.
+        out : ndarray, optional
+            Gets the result.
+
+        Returns
+        -------
+        ndarray
+        """
+        if isinstance(out, tuple):
+            (out,) = out
+        values = _ndarray.on_device(array)
+        if values.ndim == 0:
+            raise TypeError("cannot accumulate on a scalar")
+        how = HOW.get(self.__name__)
+        if how is not None:
+            return running(how, values, axis, dtype, out)
+        values = self._operands(values, dtype)
+        (axis,) = _ndarray._axes(axis, values.ndim)
+        rows, shape = _rows.as_rows(values, axis)
+        made = _rows.back(_rows.fold(rows, self.__name__, True), shape, axis)
+        if out is not None:
+            _ndarray.write(out, made)
+            made = out
+        return made
+
+    def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Combine the elements of several slices along an axis, as ``numpy.ufunc.reduceat``; waits for the indices.
+
+        Parameters
+        ----------
+        array : array_like
+            The elements.
+        indices : array_like
+            Where slices begin.
+        axis : int
+            The dimension.
+        dtype : optional
+            The type to compute in.
+        out : ndarray, optional
+            Gets the result.
+
+        Returns
+        -------
+        ndarray
+        """
+        values = _ndarray.on_device(array)
+        starts = (indices.to_numpy() if isinstance(indices, _ndarray.ndarray) else numpy.asarray(indices)).tolist()
+        (axis,) = _ndarray._axes(axis, values.ndim)
+        before = (slice(None),) * axis
+        parts = []
+        for start, end in zip(starts, [*starts[1:], values.shape[axis]], strict=True):
+            part = values._part((*before, slice(start, max(end, start + 1))))
+            parts.append(self.reduce(part, axis, dtype, keepdims=True))
+        return concatenate(parts, axis, out)
+
+    def outer(self, a: Any, b: Any, /, **more: Any) -> Any:
+        """Apply the function to all pairs of elements.
+
+        Parameters
+        ----------
+        a, b : array_like
+            Operands.
+        **more
+            As for a call.
+
+        Returns
+        -------
+        ndarray
+        """
+        if self.nin != 2:
+            raise ValueError("outer product only supported for binary functions")
+        one, other = _ndarray._operand(a), _ndarray._operand(b)
+        if isinstance(one, _ndarray.ndarray) and isinstance(other, _ndarray.ndarray):
+            one = one._part((..., *[None] * other.ndim))
+        return self(one, other, **more)
+
+    def at(self, x: _ndarray.ndarray, indices: Any, b: Any = None, /) -> None:
+        """Apply the function to elements in place, once for each time that an index occurs.
+
+        Parameters
+        ----------
+        x : ndarray
+            The array that is changed.
+        indices : optional
+            What chooses elements, as ``x[indices]`` does.
+        b : array_like, optional
+            The second operand.
+        """
+        if not isinstance(x, _ndarray.ndarray):
+            raise TypeError(f"{self.__name__}.at changes arrays of cupola.numpy, not {type(x).__name__}")
+        if (b is None) != (self.nin == 1):
+            raise ValueError(f"{self.__name__}.at takes {self.nin + 1} operands")
+        value = x.dtype.type(0) if b is None else _ndarray._operand(b)
+        kinds = (x.dtype,) if b is None else (x.dtype, _ndarray._kind(value))
+        loop = self.loop(kinds, None, "same_kind")
+        if not numpy.can_cast(loop[-1], x.dtype, "same_kind"):
+            raise TypeError(f"Cannot cast ufunc '{self.__name__}' output from {loop[-1]!r} to {x.dtype!r}")
+        if _ndarray.is_weak(value):
+            value = loop[1].type(value)
+        if isinstance(value, numpy.generic) or value.dtype != x.dtype:
+            value = value.astype(x.dtype)
+        if x.dtype.char == "D":
+            if self.__name__ not in ("add", "subtract"):
+                raise NotImplementedError(f"{self.__name__}.at of complex128 is not in cupola.numpy yet")
+            self.at(x.real, indices, value.real)
+            self.at(x.imag, indices, value.imag)
+            return
+        text = expression(self.__name__, x.dtype.kind)
+        if text is None:
+            raise TypeError(f"{self.__name__} of {x.dtype} is not in cupola.numpy yet")
+        kind = COMPUTED[x.dtype.char]
+        combine = text.replace("T(", f"({kind})(").replace("<T>", f"<{kind}>").format("a", "b")
+        keys = indices if isinstance(indices, tuple) else (indices,)
+        if all([_index._is_basic(key) for key in keys]):
+            _ndarray.write(x._part(keys), value, (), combine)
+        else:
+            layout, at = _index.choose(x, keys)
+            _ndarray.write(layout, value, at, combine)
+
+    @property
+    def types(self) -> list[str]:
+        """list of str: the types that NumPy's function of this name computes in, as far as they exist here."""
+        return [one for one in self._numpy.types if all([char in MEMORY for char in one.replace("->", "")])]
+
+    @property
+    def ntypes(self) -> int:
+        """int: how many these are."""
+        return len(self.types)
+
+    @property
+    def signature(self) -> None:
+        """None: it is elementwise."""
+        return None
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("accumulate", "at", "outer", "reduceat", "signature", "types", "ntypes"):
-            raise NotImplementedError(f"{self.__name__}.{name} is not in cupola.numpy yet")
         raise AttributeError(f"{self.__name__!r} has no attribute {name!r}")
 
     def __repr__(self) -> str:

@@ -11,33 +11,6 @@ struct half_bits {
     __device__ explicit half_bits(float value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); }
 };
 
-template <typename R> struct complex_number {
-    R re, im;
-    complex_number() = default;
-    __device__ complex_number(R re, R im = 0) : re(re), im(im) {}
-    template <typename Q> __device__ explicit complex_number(const complex_number<Q>& other) : re(other.re), im(other.im) {}
-    __device__ complex_number operator-() const { return {-re, -im}; }
-    friend __device__ complex_number operator+(complex_number a, complex_number b) { return {a.re + b.re, a.im + b.im}; }
-    friend __device__ complex_number operator-(complex_number a, complex_number b) { return {a.re - b.re, a.im - b.im}; }
-    friend __device__ complex_number operator*(complex_number a, complex_number b) {
-        return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-    }
-    // Smith's method, which does not overflow where the quotient does not.
-    friend __device__ complex_number operator/(complex_number a, complex_number b) {
-        if (fabs(b.re) >= fabs(b.im)) {
-            if (b.re == 0 && b.im == 0) return {a.re / fabs(b.re), a.im / fabs(b.re)};
-            R ratio = b.im / b.re, scale = R(1) / (b.re + b.im * ratio);
-            return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
-        }
-        R ratio = b.re / b.im, scale = R(1) / (b.im + b.re * ratio);
-        return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
-    }
-    friend __device__ bool operator==(complex_number a, complex_number b) { return a.re == b.re && a.im == b.im; }
-    friend __device__ bool operator!=(complex_number a, complex_number b) { return !(a == b); }
-};
-
-template <typename T> __device__ T conjugate(T a) { return T(a.re, -a.im); }
-
 template <typename T> constexpr bool is_signed = T(-1) < T(0);
 template <typename T> constexpr bool is_floating = T(0.5) != T(0);
 
@@ -54,6 +27,21 @@ template <typename To> struct convert {
 template <> struct convert<bool> {
     template <typename From> static __device__ bool from(From value) { return value != From(0); }
 };
+// An index from either end, in bytes. What is out of bounds is reported, and read from the first element.
+struct out_of_bounds {
+    unsigned long long found;
+    long long index, extent;
+};
+template <typename I> __device__ long long place_of(I index, long long extent, long long stride, unsigned long long report) {
+    if (index < -extent || index >= extent) {
+        out_of_bounds* first = (out_of_bounds*)report;
+        first->index = index, first->extent = extent;
+        first->found = 1;
+        return 0;
+    }
+    return (index < 0 ? index + extent : index) * stride;
+}
+
 template <typename T> __device__ float rounded_to_half(T value) { return half_bits((float)value); }
 
 // Division that rounds down. NumPy: by zero it is zero, and the least integer by -1 is itself.
@@ -114,4 +102,41 @@ template <typename T> __device__ T logaddexp(T a, T b) {
     if (a == b) return a + T(0.6931471805599453);
     T difference = a - b;
     return difference > 0 ? a + log1p(exp(-difference)) : difference <= 0 ? b + log1p(exp(difference)) : difference;
+}
+
+template <typename T> __device__ T logaddexp2(T a, T b) {
+    if (a == b) return a + T(1);
+    T difference = a - b;
+    return difference > 0 ? a + log1p(exp2(-difference)) * T(1.4426950408889634)
+         : difference <= 0 ? b + log1p(exp2(difference)) * T(1.4426950408889634) : difference;
+}
+
+template <typename T> __device__ unsigned long long size_of(T a) { return a < 0 ? 0ull - (unsigned long long)a : a; }
+template <typename T> __device__ T greatest_divisor(T a, T b) {
+    unsigned long long one = size_of(a), other = size_of(b);
+    while (other) {
+        unsigned long long left = one % other;
+        one = other, other = left;
+    }
+    return T(one);
+}
+template <typename T> __device__ T least_multiple(T a, T b) {
+    if (a == 0 || b == 0) return 0;
+    unsigned long long one = size_of(a), other = size_of(b), left = one;
+    while (other) {
+        unsigned long long next = left % other;
+        left = other, other = next;
+    }
+    return T(one / left * size_of(b));
+}
+template <typename T> __device__ int ones(T a) { return __popcll(size_of(a)); }
+
+// The next half from one towards another.
+template <typename T> __device__ float next_half(T a, T b) {
+    if (a != a || b != b) return a + b;
+    if (a == b) return a;
+    half_bits value(a);
+    if (a == 0) value.bits = b > 0 ? 1 : 0x8001;
+    else value.bits += (a < b) == (a > 0) ? 1 : -1;
+    return value;
 }

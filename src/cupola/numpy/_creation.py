@@ -1,0 +1,318 @@
+"""Functions that make arrays: of one value, of a sequence of numbers, from the data of others."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from cupola.core.array._array import Array
+from cupola.numpy import _ndarray
+from cupola.numpy._evaluate import compute_into, current_stream
+from cupola.numpy._evaluate import device as _device
+from cupola.numpy._expression import Node
+from cupola.numpy._index import setitem
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._ndarray import array, empty, known_type, ndarray, on_device, write
+
+__all__ = [
+    "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "asnumpy", "copy", "diag",
+    "diagflat", "empty", "empty_like", "eye", "from_dlpack", "frombuffer", "fromfunction", "full", "full_like",
+    "geomspace", "identity", "indices", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "tril", "triu",
+    "vander", "zeros", "zeros_like",
+]  # fmt: skip
+
+LARGE = 1 << 14  # elements of sequences that the device computes; the host computes shorter ones
+
+
+def _on(place: Any) -> None:
+    """Check a `device` argument."""
+    if place is not None and place != _device():
+        raise ValueError(
+            f"arrays are made on the current device, {_device()}; {place}.set_current() makes that one current"
+        )
+
+
+def asarray(obj: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
+    """As ``numpy.asarray``: an array of the device as it is, else a copy of the data there."""
+    _on(device)
+    if isinstance(obj, ndarray) and not copy and (dtype is None or known_type(dtype) == obj.dtype):
+        return obj
+    if copy is False:
+        raise ValueError("asarray(copy=False): these elements can only be had in a copy")
+    return array(obj, dtype)
+
+
+def asanyarray(obj: Any, dtype: Any = None) -> ndarray:
+    """As ``asarray``."""
+    return asarray(obj, dtype)
+
+
+def ascontiguousarray(obj: Any, dtype: Any = None) -> ndarray:
+    """As ``numpy.ascontiguousarray``: in one piece, of at least one dimension."""
+    found = asarray(obj, dtype)
+    found = found.reshape(1) if found.ndim == 0 else found
+    return found if found.is_contiguous else found.copy()
+
+
+def asfortranarray(obj: Any, dtype: Any = None) -> ndarray:
+    """As ``numpy.asfortranarray``: in column-major order."""
+    found = asarray(obj, dtype)
+    return found if found.T.is_contiguous else found.T.copy().T
+
+
+def asnumpy(x: Any) -> numpy.ndarray:
+    """The elements in an array of NumPy; waits for them."""
+    return x.to_numpy() if isinstance(x, Array) else numpy.asarray(x)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
+    """As ``numpy.from_dlpack``: the elements of another library's array, in a copy on the device."""
+    _on(device)
+    if isinstance(x, ndarray):
+        return x.copy() if copy else x
+    if copy is False:
+        raise BufferError("cupola.numpy.from_dlpack makes a copy")
+    if x.__dlpack_device__()[0] in (1, 3):
+        return array(numpy.from_dlpack(x))
+    queue = current_stream()
+    return _ndarray.adopt(_device().array(x, stream=queue), queue)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> ndarray:
+    """As ``numpy.frombuffer``, in a copy on the device."""
+    return array(numpy.frombuffer(buffer, dtype, count, offset))
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+    """An array of one value, as ``numpy.full``."""
+    _on(device)
+    if dtype is None:
+        dtype = fill_value.dtype if hasattr(fill_value, "dtype") else numpy.asarray(fill_value).dtype
+    made = empty(shape, dtype)
+    write(made, _ndarray._operand(fill_value, made.dtype))
+    return made
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+    """An array of zeros, as ``numpy.zeros``."""
+    return full(shape, 0, float if dtype is None else dtype, device=device)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+    """An array of ones, as ``numpy.ones``."""
+    return full(shape, 1, float if dtype is None else dtype, device=device)
+
+
+def empty_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> ndarray:
+    """An array of the shape and type of another one, as ``numpy.empty_like``."""
+    _on(device)
+    return empty(x.shape if shape is None else shape, x.dtype if dtype is None else dtype)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> ndarray:
+    """One value in the shape and type of another array, as ``numpy.full_like``."""
+    return full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else dtype, device=device)
+
+
+def zeros_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> ndarray:
+    """Zeros of the shape and type of another array, as ``numpy.zeros_like``."""
+    return full_like(x, 0, dtype, shape=shape, device=device)
+
+
+def ones_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> ndarray:
+    """Ones of the shape and type of another array, as ``numpy.ones_like``."""
+    return full_like(x, 1, dtype, shape=shape, device=device)
+
+
+# --- sequences --------------------------------------------------------------------------------------------------
+
+
+def positions(n: int) -> ndarray:
+    """The numbers 0 to n - 1, computed by the device."""
+    made = empty(n, numpy.int64)
+    compute_into(made._plain(), Node("position", (), (), made.dtype, made.shape, "i"), current_stream())
+    return made
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> ndarray:
+    """Evenly spaced values in an interval, as ``numpy.arange``."""
+    _on(device)
+    if step is None:
+        step = 1
+    first, end, by = (
+        value.item() if isinstance(value, ndarray) else value
+        for value in ((0, start, step) if stop is None else (start, stop, step))
+    )
+    to = known_type(numpy.result_type(*map(numpy.asarray, (first, end, by))) if dtype is None else dtype)
+    to = numpy.dtype(numpy.int64) if dtype is None and to.kind == "b" else to
+    count = max(math.ceil((end - first) / by), 0) if by else 0
+    if count <= LARGE or to.kind not in "iuf":
+        return array(numpy.arange(first, end, by, dtype=to))
+    delta = to.type(to.type(first + by) - to.type(first))
+    result: ndarray = (positions(count).astype(to) * delta + to.type(first)).astype(to, copy=False)
+    return result
+
+
+def linspace(
+    start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """Evenly spaced values, as ``numpy.linspace``."""
+    _on(device)
+    if isinstance(start, ndarray) or isinstance(stop, ndarray) or axis != 0 or num > LARGE:
+        parts = num - 1 if endpoint else num
+        first, last = (value if isinstance(value, ndarray) else numpy.asarray(value)[()] for value in (start, stop))
+        if isinstance(first, numpy.ndarray) or isinstance(last, numpy.ndarray):
+            first, last = array(first), array(last)
+        kind = numpy.result_type(getattr(first, "dtype", float), getattr(last, "dtype", float), float(num))
+        delta = last - first
+        steps = positions(num).reshape((num, *[1] * getattr(delta, "ndim", 0))).astype(kind)
+        step = delta / parts if parts > 0 else delta * numpy.nan
+        made = steps * step + first
+        if endpoint and num > 1:
+            setitem(made, -1, last)
+        to = kind if dtype is None else known_type(dtype)
+        if to.kind in "iu":
+            made = UFUNCS["floor"](made)
+        made = made.astype(to, copy=False)
+        if axis:
+            made = made.transpose(*_moved_first(made.ndim, axis))
+        return (made, step) if retstep else made
+    if retstep:
+        values, step = numpy.linspace(start, stop, num, endpoint=endpoint, retstep=True, dtype=dtype)
+        return array(values), step
+    return array(numpy.linspace(start, stop, num, endpoint=endpoint, dtype=dtype))
+
+
+def _moved_first(ndim: int, axis: int) -> list[int]:
+    order = list(range(1, ndim))
+    order.insert(axis % ndim, 0)
+    return order
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
+) -> ndarray:
+    """Values evenly spaced on a logarithmic scale, as ``numpy.logspace``."""
+    made = UFUNCS["power"](base, linspace(start, stop, num, endpoint))
+    result: ndarray = made if dtype is None else made.astype(dtype)
+    return result
+
+
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> ndarray:
+    """A geometric progression, as ``numpy.geomspace``. The host computes it."""
+    return array(numpy.geomspace(start, stop, num, endpoint, dtype))
+
+
+def eye(n: int, m: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None) -> ndarray:
+    """Ones on a diagonal, as ``numpy.eye``."""
+    made = zeros((n, n if m is None else m), dtype, device=device)
+    columns = made.shape[1]
+    length = min(n, columns - k) if k >= 0 else min(n + k, columns)
+    if length > 0:
+        start = k if k >= 0 else -k * columns
+        write(made.reshape(-1)[start : start + (length - 1) * (columns + 1) + 1 : columns + 1], made.dtype.type(1))
+    return made
+
+
+def identity(n: int, dtype: Any = None) -> ndarray:
+    """Ones on the diagonal, as ``numpy.identity``."""
+    return eye(n, dtype=dtype)
+
+
+def _from_diagonal(shape: tuple[int, ...]) -> ndarray:
+    """How far right of the diagonal the elements of matrices are."""
+    return arange(shape[-1]) - arange(shape[-2]).reshape((-1, 1))
+
+
+def tri(n: int, m: int | None = None, k: int = 0, dtype: Any = float) -> ndarray:
+    """Ones at and below a diagonal, as ``numpy.tri``."""
+    return (_from_diagonal((n, n if m is None else m)) <= k).astype(dtype)
+
+
+def _triangle(x: Any, keep: Any) -> ndarray:
+    values = on_device(x)
+    if values.ndim < 2:
+        raise ValueError("a matrix has at least two dimensions")
+    away = _from_diagonal(values.shape)
+    kinds = (numpy.dtype(bool), values.dtype, values.dtype)
+    node = _ndarray._node("where", (keep(away), values, values.dtype.type(0)), kinds, values.dtype, values.shape)
+    return _ndarray.pending(node)
+
+
+def tril(x: Any, /, k: int = 0) -> ndarray:
+    """The elements at and below a diagonal, as ``numpy.tril``."""
+    return _triangle(x, lambda away: away <= k)
+
+
+def triu(x: Any, /, k: int = 0) -> ndarray:
+    """The elements at and above a diagonal, as ``numpy.triu``."""
+    return _triangle(x, lambda away: away >= k)
+
+
+def diag(x: Any, k: int = 0) -> ndarray:
+    """The diagonal of a matrix, or a matrix with that diagonal, as ``numpy.diag``."""
+    values = on_device(x)
+    if values.ndim == 2:
+        return values.diagonal(k)
+    if values.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = values.size + abs(k)
+    made = zeros((n, n), values.dtype)
+    start = k if k >= 0 else -k * n
+    if values.size:
+        write(made.reshape(-1)[start : start + (values.size - 1) * (n + 1) + 1 : n + 1], values)
+    return made
+
+
+def diagflat(x: Any, k: int = 0) -> ndarray:
+    """A matrix with these elements on its diagonal, as ``numpy.diagflat``."""
+    return diag(on_device(x).ravel(), k)
+
+
+def vander(x: Any, n: int | None = None, increasing: bool = False) -> ndarray:
+    """Powers of numbers, as ``numpy.vander``."""
+    values = on_device(x)
+    count = values.size if n is None else n
+    powers = arange(count) if increasing else arange(count)[::-1]
+    made: ndarray = values.reshape((-1, 1)) ** powers
+    return made
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[ndarray, ...]:
+    """Coordinates of a grid, as ``numpy.meshgrid``."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    given = [on_device(one) for one in arrays]
+    n = len(given)
+    found = []
+    for k, one in enumerate(given):
+        axis = 1 - k if indexing == "xy" and k < 2 and n > 1 else k
+        found.append(one.reshape(tuple([-1 if j == axis else 1 for j in range(n)])))
+    if not sparse:
+        shape = numpy.broadcast_shapes(*[one.shape for one in found])
+        found = [_ndarray.broadcast(one, shape) for one in found]
+    return tuple([one.copy() if copy else one for one in found])
+
+
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    """The indices of a grid, as ``numpy.indices``."""
+    parts = meshgrid(*[arange(n, dtype=dtype) for n in dimensions], indexing="ij", sparse=sparse)
+    if sparse:
+        return parts
+    made = empty((len(parts), *dimensions), dtype)
+    for k, part in enumerate(parts):
+        write(made[k], part)
+    return made
+
+
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **more: Any) -> Any:
+    """What a function makes of the indices of a grid, as ``numpy.fromfunction``."""
+    return function(*meshgrid(*[arange(n, dtype=dtype) for n in shape], indexing="ij"), **more)
+
+
+def copy(x: Any, order: Any = "K") -> ndarray:
+    """As ``numpy.copy``."""
+    return on_device(x).copy()

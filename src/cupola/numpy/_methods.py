@@ -1,0 +1,182 @@
+"""Methods of arrays that are functions of the namespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from cupola.core.device._device import Device
+from cupola.numpy import _choosing, _numeric, _products, _reductions, _shapes, _sorting
+from cupola.numpy._creation import _on
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._ndarray import _like, _operand, elementwise, ndarray, write
+
+# Functions whose first argument is the array.
+METHODS = {
+    **{
+        name: getattr(_reductions, name)
+        for name in ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "cumsum", "cumprod")
+    },
+    **{name: getattr(_choosing, name) for name in ("argmax", "argmin", "clip", "nonzero", "put", "take")},
+    **{name: getattr(_shapes, name) for name in ("repeat", "resize", "swapaxes")},
+    **{name: getattr(_sorting, name) for name in ("argsort", "argpartition", "searchsorted")},
+    **{name: getattr(_products, name) for name in ("dot", "trace")},
+    "round": _numeric.round,
+    "choose": _choosing.choose,
+}
+
+
+def _method(name: str, function: Any) -> Any:
+    def method(self: ndarray, *arguments: Any, **keywords: Any) -> Any:
+        return function(self, *arguments, **keywords)
+
+    method.__name__, method.__qualname__ = name, f"ndarray.{name}"
+    method.__doc__ = f"As ``cupola.numpy.{name}`` of this array."
+    return method
+
+
+def sort(self: ndarray, axis: int = -1, kind: Any = None) -> None:
+    """Sort the elements in place."""
+    write(self, _sorting.sort(self, axis))
+
+
+def partition(self: ndarray, kth: Any, axis: int = -1) -> None:
+    """Sort the elements in place."""
+    sort(self, axis)
+
+
+def conjugate(self: ndarray) -> ndarray:
+    """The complex conjugates."""
+    made: ndarray = UFUNCS["conjugate"](self) if self.dtype.kind == "c" else self
+    return made
+
+
+def view(self: ndarray, dtype: Any = None, type: Any = None) -> ndarray:
+    """The same memory as elements of another type."""
+    if dtype is None or dtype is ndarray:
+        return self._part(...)
+    return _like(super(ndarray, self).view(dtype), self)
+
+
+def tobytes(self: ndarray, order: Any = "C") -> bytes:
+    """The elements as bytes in row-major order."""
+    return self.to_numpy().tobytes(order)
+
+
+def contains(self: ndarray, value: Any) -> bool:
+    """Whether an element equals the value. Waits for the answer."""
+    return bool(_reductions.any(UFUNCS["equal"](self, _operand(value))))
+
+
+def divmod_(self: ndarray, other: Any) -> Any:
+    """Quotient and remainder."""
+    return _numeric.divmod(self, other)
+
+
+def rdivmod(self: ndarray, other: Any) -> Any:
+    """Quotient and remainder of another one by this array."""
+    return _numeric.divmod(other, self)
+
+
+def compress(self: ndarray, condition: Any, axis: int | None = None) -> ndarray:
+    """Slices for which a condition holds."""
+    return _choosing.compress(condition, self, axis)
+
+
+def round_(self: ndarray, decimals: int = 0) -> ndarray:
+    """The nearest numbers of so many decimals."""
+    return _numeric.round(self, decimals)
+
+
+def matmul(self: ndarray, other: Any) -> Any:
+    """The matrix product."""
+    return _products.matmul(self, other) if isinstance(other, (ndarray, list, tuple, numpy.ndarray)) else NotImplemented
+
+
+def rmatmul(self: ndarray, other: Any) -> Any:
+    """The matrix product."""
+    return _products.matmul(other, self) if isinstance(other, (list, tuple, numpy.ndarray)) else NotImplemented
+
+
+def imatmul(self: ndarray, other: Any) -> Any:
+    """The matrix product in place."""
+    made = _products.matmul(self, other)
+    if made.shape != self.shape:
+        raise ValueError(f"the product has shape {made.shape}, the array {self.shape}")
+    write(self, made.astype(numpy.result_type(self.dtype), copy=False))
+    return self
+
+
+def power(self: ndarray, other: Any, modulus: Any = None) -> Any:
+    """This array to a power; small whole powers are products, as in NumPy."""
+    if type(other) is int and other == 2 and self.dtype.kind in "iufc":
+        return UFUNCS["square"](self)
+    if not isinstance(other, (bool, int, float, complex, numpy.generic, ndarray, list, tuple, numpy.ndarray)):
+        return NotImplemented
+    return elementwise(UFUNCS["power"], (self, other), None, None, "same_kind")
+
+
+def device(self: ndarray) -> Device:
+    """Device: where the elements are."""
+    ordinal = self._place()
+    return Device(ordinal)
+
+
+def to_device(self: ndarray, device: Any, /, *, stream: Any = None) -> ndarray:
+    """The array on a device, which must be its own."""
+    if device != self.device:
+        _on(device)
+    return self
+
+
+def from_host(self: ndarray, value: Any) -> None:
+    """Overwrite the elements with those of an array of NumPy."""
+    self.copy_from(numpy.ascontiguousarray(value, self.dtype))
+
+
+class Flat:
+    """The elements in row-major order, as ``numpy.ndarray.flat``."""
+
+    def __init__(self, of: ndarray) -> None:
+        self._of = of
+
+    def __getitem__(self, key: Any) -> ndarray:
+        return self._of.ravel()[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        part = self._of.reshape(-1)
+        part[key] = value
+        if not self._of.is_contiguous:
+            write(self._of, part.reshape(self._of.shape))
+
+    def __iter__(self) -> Any:
+        return iter(self._of.ravel())
+
+    def __len__(self) -> int:
+        return self._of.size
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> numpy.ndarray:
+        return self._of.ravel().__array__(dtype)
+
+
+def flat(self: ndarray) -> Flat:
+    """Flat: the elements in row-major order."""
+    return Flat(self)
+
+
+def set_flat(self: ndarray, value: Any) -> None:
+    """Overwrite the elements in row-major order."""
+    Flat(self)[...] = value
+
+
+for _name, _function in METHODS.items():
+    setattr(ndarray, _name, _method(_name, _function))
+for _name, _function in {
+    "sort": sort, "partition": partition, "conj": conjugate, "conjugate": conjugate, "view": view, "tobytes": tobytes,
+    "__contains__": contains, "__divmod__": divmod_, "__rdivmod__": rdivmod, "__round__": round_,
+    "compress": compress, "__matmul__": matmul,
+    "__rmatmul__": rmatmul, "__imatmul__": imatmul, "__pow__": power, "to_device": to_device, "set": from_host,
+    "device": property(device), "flat": property(flat, set_flat),
+}.items():  # fmt: skip
+    setattr(ndarray, _name, _function)

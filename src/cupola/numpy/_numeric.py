@@ -1,0 +1,467 @@
+"""Functions of numbers that are made of others: rounding, differences, comparisons of arrays, interpolation."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy
+
+from cupola.numpy import _ndarray
+from cupola.numpy._choosing import clip, where
+from cupola.numpy._creation import asarray
+from cupola.numpy._index import getitem
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device, write
+from cupola.numpy._reductions import all as _all
+from cupola.numpy._reductions import max as _max
+from cupola.numpy._reductions import min as _min
+from cupola.numpy._reductions import sum as _sum
+from cupola.numpy._shapes import broadcast_arrays, concatenate, moveaxis
+from cupola.numpy._sorting import searchsorted
+
+__all__ = [
+    "allclose", "angle", "around", "array_equal", "array_equiv", "bartlett", "bincount", "blackman", "convolve",
+    "correlate", "diff", "divmod", "ediff1d", "fix", "frexp", "gradient", "hamming", "hanning", "histogram",
+    "histogram2d", "histogram_bin_edges", "imag", "interp", "isclose", "iscomplex", "isneginf", "isposinf", "isreal",
+    "kaiser", "modf", "nan_to_num", "real", "real_if_close", "round", "sinc", "trapezoid", "unwrap",
+]  # fmt: skip
+
+
+def real(x: Any, /) -> ndarray:
+    """The real parts, as ``numpy.real``: a view."""
+    return on_device(x).real
+
+
+def imag(x: Any, /) -> ndarray:
+    """The imaginary parts, as ``numpy.imag``: a view, or zeros."""
+    return on_device(x).imag
+
+
+def angle(x: Any, deg: bool = False) -> ndarray:
+    """The angles of complex numbers, as ``numpy.angle``."""
+    values = on_device(x)
+    made: ndarray = UFUNCS["arctan2"](values.imag, values.real)
+    return made * (180 / math.pi) if deg else made
+
+
+def isreal(x: Any) -> ndarray:
+    """Whether the imaginary parts are zero."""
+    made: ndarray = on_device(x).imag == 0
+    return made
+
+
+def iscomplex(x: Any) -> ndarray:
+    """Whether the imaginary parts are not zero."""
+    made: ndarray = on_device(x).imag != 0
+    return made
+
+
+def real_if_close(x: Any, tol: float = 100) -> ndarray:
+    """The real parts if all imaginary parts are almost zero. Waits for them."""
+    values = on_device(x)
+    if values.dtype.kind != "c":
+        return values
+    limit = tol * numpy.finfo(values.dtype).eps if tol > 1 else tol
+    return values.real if bool(_all(UFUNCS["absolute"](values.imag) < limit)) else values
+
+
+def isposinf(x: Any) -> ndarray:
+    """Whether elements are positive infinities."""
+    made: ndarray = on_device(x) == numpy.inf
+    return made
+
+
+def isneginf(x: Any) -> ndarray:
+    """Whether elements are negative infinities."""
+    made: ndarray = on_device(x) == -numpy.inf
+    return made
+
+
+# --- rounding -------------------------------------------------------------------------------------------------------
+
+
+def round(x: Any, /, decimals: int = 0, out: Any = None) -> ndarray:
+    """The nearest number of so many decimals, half to even, as ``numpy.round``."""
+    values = on_device(x)
+    if values.dtype.kind in "biu":
+        made = values.copy()
+        if decimals < 0:
+            by = 10**-decimals
+            made = UFUNCS["rint"](values / by).astype(values.dtype) * values.dtype.type(by)
+    elif decimals == 0:
+        made = UFUNCS["rint"](values)
+    else:
+        scale = values.real.dtype.type(10.0 ** abs(decimals))
+        made = UFUNCS["rint"](values * scale) / scale if decimals > 0 else UFUNCS["rint"](values / scale) * scale
+    if out is not None:
+        write(out, made)
+        made = out
+    return made
+
+
+around = round
+
+
+def fix(x: Any, out: Any = None) -> ndarray:
+    """The nearest integer toward zero, as ``numpy.fix``."""
+    made: ndarray = UFUNCS["trunc"](x, out=out)
+    return made
+
+
+def divmod(x: Any, y: Any, /) -> tuple[ndarray, ndarray]:
+    """Quotient and remainder, as ``numpy.divmod``."""
+    return UFUNCS["floor_divide"](x, y), UFUNCS["remainder"](x, y)
+
+
+def modf(x: Any, /) -> tuple[ndarray, ndarray]:
+    """Fraction and integer part, as ``numpy.modf``."""
+    values = on_device(x)
+    values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
+    whole = UFUNCS["trunc"](values)
+    part = where(UFUNCS["isinf"](values), values.dtype.type(0), values - whole)
+    return UFUNCS["copysign"](part, values), whole
+
+
+def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
+    """Mantissa and exponent to the base 2, as ``numpy.frexp``."""
+    values = on_device(x)
+    values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
+    odd = (values == 0) | ~UFUNCS["isfinite"](values)
+    size = where(odd, values.dtype.type(1), UFUNCS["absolute"](values))
+    exponent = UFUNCS["floor"](UFUNCS["log2"](size)).astype(numpy.int32) + numpy.int32(1)
+    mantissa = UFUNCS["ldexp"](UFUNCS["ldexp"](values, -(exponent // 2)), -(exponent - exponent // 2))
+    # The logarithm may have been rounded up or down to a whole number.
+    low, high = UFUNCS["absolute"](mantissa) < 0.5, UFUNCS["absolute"](mantissa) >= 1
+    mantissa = where(low, mantissa * 2, where(high, mantissa / 2, mantissa))
+    exponent = exponent - low.astype(numpy.int32) + high.astype(numpy.int32)
+    return where(odd, values, mantissa), where(odd, numpy.int32(0), exponent)
+
+
+def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> ndarray:
+    """Numbers in place of NaN and infinities, as ``numpy.nan_to_num``."""
+    values = on_device(x)
+    if values.dtype.kind == "c":
+        made = values.copy()
+        write(made.real, nan_to_num(values.real, True, nan, posinf, neginf))
+        write(made.imag, nan_to_num(values.imag, True, nan, posinf, neginf))
+    elif values.dtype.kind == "f":
+        info, kind = numpy.finfo(values.dtype), values.dtype.type
+        made = where(values != values, kind(nan), values)
+        made = where(made == numpy.inf, kind(info.max if posinf is None else posinf), made)
+        made = where(made == -numpy.inf, kind(info.min if neginf is None else neginf), made)
+    else:
+        made = values.copy()
+    if not copy:
+        write(values, made)
+        made = values
+    return made
+
+
+def sinc(x: Any) -> ndarray:
+    """sin(pi x) / (pi x), as ``numpy.sinc``."""
+    values = on_device(x)
+    turned = math.pi * where(values == 0, values.dtype.type(1e-20) if values.dtype.kind == "f" else 1.0e-20, values)
+    made: ndarray = UFUNCS["sin"](turned) / turned
+    return made
+
+
+# --- comparing arrays -----------------------------------------------------------------------------------------------
+
+
+def isclose(x: Any, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ndarray:
+    """Whether elements are almost equal, as ``numpy.isclose``."""
+    one, other = asarray_of(x), asarray_of(y)
+    if other.dtype.kind in "biu":
+        other = other.astype(numpy.float64)
+    near = (UFUNCS["absolute"](one - other) <= atol + rtol * UFUNCS["absolute"](other)) & UFUNCS["isfinite"](other)
+    made = near | (one == other)
+    result: ndarray = made | ((one != one) & (other != other)) if equal_nan else made
+    return result
+
+
+def asarray_of(x: Any) -> ndarray:
+    """An operand as an array; a NumPy scalar keeps its type."""
+    return on_device(x) if not isinstance(x, numpy.generic) else asarray(x)
+
+
+def allclose(x: Any, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are almost equal, as ``numpy.allclose``. Waits for the answer."""
+    return bool(_all(isclose(x, y, rtol, atol, equal_nan)))
+
+
+def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
+    """Whether shapes and elements are equal, as ``numpy.array_equal``. Waits for the answer."""
+    one, other = on_device(x), on_device(y)
+    if one.shape != other.shape:
+        return False
+    same = one == other
+    if equal_nan:
+        same = same | ((one != one) & (other != other))
+    return bool(_all(same))
+
+
+def array_equiv(x: Any, y: Any) -> bool:
+    """Whether elements are equal where the shapes are broadcast, as ``numpy.array_equiv``. Waits for the answer."""
+    try:
+        one, other = broadcast_arrays(x, y)
+    except ValueError:
+        return False
+    return bool(_all(one == other))
+
+
+# --- differences and sums along an axis -----------------------------------------------------------------------------
+
+
+def _slice(axis: int, start: int | None, end: int | None) -> tuple[slice, ...]:
+    return (*[slice(None)] * axis, slice(start, end))
+
+
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
+    """Differences of neighbors, as ``numpy.diff``."""
+    values = on_device(x)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return values
+    if values.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    (axis,) = _axes(axis, values.ndim)
+    if prepend is not None or append is not None:
+        parts = []
+        for part in (prepend, values, append):
+            if part is not None:
+                one = on_device(part)
+                if one.ndim == 0:
+                    one = broadcast(one, (*values.shape[:axis], 1, *values.shape[axis + 1 :]))
+                parts.append(one)
+        values = concatenate(parts, axis)
+    for _ in range(n):
+        right, left = values._part(_slice(axis, 1, None)), values._part(_slice(axis, None, -1))
+        values = right != left if values.dtype == bool else right - left
+    return values
+
+
+def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
+    """Differences of neighbors of all elements, as ``numpy.ediff1d``."""
+    made = diff(on_device(x).ravel())
+    parts = [one for one in (to_begin, made, to_end) if one is not None]
+    return made if len(parts) == 1 else concatenate([on_device(one).reshape(-1) for one in parts]).astype(made.dtype)
+
+
+def gradient(x: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Slopes by differences, as ``numpy.gradient``; steps are numbers."""
+    values = on_device(x)
+    axes = _axes(axis, values.ndim)
+    steps = [1.0] * len(axes) if not spacing else list(spacing) * (len(axes) if len(spacing) == 1 else 1)
+    if len(steps) != len(axes):
+        raise TypeError("invalid number of arguments")
+    if edge_order not in (1, 2):
+        raise ValueError("'edge_order' greater than 2 not supported")
+    values = values if values.dtype.kind in "fc" else values.astype(numpy.float64)
+    found = []
+    for one, step in zip(axes, steps, strict=True):
+        if numpy.ndim(step) or isinstance(step, ndarray):
+            raise NotImplementedError("gradient with arrays of coordinates is not in cupola.numpy yet")
+        if values.shape[one] < edge_order + 1:
+            raise ValueError("Shape of array too small to calculate a numerical gradient")
+        made = _ndarray.empty(values.shape, values.dtype)
+
+        def part(start: int | None, end: int | None, one: int = one) -> ndarray:
+            return values._part(_slice(one, start, end))
+
+        write(made._part(_slice(one, 1, -1)), (part(2, None) - part(None, -2)) / (2.0 * step))
+        if edge_order == 1:
+            first, last = (part(1, 2) - part(0, 1)) / step, (part(-1, None) - part(-2, -1)) / step
+        else:
+            first = (-1.5 / step) * part(0, 1) + (2.0 / step) * part(1, 2) + (-0.5 / step) * part(2, 3)
+            last = (0.5 / step) * part(-3, -2) + (-2.0 / step) * part(-2, -1) + (1.5 / step) * part(-1, None)
+        write(made._part(_slice(one, 0, 1)), first)
+        write(made._part(_slice(one, -1, None)), last)
+        found.append(made)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray:
+    """The integral by the trapezoidal rule, as ``numpy.trapezoid``."""
+    values = moveaxis(on_device(y), axis, -1)
+    width: Any = dx
+    if x is not None:
+        places = on_device(x)
+        width = diff(places if places.ndim == 1 else moveaxis(places, axis, -1))
+    pairs = width * (values._part((..., slice(1, None))) + values._part((..., slice(None, -1)))) / 2.0
+    return _sum(pairs, -1)
+
+
+def unwrap(x: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> ndarray:
+    """Angles without jumps, as ``numpy.unwrap``."""
+    values = on_device(x)
+    values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
+    (axis,) = _axes(axis, values.ndim)
+    steps = diff(values, axis=axis)
+    half = period / 2
+    near = UFUNCS["remainder"](steps + half, period) - half
+    near = where((near == -half) & (steps > 0), half, near)
+    jumps = where(UFUNCS["absolute"](steps) < (half if discont is None else discont), 0.0, near - steps)
+    made = values.copy()
+    part = made._part(_slice(axis, 1, None))
+    write(part, part + jumps.cumsum(axis))
+    return made
+
+
+# --- interpolation, windows ----------------------------------------------------------------------------
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> ndarray:
+    """Linear interpolation between points, as ``numpy.interp``."""
+    at, places, values = on_device(x).astype(numpy.float64, copy=False), on_device(xp), on_device(fp)
+    places = places.astype(numpy.float64, copy=False)
+    values = values.astype(numpy.complex128 if values.dtype.kind == "c" else numpy.float64, copy=False)
+    if places.shape != values.shape or places.ndim != 1 or places.size == 0:
+        raise ValueError("fp and xp are not of the same length, or have no elements")
+    last = places.size - 1
+    k = clip(searchsorted(places, at, "right") - 1, 0, builtins.max(last - 1, 0))
+    a, b = getitem(values, k), getitem(values, UFUNCS["minimum"](k + 1, last))
+    start, end = getitem(places, k), getitem(places, UFUNCS["minimum"](k + 1, last))
+    made = where(start == end, a, (b - a) / (end - start) * (at - start) + a)
+    made = where(at == end, b, made)
+    first, final = values._part(0), values._part(-1)
+    made = where(at < places._part(0), first if left is None else left, made)
+    made = where(at > places._part(-1), final if right is None else right, made)
+    result: ndarray = where(at != at, numpy.nan, made)
+    return result
+
+
+def _window(name: str) -> Any:
+    def window(n: int, *more: Any) -> ndarray:
+        return array(getattr(numpy, name)(n, *more))
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = f"As ``numpy.{name}``. The host computes it."
+    return window
+
+
+bartlett, blackman, hamming, hanning, kaiser = map(_window, ("bartlett", "blackman", "hamming", "hanning", "kaiser"))
+
+
+def convolve(x: Any, y: Any, mode: str = "full") -> ndarray:
+    """The convolution of two sequences, as ``numpy.convolve``."""
+    one, other = on_device(x), on_device(y)
+    one, other = (a.reshape(1) if a.ndim == 0 else a for a in (one, other))
+    if one.ndim != 1 or other.ndim != 1:
+        raise ValueError("object too deep for desired array")
+    if one.size == 0 or other.size == 0:
+        raise ValueError(f"{'a' if one.size == 0 else 'v'} cannot be empty")
+    if one.size < other.size:
+        one, other = other, one
+    n, m = one.size, other.size
+    to = known_type(numpy.result_type(one.dtype, other.dtype))
+    wide = _ndarray.empty(n + 2 * (m - 1), to)
+    wide.fill(0)
+    write(wide._part(slice(m - 1, m - 1 + n)), one)
+    # Each result is the sum along a window, read through overlapping strides.
+    windows = wide._view_of((n + m - 1, m), (wide.itemsize, wide.itemsize))
+    made = _sum(windows * other.astype(to, copy=False)._part(slice(None, None, -1)), 1, to)
+    cut = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}
+    if mode not in cut:
+        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+    return made._part(slice(*cut[mode]))
+
+
+def correlate(x: Any, y: Any, mode: str = "valid") -> ndarray:
+    """The correlation of two sequences, as ``numpy.correlate``."""
+    other = on_device(y)
+    turned = (
+        UFUNCS["conjugate"](other)._part(slice(None, None, -1))
+        if other.dtype.kind == "c"
+        else other._part(slice(None, None, -1))
+    )
+    one = on_device(x)
+    made = convolve(one, turned, mode)
+    if mode == "same" and one.size < other.size and one.size % 2 == 0:
+        whole = convolve(one, turned, "full")
+        start = one.size // 2
+        made = whole._part(slice(start, start + other.size))
+    return made
+
+
+# --- counts ---------------------------------------------------------------------------------------------------------
+
+
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
+    """How often each number occurs, as ``numpy.bincount``. Waits for the greatest one."""
+    values = on_device(x)
+    if values.dtype.kind not in "biu":
+        raise TypeError(f"Cannot cast array data from {values.dtype!r} to dtype('int64') according to the rule 'safe'")
+    if values.size and int(_min(values)) < 0:
+        raise ValueError("'list' argument must have no negative elements")
+    count = builtins.max(int(_max(values)) + 1 if values.size else 0, minlength)
+    made = _ndarray.empty(count, numpy.int64 if weights is None else numpy.float64)
+    made.fill(0)
+    if values.size:
+        UFUNCS["add"].at(made, values, 1 if weights is None else on_device(weights).astype(numpy.float64, copy=False))
+    return made
+
+
+def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> ndarray:
+    """The edges of bins, as ``numpy.histogram_bin_edges``; without a range it waits for the extremes."""
+    if isinstance(bins, ndarray):
+        return bins
+    if not isinstance(bins, (int, numpy.integer)):
+        if isinstance(bins, str):
+            raise NotImplementedError(f"bins={bins!r} is not in cupola.numpy yet; a number or edges are")
+        return asarray(bins)
+    values = on_device(x)
+    if range is None:
+        low, high = (_min(values).item(), _max(values).item()) if values.size else (0, 1)
+    else:
+        low, high = range
+        if low > high:
+            raise ValueError("max must be larger than min in range parameter.")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return array(numpy.linspace(low, high, int(bins) + 1))
+
+
+def histogram(x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None) -> Any:
+    """How many elements are in each bin, as ``numpy.histogram``."""
+    values = on_device(x).reshape(-1)
+    edges = histogram_bin_edges(values, bins, range)
+    counts = _counts([(values, edges)], weights).reshape(-1)
+    if density:
+        return counts / diff(edges) / _sum(counts), edges
+    return counts, edges
+
+
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None) -> Any:
+    """How many pairs are in each bin, as ``numpy.histogram2d``."""
+    pair = bins if isinstance(bins, (list, tuple)) and len(bins) == 2 else (bins, bins)
+    ranges = (None, None) if range is None else range
+    one, other = on_device(x).reshape(-1), on_device(y).reshape(-1)
+    rows, columns = (histogram_bin_edges(v, b, r) for v, b, r in zip((one, other), pair, ranges, strict=True))
+    counts = _counts([(one, rows), (other, columns)], weights).astype(numpy.float64, copy=False)
+    if density:
+        counts = counts / _sum(counts) / diff(rows).reshape((-1, 1)) / diff(columns)
+    return counts, rows, columns
+
+
+def _counts(parts: list[tuple[ndarray, ndarray]], weights: Any) -> ndarray:
+    place: Any = 0
+    inside: Any = True
+    shape = []
+    for values, edges in parts:
+        n = edges.size - 1
+        shape.append(n)
+        bin_of = searchsorted(edges, values, "right") - 1
+        bin_of = where(values == edges._part(-1), n - 1, bin_of)
+        inside = (bin_of >= 0) & (bin_of < n) & inside
+        place = place * n + bin_of
+    total = math.prod(shape)
+    to = numpy.dtype(numpy.int64) if weights is None else on_device(weights).dtype
+    made = _ndarray.empty(total + 1, to)  # the last one is for what is in no bin
+    made.fill(0)
+    UFUNCS["add"].at(
+        made, where(inside, place, total), to.type(1) if weights is None else on_device(weights).reshape(-1)
+    )
+    return made._part(slice(0, total)).reshape(shape)

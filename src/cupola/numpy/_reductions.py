@@ -1,0 +1,423 @@
+"""Functions that make one of several elements: sums, extremes, statistics, running totals."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy
+
+from cupola.numpy import _ndarray
+from cupola.numpy._choosing import take_along_axis
+from cupola.numpy._choosing import where as _where
+from cupola.numpy._creation import full
+from cupola.numpy._index import getitem
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._ndarray import _axes, known_type, mean, ndarray, on_device, reduce, write
+from cupola.numpy._rows import as_rows, back, scan, sort
+from cupola.numpy._shapes import concatenate, expand_dims, moveaxis
+
+__all__ = [
+    "all", "amax", "amin", "any", "average", "corrcoef", "cov", "cumprod", "cumsum", "cumulative_prod",
+    "cumulative_sum",
+    "max", "mean", "median", "min", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
+    "nanpercentile",
+    "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "percentile", "prod", "ptp", "quantile", "std", "sum",
+    "var",
+]  # fmt: skip
+
+
+def sum(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> ndarray:  # fmt: skip
+    """The sum of elements, as ``numpy.sum``."""
+    return reduce("sum", x, axis, dtype, out, keepdims, initial, where)
+
+
+def prod(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> ndarray:  # fmt: skip
+    """The product of elements, as ``numpy.prod``."""
+    return reduce("prod", x, axis, dtype, out, keepdims, initial, where)
+
+
+def max(
+    x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> ndarray:
+    """The greatest element, or a NaN, as ``numpy.max``."""
+    return reduce("max", x, axis, None, out, keepdims, initial, where)
+
+
+def min(
+    x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> ndarray:
+    """The least element, or a NaN, as ``numpy.min``."""
+    return reduce("min", x, axis, None, out, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+def any(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
+    """Whether any element is not zero, as ``numpy.any``."""
+    return reduce("any", x, axis, None, out, keepdims, None, where)
+
+
+def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
+    """Whether no element is zero, as ``numpy.all``."""
+    return reduce("all", x, axis, None, out, keepdims, None, where)
+
+
+def ptp(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The greatest element less the least one, as ``numpy.ptp``."""
+    made: ndarray = UFUNCS["subtract"](max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims), out=out)
+    return made
+
+
+def _count(values: ndarray, axis: Any) -> int:
+    return math.prod([values.shape[one] for one in _axes(axis, values.ndim)])
+
+
+def var(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    correction: float | None = None, mean: Any = None,
+) -> ndarray:  # fmt: skip
+    """The variance, as ``numpy.var``."""
+    values = on_device(x)
+    to = known_type(dtype) if dtype is not None else values.dtype if values.dtype.kind in "fc" else numpy.dtype(float)
+    inner = numpy.dtype("float32") if to.char == "e" else to
+    less = ddof if correction is None else correction
+    if mean is None:
+        mean = _ndarray.mean(values, axis, inner, keepdims=True)
+    away = values.astype(inner, copy=False) - mean
+    squares = away * away if inner.kind != "c" else away.real * away.real + away.imag * away.imag
+    total = reduce("sum", squares, axis, None, None, keepdims)
+    left = total.dtype.type(builtins.max(_count(values, axis) - less, 0))
+    real = numpy.dtype(f"f{to.itemsize // 2}") if to.kind == "c" else to
+    made: ndarray = (total / left).astype(real, copy=False)
+    if out is not None:
+        write(out, made)
+        made = out
+    return made
+
+
+def std(
+    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    correction: float | None = None, mean: Any = None,
+) -> ndarray:  # fmt: skip
+    """The standard deviation, as ``numpy.std``."""
+    spread = var(x, axis, dtype, None, ddof, keepdims, correction=correction, mean=mean)
+    made: ndarray = UFUNCS["sqrt"](spread, out=out)
+    return made
+
+
+def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+    """The weighted mean, as ``numpy.average``."""
+    values = on_device(x)
+    if weights is None:
+        made = mean(values, axis, keepdims=keepdims)
+        total: Any = full(made.shape, _count(values, axis), made.dtype)
+    else:
+        scale = on_device(weights)
+        if scale.shape != values.shape:
+            if axis is None or scale.ndim != 1:
+                raise TypeError("Axis must be specified when shapes of a and weights differ.")
+            (axis,) = _axes(axis, values.ndim)
+            scale = scale.reshape(tuple([-1 if k == axis else 1 for k in range(values.ndim)]))
+        to = numpy.result_type(values.dtype, scale.dtype, *(["f8"] if values.dtype.kind in "biu" else []))
+        total = sum(_ndarray.broadcast(scale, values.shape), axis, to, keepdims=keepdims)
+        made = sum(values * scale, axis, to, keepdims=keepdims) / total
+    return (made, total) if returned else made
+
+
+def cov(
+    x: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
+    aweights: Any = None,
+) -> ndarray:  # fmt: skip
+    """The covariances of variables, as ``numpy.cov``."""
+    if fweights is not None or aweights is not None:
+        raise NotImplementedError("cov(fweights=, aweights=) is not in cupola.numpy yet")
+    values = _variables(x, rowvar)
+    if y is not None:
+        values = concatenate([values, _variables(y, rowvar)], 0)
+    values = values.astype(numpy.result_type(values.dtype, numpy.float64), copy=False)
+    away = values - mean(values, 1, keepdims=True)
+    less = (0 if bias else 1) if ddof is None else ddof
+    down = builtins.max(values.shape[1] - less, 0)
+    made: ndarray = (away @ UFUNCS["conjugate"](away).T) * numpy.divide(1, numpy.float64(down))
+    return made.squeeze()
+
+
+def _variables(x: Any, rowvar: bool) -> ndarray:
+    values = on_device(x)
+    values = values.reshape((1, -1)) if values.ndim < 2 else values
+    return values.T if not rowvar and values.shape[0] != 1 else values
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> ndarray:
+    """The correlations of variables, as ``numpy.corrcoef``."""
+    found = cov(x, y, rowvar)
+    if found.ndim == 0:
+        return found / found
+    spread = UFUNCS["sqrt"](found.diagonal().real)
+    made: ndarray = found / spread.reshape((-1, 1)) / spread
+    return made if made.dtype.kind == "c" else UFUNCS["minimum"](UFUNCS["maximum"](made, -1), 1)
+
+
+# --- running totals -------------------------------------------------------------------------------------------------
+
+
+def running(how: str, x: Any, axis: int | None, dtype: Any = None, out: Any = None, initial: bool = False) -> ndarray:
+    """Running totals along an axis; `how` is a key of COMBINE."""
+    values = on_device(x)
+    if axis is None:
+        if initial and values.ndim != 1:
+            raise ValueError("axis must be specified for an array of several dimensions")
+        values, axis = values.ravel(), 0
+    (axis,) = _axes(axis, values.ndim)
+    to = known_type(dtype) if dtype is not None else _ndarray._accumulator(how, values.dtype)
+    inner = numpy.dtype("float32") if to.char == "e" and how in ("sum", "prod") else to
+    rows, shape = as_rows(values.astype(inner, copy=False), axis)
+    made = back(scan(rows, how), shape, axis).astype(to, copy=False)
+    if initial:
+        first = full((*made.shape[:axis], 1, *made.shape[axis + 1 :]), 0 if how == "sum" else 1, to)
+        made = concatenate([first, made], axis)
+    if out is not None:
+        write(out, made)
+        made = out
+    return made
+
+
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Running sums, as ``numpy.cumsum``."""
+    return running("sum", x, axis, dtype, out)
+
+
+def cumprod(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Running products, as ``numpy.cumprod``."""
+    return running("prod", x, axis, dtype, out)
+
+
+def _cumulative(how: str, x: Any, axis: int | None, dtype: Any, out: Any, include_initial: bool) -> ndarray:
+    values = on_device(x)
+    if axis is None and values.ndim > 1:
+        raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+    return running(how, values if values.ndim else values.reshape(1), axis, dtype, out, include_initial)
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> ndarray:
+    """Running sums, as ``numpy.cumulative_sum``."""
+    return _cumulative("sum", x, axis, dtype, out, include_initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> ndarray:
+    """Running products, as ``numpy.cumulative_prod``."""
+    return _cumulative("prod", x, axis, dtype, out, include_initial)
+
+
+# --- without NaN ----------------------------------------------------------------------------------------------------
+
+
+def _filled(x: Any, value: Any) -> ndarray:
+    values = on_device(x)
+    return _where(values != values, values.dtype.type(value), values) if values.dtype.kind in "fc" else values
+
+
+def nansum(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The sum of elements that are no NaN."""
+    return reduce("sum", _filled(x, 0), axis, dtype, out, keepdims)
+
+
+def nanprod(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The product of elements that are no NaN."""
+    return reduce("prod", _filled(x, 1), axis, dtype, out, keepdims)
+
+
+def nancumsum(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Running sums in which NaN counts as 0."""
+    return running("sum", _filled(x, 0), axis, dtype, out)
+
+
+def nancumprod(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
+    """Running products in which NaN counts as 1."""
+    return running("prod", _filled(x, 1), axis, dtype, out)
+
+
+def _nan_extreme(how: str, x: Any, axis: Any, out: Any, keepdims: bool) -> ndarray:
+    values = on_device(x)
+    if values.dtype.kind != "f":
+        return reduce(how, values, axis, None, out, keepdims)
+    best = reduce(how, _filled(values, -numpy.inf if how == "max" else numpy.inf), axis, None, None, keepdims)
+    nothing = reduce("all", values != values, axis, None, None, keepdims)
+    made: ndarray = _where(nothing, values.dtype.type(numpy.nan), best)
+    if out is not None:
+        write(out, made)
+        made = out
+    return made
+
+
+def nanmax(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The greatest element that is no NaN."""
+    return _nan_extreme("max", x, axis, out, keepdims)
+
+
+def nanmin(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The least element that is no NaN."""
+    return _nan_extreme("min", x, axis, out, keepdims)
+
+
+def nanmean(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The mean of elements that are no NaN."""
+    values = on_device(x)
+    if values.dtype.kind not in "fc":
+        return mean(values, axis, dtype, out, keepdims)
+    total = nansum(values, axis, dtype, None, keepdims)
+    made: ndarray = UFUNCS["divide"](total, sum(values == values, axis, keepdims=keepdims).astype(total.dtype), out=out)
+    return made
+
+
+def nanvar(
+    x: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
+) -> ndarray:
+    """The variance of elements that are no NaN."""
+    values = on_device(x)
+    if values.dtype.kind not in "fc":
+        return var(values, axis, dtype, out, ddof, keepdims)
+    away = values - nanmean(values, axis, dtype, keepdims=True)
+    squares = away * away if values.dtype.kind == "f" else away.real * away.real + away.imag * away.imag
+    total = nansum(squares, axis, None, None, keepdims)
+    left = sum(values == values, axis, keepdims=keepdims).astype(total.dtype) - ddof
+    made: ndarray = _where(left > 0, total / left, total.dtype.type(numpy.nan))
+    if out is not None:
+        write(out, made)
+        made = out
+    return made
+
+
+def nanstd(
+    x: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
+) -> ndarray:
+    """The standard deviation of elements that are no NaN."""
+    made: ndarray = UFUNCS["sqrt"](nanvar(x, axis, dtype, None, ddof, keepdims), out=out)
+    return made
+
+
+# --- quantiles ------------------------------------------------------------------------------------------------------
+
+METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _ordered(values: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...]]:
+    """Sorted rows of what the axes have, and the shape that is left."""
+    axes = _axes(axis, values.ndim)
+    kept = [k for k in range(values.ndim) if k not in axes]
+    left = tuple([values.shape[k] for k in kept])
+    flat = values.transpose((*kept, *axes)).reshape((*left, -1)) if len(axes) != 1 else moveaxis(values, axes[0], -1)
+    rows, _ = as_rows(flat, flat.ndim - 1)
+    return sort(rows, False, False)[0], left
+
+
+def _quantile(x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_nan: bool, out: Any = None) -> ndarray:
+    values = on_device(x)
+    if method not in METHODS:
+        raise NotImplementedError(f"quantile(method={method!r}) is not in cupola.numpy yet; {', '.join(METHODS)} are")
+    if values.dtype.kind == "c":
+        raise TypeError("a must be an array of real numbers")
+    wanted = numpy.asarray(q.to_numpy() if isinstance(q, ndarray) else q)
+    if not ((wanted >= 0) & (wanted <= 1)).all():
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    kept = values.dtype.kind == "f" or (method in ("lower", "higher", "nearest") and values.dtype != bool)
+    inner = values if kept else values.astype(numpy.float64)
+    rows, left = _ordered(inner, axis)
+    many, count = rows.shape
+    if count == 0:
+        raise ValueError("quantile of no elements")
+    counts: Any = sum(rows == rows, 1, keepdims=True) if without_nan else None
+    found = []
+    for one in wanted.reshape(-1).tolist():
+        if counts is None:
+            spot = one * (count - 1)
+            low, high = math.floor(spot), math.ceil(spot)
+            share: Any = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5 * (low != high)}.get(method, spot - low)
+            if method == "nearest":
+                low = high = round(spot)
+            a, b = getitem(rows, (slice(None), low)), getitem(rows, (slice(None), high))
+            made = a if low == high or share == 0 else b if share == 1 else _between(a, b, inner.dtype.type(share))
+            last = getitem(rows, (slice(None), -1))
+            made = _where(last != last, last, made)
+        else:
+            place = (counts - 1) * one
+            lower, upper = UFUNCS["floor"](place), UFUNCS["ceil"](place)
+            share = place - lower
+            if method == "nearest":
+                lower = upper = UFUNCS["rint"](place)
+            share = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}.get(method, share)
+            a, b = (
+                take_along_axis(rows, UFUNCS["maximum"](one_of, 0).astype(numpy.int64), 1) for one_of in (lower, upper)
+            )
+            made = _where(counts == 0, numpy.nan, _between(a, b, share).astype(inner.dtype, copy=False)).reshape(many)
+        found.append(made.reshape((1, *left)))
+    result = concatenate(found, 0).reshape((*wanted.shape, *left))
+    if keepdims:
+        gone = [one + wanted.ndim for one in _axes(axis, values.ndim)]
+        result = expand_dims(result, tuple(gone))
+    if out is not None:
+        write(out, result)
+        result = out
+    return result
+
+
+def _between(a: ndarray, b: ndarray, share: Any) -> ndarray:
+    """Linear interpolation as NumPy has it: from the nearer end."""
+    away = b - a
+    made: ndarray = _where(share >= 0.5, b - away * (1 - share), a + away * share) if isinstance(share, ndarray) else (
+        b - away * (1 - share) if share >= 0.5 else a + away * share
+    )  # fmt: skip
+    return made
+
+
+def quantile(
+    x: Any, q: Any, axis: Any = None, out: Any = None, method: str = "linear", keepdims: bool = False
+) -> ndarray:
+    """Quantiles, as ``numpy.quantile``."""
+    return _quantile(x, q, axis, keepdims, method, False, out)
+
+
+def percentile(
+    x: Any, q: Any, axis: Any = None, out: Any = None, method: str = "linear", keepdims: bool = False
+) -> ndarray:
+    """Percentiles, as ``numpy.percentile``."""
+    wanted = q.to_numpy() if isinstance(q, ndarray) else q
+    return _quantile(x, numpy.true_divide(wanted, 100), axis, keepdims, method, False, out)
+
+
+def nanquantile(
+    x: Any, q: Any, axis: Any = None, out: Any = None, method: str = "linear", keepdims: bool = False
+) -> ndarray:
+    """Quantiles of elements that are no NaN."""
+    return _quantile(x, q, axis, keepdims, method, True, out)
+
+
+def nanpercentile(
+    x: Any, q: Any, axis: Any = None, out: Any = None, method: str = "linear", keepdims: bool = False
+) -> ndarray:
+    """Percentiles of elements that are no NaN."""
+    wanted = q.to_numpy() if isinstance(q, ndarray) else q
+    return _quantile(x, numpy.true_divide(wanted, 100), axis, keepdims, method, True, out)
+
+
+def median(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The median, as ``numpy.median``."""
+    return _quantile(x, 0.5, axis, keepdims, "linear", False, out)
+
+
+def nanmedian(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The median of elements that are no NaN."""
+    return _quantile(x, 0.5, axis, keepdims, "linear", True, out)

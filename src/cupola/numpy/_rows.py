@@ -1,0 +1,232 @@
+"""What is computed along rows of elements that lie side by side: running totals, places, sorting, searching.
+
+The kernels are the files in ``kernels/``, compiled for each type of element. Functions here take arrays of two
+dimensions in one piece, or make them: `as_rows` moves an axis behind the others, `back` moves it where it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy
+
+from cupola.core._compile import compile
+from cupola.core.launch._launch import launch
+from cupola.core.launch._launch_config import LaunchConfig
+from cupola.core.program._kernel import Kernel
+from cupola.numpy._evaluate import MOST_BLOCKS, current_stream
+from cupola.numpy._kernels import BLOCK, COMBINE, file_text, preamble
+from cupola.numpy._ndarray import empty, ndarray
+from cupola.numpy._operations import COMPUTED, MEMORY, expression
+
+SCAN_TILE, SORT_TILE = 2048, 512
+
+
+@functools.cache
+def _kernels(name: str, char: str, head: str = "", more: str = "") -> Any:
+    source = f"""{preamble((), char)}
+typedef {MEMORY[char]} T;
+typedef {COMPUTED[char]} COMPUTED;
+{head}
+{file_text("order.cu") if more else ""}{more}
+{file_text(name)}"""
+    return compile(source, options={"fma": False, "name": "cupola.numpy"})
+
+
+def _order(char: str) -> str:
+    """What sort, search and best need beside order.cu."""
+    if char in "FD":
+        return "template <typename R> __device__ bool no_number(complex_number<R> a) { return is_nan(a); }\n"
+    return " "
+
+
+def _combined(text: str) -> str:
+    return f"static __device__ COMPUTED combined(COMPUTED a, COMPUTED b) {{ return (COMPUTED)({text}); }}"
+
+
+def _launch(kernel: Kernel, blocks: int, *arguments: Any) -> None:
+    config = LaunchConfig(grid=max(1, min(blocks, MOST_BLOCKS)), block=BLOCK)
+    launch(current_stream(), config, kernel, *arguments)
+
+
+def _blocks(elements: int) -> int:
+    return -(-elements // BLOCK)
+
+
+def _memory(x: ndarray) -> Any:
+    """The array as kernels of this package take it: without lending it to somebody else."""
+    return x._plain()
+
+
+def fresh(shape: Any, dtype: Any) -> ndarray:
+    """Memory for a result."""
+    return empty(shape, dtype)
+
+
+def ready(x: ndarray) -> ndarray:
+    """The array in one piece, its elements computed in, or visible to, the current stream."""
+    if not x.is_contiguous:
+        x = x.copy()
+    x._compute_now()
+    x._join()
+    return x
+
+
+def as_rows(x: ndarray, axis: int) -> tuple[ndarray, tuple[int, ...]]:
+    """The array as rows along an axis, and the shape that results of that size have with the axis behind."""
+    order = (*[k for k in range(x.ndim) if k != axis], axis)
+    moved = x if order == tuple(range(x.ndim)) else x.transpose(order)
+    shape = moved.shape
+    count = shape[-1]
+    return ready(moved).reshape((x.size // count if count else math.prod(shape[:-1]), count)), shape
+
+
+def back(x: ndarray, shape: tuple[int, ...], axis: int) -> ndarray:
+    """Rows as an array again, with the axis where it was."""
+    made = x.reshape(shape)
+    if axis == len(shape) - 1:
+        return made
+    order = list(range(len(shape) - 1))
+    order.insert(axis, len(shape) - 1)
+    return made.transpose(order)
+
+
+# --- running totals -------------------------------------------------------------------------------------------
+
+
+def scan(rows: ndarray, how: str) -> ndarray:
+    """Running totals along rows, of the type of the elements; `how` is a key of COMBINE."""
+    char = rows.dtype.char
+    combine = COMBINE[how][1].format(
+        maximum="(a >= b || a != a ? a : b)" if char in "efdFD" else "(a > b ? a : b)",
+        minimum="(a <= b || a != a ? a : b)" if char in "efdFD" else "(a < b ? a : b)",
+    )
+    made = fresh(rows.shape, rows.dtype)
+    if made.size:
+        _scan(
+            _memory(rows),
+            _memory(made),
+            rows.shape[0],
+            rows.shape[1],
+            _kernels("scan.cu", char, _combined(combine)),
+            rows.dtype,
+        )
+    return made
+
+
+def _scan(given: Any, to: Any, rows: int, count: int, code: Any, dtype: numpy.dtype) -> None:
+    tiles = -(-count // SCAN_TILE)
+    totals = fresh((rows, tiles), dtype)
+    _launch(code.get_kernel("scan_tiles"), rows * tiles, given, to, _memory(totals), rows, count)
+    if tiles > 1:
+        _scan(_memory(totals), _memory(totals), rows, tiles, code, dtype)
+        _launch(code.get_kernel("add_before"), _blocks(rows * count), to, _memory(totals), rows, count)
+
+
+def fold(rows: ndarray, name: str, running: bool) -> ndarray:
+    """Combine the elements of rows one after the other by a ufunc; `running`: with all results in between."""
+    text = expression(name, rows.dtype.kind)
+    assert text is not None, "the operation was checked before"
+    char = rows.dtype.char
+    form = text.replace("T(", "(COMPUTED)(").replace("<T>", "<COMPUTED>").format("a", "b")
+    if char == "e":
+        form = f"rounded_to_half({form})"
+    code = _kernels("fold.cu", char, _combined(form))
+    made = fresh(rows.shape if running else rows.shape[:1], rows.dtype)
+    if made.size:
+        _launch(code.get_kernel("fold"), _blocks(rows.shape[0]), _memory(rows), _memory(made), *rows.shape,
+                numpy.int32(running))  # fmt: skip
+    return made
+
+
+# --- places ---------------------------------------------------------------------------------------------------
+
+
+def true_places(flags: ndarray) -> ndarray:
+    """Where an array of bool in one dimension is true. Waits for the number."""
+    flags = ready(flags)
+    if flags.size == 0:
+        return fresh(0, numpy.int64)
+    counts = scan(flags.astype(numpy.int64).reshape((1, -1)), "sum")
+    made = fresh(int(counts[0, -1]), numpy.int64)
+    if made.size:
+        code = _kernels("compact.cu", "?")
+        _launch(code.get_kernel("compact"), _blocks(flags.size), _memory(flags), _memory(counts), _memory(made),
+                flags.size)  # fmt: skip
+    return made
+
+
+def nonzero(x: ndarray) -> tuple[ndarray, ...]:
+    """The indices of what is not zero, an array for each dimension. Waits for their number."""
+    flags = x if x.dtype == bool else x.astype(bool)
+    places = true_places(flags.reshape(-1))
+    if x.ndim == 1:
+        return (places,)
+    found: list[ndarray] = []
+    for extent in reversed(x.shape):
+        found.append(places % max(extent, 1))
+        places = places // max(extent, 1)
+    return tuple(reversed(found))
+
+
+def best(rows: ndarray, greatest: bool) -> ndarray:
+    """Where the greatest or least element of each row is."""
+    char = rows.dtype.char
+    head = f"#define BETTER (a {'>' if greatest else '<'} b)"
+    kernel = _kernels("best.cu", char, head, _order(char)).get_kernel("best")
+    many, count = rows.shape
+    share = count if many >= 256 else 1 << 14
+    shares = -(-count // share)
+    found = fresh((many, shares), numpy.int64)
+    if found.size == 0:
+        return found.reshape(-1)
+    _launch(kernel, many * shares, _memory(rows), numpy.uint64(0), _memory(found), many, count, count, share)
+    if shares > 1:
+        made = fresh((many, 1), numpy.int64)
+        _launch(kernel, many, _memory(rows), _memory(found), _memory(made), many, count, shares, shares)
+        found = made
+    return found.reshape(-1)
+
+
+# --- order ----------------------------------------------------------------------------------------------------
+
+
+def sort(rows: ndarray, descending: bool, places: bool) -> tuple[ndarray, ndarray | None]:
+    """Rows sorted stably, and the places that the elements come from if they are wanted."""
+    char = rows.dtype.char
+    many, count = rows.shape
+    head = f"#define DESCENDING {int(descending)}\n#define PAIRS {int(places)}"
+    code = _kernels("sort.cu", char, head, _order(char))
+    made = fresh(rows.shape, rows.dtype)
+    found = fresh(rows.shape, numpy.int64) if places else None
+    if rows.size == 0:
+        return made, found
+
+    def at(memory: ndarray | None) -> Any:
+        return numpy.uint64(0) if memory is None else _memory(memory)
+
+    _launch(code.get_kernel("sort_tiles"), many * -(-count // SORT_TILE), _memory(rows), _memory(made), at(found), many,
+            count)  # fmt: skip
+    width = SORT_TILE
+    if width < count:
+        other, others = fresh(rows.shape, rows.dtype), fresh(rows.shape, numpy.int64) if places else None
+        while width < count:
+            _launch(code.get_kernel("merge_runs"), _blocks(rows.size), _memory(made), at(found), _memory(other),
+                    at(others), many, count, width)  # fmt: skip
+            made, other, found, others = other, made, others, found
+            width *= 2
+    return made, found
+
+
+def search(ordered: ndarray, values: ndarray, right: bool) -> ndarray:
+    """How many elements of a sorted array come before each of the values, which have the same type."""
+    char = ordered.dtype.char
+    made = fresh(values.shape, numpy.int64)
+    if values.size:
+        kernel = _kernels("search.cu", char, "", _order(char)).get_kernel("search")
+        _launch(kernel, _blocks(values.size), _memory(ordered), ordered.size, _memory(values), _memory(made),
+        values.size,
+                numpy.int32(right))  # fmt: skip
+    return made

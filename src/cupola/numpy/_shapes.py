@@ -1,0 +1,480 @@
+"""Functions that arrange elements in another way: views where there are some, else copies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from cupola.numpy import _ndarray
+from cupola.numpy._creation import ascontiguousarray, full
+from cupola.numpy._index import getitem, setitem
+from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device, write
+
+__all__ = [
+    "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "column_stack", "concat", "concatenate", "delete", "dsplit", "dstack", "expand_dims", "flip",
+    "fliplr", "flipud", "hsplit", "hstack", "insert", "matrix_transpose", "moveaxis", "ndim", "pad", "permute_dims",
+    "ravel", "repeat", "require", "reshape", "resize", "roll", "rollaxis", "rot90", "shape", "size", "split", "squeeze",
+    "stack", "swapaxes", "tile", "transpose", "trim_zeros", "unstack", "vsplit", "vstack",
+]  # fmt: skip
+
+
+def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
+    """As ``numpy.reshape``: a view if there is one."""
+    values = on_device(x)
+    if order == "F":
+        wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+        return reshape(values.T, wanted[::-1], copy=copy).T
+    if copy:
+        return values.copy().reshape(shape)
+    if copy is False:
+        values._compute_now()
+        return values._view_only(shape)
+    return values.reshape(shape)
+
+
+def transpose(x: Any, axes: Any = None) -> ndarray:
+    """As ``numpy.transpose``: a view."""
+    return on_device(x).transpose(axes)
+
+
+def permute_dims(x: Any, /, axes: Any) -> ndarray:
+    """As ``numpy.permute_dims``: a view."""
+    return on_device(x).transpose(axes)
+
+
+def matrix_transpose(x: Any, /) -> ndarray:
+    """As ``numpy.matrix_transpose``: a view."""
+    return on_device(x).mT
+
+
+def ravel(x: Any, order: str = "C") -> ndarray:
+    """As ``numpy.ravel``: a view if there is one."""
+    return on_device(x).T.ravel() if order == "F" else on_device(x).ravel()
+
+
+def squeeze(x: Any, /, axis: Any = None) -> ndarray:
+    """As ``numpy.squeeze``: a view."""
+    return on_device(x).squeeze(axis)
+
+
+def expand_dims(x: Any, /, axis: Any = 0) -> ndarray:
+    """As ``numpy.expand_dims``: a view with dimensions of one element."""
+    values = on_device(x)
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    axes = _axes(axis, values.ndim + count)
+    return values._part(tuple([None if i in axes else slice(None) for i in range(values.ndim + count)]))
+
+
+def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
+    """As ``numpy.moveaxis``: a view."""
+    values = on_device(x)
+    sources, places = _axes(source, values.ndim), _axes(destination, values.ndim)
+    if len(sources) != len(places):
+        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+    axes = [axis for axis in range(values.ndim) if axis not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        axes.insert(place, axis)
+    return values.transpose(axes)
+
+
+def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
+    """As ``numpy.rollaxis``: a view."""
+    values = on_device(x)
+    (axis,) = _axes(axis, values.ndim)
+    start = start + values.ndim if start < 0 else start
+    return moveaxis(values, axis, start - 1 if axis < start else start)
+
+
+def swapaxes(x: Any, axis1: int, axis2: int) -> ndarray:
+    """As ``numpy.swapaxes``: a view."""
+    values = on_device(x)
+    axes = list(range(values.ndim))
+    (one,), (other,) = _axes(axis1, values.ndim), _axes(axis2, values.ndim)
+    axes[one], axes[other] = other, one
+    return values.transpose(axes)
+
+
+def flip(x: Any, /, axis: Any = None) -> ndarray:
+    """As ``numpy.flip``: a view."""
+    values = on_device(x)
+    axes = _axes(axis, values.ndim)
+    return values._part(tuple([slice(None, None, -1) if i in axes else slice(None) for i in range(values.ndim)]))
+
+
+def fliplr(x: Any) -> ndarray:
+    """As ``numpy.fliplr``: a view."""
+    return flip(x, axis=1)
+
+
+def flipud(x: Any) -> ndarray:
+    """As ``numpy.flipud``: a view."""
+    return flip(x, axis=0)
+
+
+def rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
+    """As ``numpy.rot90``: a view."""
+    values, (one, other) = on_device(x), axes
+    if k % 4 == 0:
+        return values
+    if k % 4 == 2:
+        return flip(flip(values, axis=one), axis=other)
+    swapped = list(range(values.ndim))
+    swapped[one], swapped[other] = swapped[other], swapped[one]
+    return flip(values, axis=other).transpose(swapped) if k % 4 == 1 else flip(values.transpose(swapped), axis=other)
+
+
+def broadcast_to(x: Any, /, shape: Any) -> ndarray:
+    """As ``numpy.broadcast_to``: a view, in which elements appear several times."""
+    return broadcast(on_device(x), (shape,) if isinstance(shape, int) else tuple(shape))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """As ``numpy.broadcast_shapes``."""
+    return numpy.broadcast_shapes(*shapes)
+
+
+def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
+    """As ``numpy.broadcast_arrays``: views of the same shape."""
+    given = [on_device(one) for one in arrays]
+    shape = numpy.broadcast_shapes(*[one.shape for one in given])
+    return tuple([broadcast(one, shape) for one in given])
+
+
+def shape(x: Any) -> tuple[int, ...]:
+    """The extents."""
+    return x.shape if isinstance(x, ndarray) else numpy.shape(x)
+
+
+def ndim(x: Any) -> int:
+    """The number of dimensions."""
+    return x.ndim if isinstance(x, ndarray) else numpy.ndim(x)
+
+
+def size(x: Any, axis: int | None = None) -> int:
+    """The number of elements, or an extent."""
+    return math.prod(shape(x)) if axis is None else shape(x)[axis]
+
+
+def require(x: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
+    """As ``numpy.require``; arrays here are writable and aligned, and ``"C"`` makes one in one piece."""
+    found = on_device(x) if dtype is None else on_device(x).astype(dtype, copy=False)
+    return ascontiguousarray(found) if requirements and "C" in str(requirements).upper() else found
+
+
+# --- joining ----------------------------------------------------------------------------------------------------
+
+
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> ndarray:
+    """As ``numpy.concatenate``."""
+    given = [on_device(one) for one in arrays]
+    if not given:
+        raise ValueError("need at least one array to concatenate")
+    if axis is None:
+        given, axis = [one.ravel() for one in given], 0
+    if any([one.ndim == 0 for one in given]):
+        raise ValueError("zero-dimensional arrays cannot be concatenated")
+    first = given[0]
+    (axis,) = _axes(axis, first.ndim)
+    for k, one in enumerate(given):
+        if one.ndim != first.ndim:
+            raise ValueError(
+                "all the input array dimensions must match exactly, but along dimension 0, the array at index 0 has "
+                f"{first.ndim} dimension(s) and the array at index {k} has {one.ndim} dimension(s)"
+            )
+        if any([i != axis and one.shape[i] != first.shape[i] for i in range(first.ndim)]):
+            raise ValueError(
+                "all the input array dimensions except for the concatenation axis must match exactly, but the array at "
+                f"index 0 has shape {first.shape} and the array at index {k} has shape {one.shape}"
+            )
+    to = known_type(numpy.result_type(*[one.dtype for one in given]) if dtype is None else dtype)
+    extent = sum([one.shape[axis] for one in given])
+    whole = (*first.shape[:axis], extent, *first.shape[axis + 1 :])
+    if out is not None and out.shape != whole:
+        raise ValueError(f"out has shape {out.shape}, the result {whole}")
+    made = empty(whole, to) if out is None else out
+    start = 0
+    for one in given:
+        end = start + one.shape[axis]
+        if one.size:
+            write(made._part((*[slice(None)] * axis, slice(start, end))), one)
+        start = end
+    return made
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> ndarray:
+    """As ``numpy.concat``."""
+    return concatenate(arrays, axis)
+
+
+def stack(arrays: Any, /, axis: int = 0, out: Any = None) -> ndarray:
+    """As ``numpy.stack``."""
+    given = [on_device(one) for one in arrays]
+    if not given:
+        raise ValueError("need at least one array to stack")
+    if len({one.shape for one in given}) > 1:
+        raise ValueError("all input arrays must have the same shape")
+    return concatenate([expand_dims(one, axis) for one in given], axis, out)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
+    """As ``numpy.unstack``: the parts along an axis, views."""
+    values = moveaxis(x, axis, 0)
+    return tuple([values._part(k) for k in range(len(values))])
+
+
+def atleast_1d(*arrays: Any) -> Any:
+    """As ``numpy.atleast_1d``."""
+    found = tuple([x.reshape(1) if x.ndim == 0 else x for x in map(on_device, arrays)])
+    return found[0] if len(found) == 1 else found
+
+
+def atleast_2d(*arrays: Any) -> Any:
+    """As ``numpy.atleast_2d``."""
+    found = tuple([x if x.ndim > 1 else x.reshape((1, -1)) for x in map(on_device, arrays)])
+    return found[0] if len(found) == 1 else found
+
+
+def atleast_3d(*arrays: Any) -> Any:
+    """As ``numpy.atleast_3d``."""
+    found = tuple([
+        x if x.ndim > 2 else x._part((..., None)) if x.ndim == 2 else x.reshape((1, -1, 1)) for x in map(on_device,
+        arrays)
+    ])  # fmt: skip
+    return found[0] if len(found) == 1 else found
+
+
+def vstack(arrays: Any) -> ndarray:
+    """As ``numpy.vstack``."""
+    return concatenate([atleast_2d(one) for one in arrays], 0)
+
+
+def hstack(arrays: Any) -> ndarray:
+    """As ``numpy.hstack``."""
+    given = [atleast_1d(one) for one in arrays]
+    return concatenate(given, 0 if given and given[0].ndim == 1 else 1)
+
+
+def dstack(arrays: Any) -> ndarray:
+    """As ``numpy.dstack``."""
+    return concatenate([atleast_3d(one) for one in arrays], 2)
+
+
+def column_stack(arrays: Any) -> ndarray:
+    """As ``numpy.column_stack``."""
+    return concatenate([one.reshape((-1, 1)) if one.ndim < 2 else one for one in map(on_device, arrays)], 1)
+
+
+def block(arrays: Any) -> ndarray:
+    """As ``numpy.block``: nested lists of arrays, joined."""
+
+    def depth(one: Any) -> int:
+        return 1 + depth(one[0]) if isinstance(one, list) else 0
+
+    def most(one: Any) -> int:
+        return max(map(most, one)) if isinstance(one, list) else on_device(one).ndim
+
+    levels = depth(arrays)
+    rank = max(levels, most(arrays))
+
+    def join(one: Any, level: int) -> ndarray:
+        if not isinstance(one, list):
+            x = on_device(one)
+            return x.reshape((*[1] * (rank - x.ndim), *x.shape))
+        return concatenate([join(part, level + 1) for part in one], rank - levels + level)
+
+    return join(arrays, 0)
+
+
+def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
+    """As ``numpy.append``."""
+    return concatenate([x, values], axis)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------
+
+
+def array_split(x: Any, parts: Any, axis: int = 0) -> list[ndarray]:
+    """As ``numpy.array_split``: views."""
+    values = on_device(x)
+    extent = values.shape[axis]
+    if isinstance(parts, int):
+        if parts <= 0:
+            raise ValueError("number sections must be larger than 0.")
+        each, more = divmod(extent, parts)
+        ends = [k * each + min(k, more) for k in range(parts + 1)]
+    else:
+        ends = [0, *parts, extent]
+    (axis,) = _axes(axis, values.ndim)
+    return [values._part((*[slice(None)] * axis, slice(ends[k], ends[k + 1]))) for k in range(len(ends) - 1)]
+
+
+def split(x: Any, parts: Any, axis: int = 0) -> list[ndarray]:
+    """As ``numpy.split``: views of equal size."""
+    values = on_device(x)
+    if isinstance(parts, int) and values.shape[axis] % parts:
+        raise ValueError("array split does not result in an equal division")
+    return array_split(values, parts, axis)
+
+
+def hsplit(x: Any, parts: Any) -> list[ndarray]:
+    """As ``numpy.hsplit``."""
+    values = on_device(x)
+    return split(values, parts, 1 if values.ndim > 1 else 0)
+
+
+def vsplit(x: Any, parts: Any) -> list[ndarray]:
+    """As ``numpy.vsplit``."""
+    return split(x, parts, 0)
+
+
+def dsplit(x: Any, parts: Any) -> list[ndarray]:
+    """As ``numpy.dsplit``."""
+    return split(x, parts, 2)
+
+
+def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
+    """As ``numpy.delete``; the places are numbers of the host: an int, a slice or a list."""
+    values = on_device(x)
+    if axis is None:
+        values, axis = values.ravel(), 0
+    (axis,) = _axes(axis, values.ndim)
+    keep = numpy.delete(numpy.arange(values.shape[axis]), obj.to_numpy() if isinstance(obj, ndarray) else obj)
+    return getitem(values, (*[slice(None)] * axis, keep.tolist()))
+
+
+def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
+    """As ``numpy.insert``; the places are numbers of the host: an int, a slice or a list."""
+    given = on_device(x)
+    if axis is None:
+        given, axis = given.ravel(), 0
+    (axis,) = _axes(axis, given.ndim)
+    extent = given.shape[axis]
+    obj = obj.to_numpy() if isinstance(obj, ndarray) else obj
+    new = _ndarray._operand(values, given.dtype)
+    numbers = numpy.arange(extent)
+    single = isinstance(obj, int)
+    many = 1
+    if isinstance(new, ndarray) and new.ndim:
+        if single:
+            part = new.reshape((*[1] * (given.ndim - new.ndim), *new.shape)) if new.ndim < given.ndim else new
+            new = moveaxis(part, 0, axis) if new.ndim == given.ndim else part
+        many = new.shape[axis] if new.ndim == given.ndim else new.size if given.ndim == 1 else 1
+    places = numpy.insert(numbers, [obj] * many if single else obj, -1)
+    made = empty((*given.shape[:axis], len(places), *given.shape[axis + 1 :]), given.dtype)
+    before = (slice(None),) * axis
+    setitem(made, (*before, numpy.flatnonzero(places >= 0).tolist()), given)
+    setitem(made, (*before, numpy.flatnonzero(places < 0).tolist()), new)
+    return made
+
+
+def trim_zeros(x: Any, trim: str = "fb") -> ndarray:
+    """As ``numpy.trim_zeros`` for one dimension. Waits for the elements."""
+    values = on_device(x)
+    places = numpy.flatnonzero(values.to_numpy())
+    if not len(places):
+        return values._part(slice(0, 0))
+    start = int(places[0]) if "f" in trim.lower() else 0
+    end = int(places[-1]) + 1 if "b" in trim.lower() else values.size
+    return values._part(slice(start, end))
+
+
+# --- repetition ---------------------------------------------------------------------------------------------------
+
+
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> ndarray:
+    """As ``numpy.repeat``; an array of repeats is waited for."""
+    values = on_device(x)
+    if axis is None:
+        values, axis = values.ravel(), 0
+    (axis,) = _axes(axis, values.ndim)
+    if isinstance(repeats, ndarray):
+        repeats = repeats.to_numpy()
+    counts = numpy.asarray(repeats)
+    if counts.size == 1:
+        times = int(counts.reshape(-1)[0])
+        if times < 0:
+            raise ValueError("repeats may not contain negative values.")
+        part = expand_dims(values, axis + 1)
+        wide = broadcast(part, (*part.shape[: axis + 1], times, *part.shape[axis + 2 :]))
+        return wide.copy().reshape((*values.shape[:axis], values.shape[axis] * times, *values.shape[axis + 1 :]))
+    places = numpy.repeat(numpy.arange(values.shape[axis]), counts)
+    return getitem(values, (*[slice(None)] * axis, places.tolist()))
+
+
+def tile(x: Any, repetitions: Any, /) -> ndarray:
+    """As ``numpy.tile``."""
+    values = on_device(x)
+    times = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+    rank = max(values.ndim, len(times))
+    times = (1,) * (rank - len(times)) + times
+    extents = (1,) * (rank - values.ndim) + values.shape
+    apart = values.reshape(tuple([part for extent in extents for part in (1, extent)]))
+    wide = broadcast(apart, tuple([part for pair in zip(times, extents, strict=True) for part in pair]))
+    return wide.copy().reshape(tuple([time * extent for time, extent in zip(times, extents, strict=True)]))
+
+
+def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
+    """As ``numpy.roll``."""
+    values = on_device(x)
+    if axis is None:
+        return roll(values.ravel(), shift, axis=0).reshape(values.shape)
+    shifts = numpy.broadcast_to(numpy.asarray(shift), numpy.broadcast_shapes(numpy.shape(shift), numpy.shape(axis)))
+    axes = numpy.broadcast_to(numpy.asarray(axis), shifts.shape)
+    total: dict[int, int] = {}
+    for by, where in zip(shifts.reshape(-1).tolist(), axes.reshape(-1).tolist(), strict=True):
+        (where,) = _axes(where, values.ndim)
+        total[where] = total.get(where, 0) + by
+    for where, by in total.items():
+        extent = values.shape[where]
+        if extent and by % extent:
+            cut = extent - by % extent
+            before = (slice(None),) * where
+            values = concatenate(
+                [values._part((*before, slice(cut, None))), values._part((*before, slice(0, cut)))], where
+            )
+    return values.copy()
+
+
+def resize(x: Any, new_shape: Any) -> ndarray:
+    """As ``numpy.resize``: with repetitions."""
+    values = on_device(x).ravel()
+    wanted = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
+    count = math.prod(wanted)
+    if values.size == 0:
+        return full(wanted, 0, values.dtype)
+    return tile(values, -(-count // values.size))._part(slice(0, count)).reshape(wanted)
+
+
+def pad(x: Any, pad_width: Any, mode: str = "constant", **more: Any) -> ndarray:
+    """As ``numpy.pad``; modes constant, edge, reflect, symmetric, wrap and empty."""
+    values = on_device(x)
+    if isinstance(pad_width, dict):
+        pad_width = [pad_width.get(k, pad_width.get(k - values.ndim, (0, 0))) for k in range(values.ndim)]
+    widths = [(int(a), int(b)) for a, b in numpy.broadcast_to(numpy.asarray(pad_width), (values.ndim, 2))]
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap", "empty"):
+        raise NotImplementedError(
+            f"pad(mode={mode!r}) is not in cupola.numpy yet; constant, edge, reflect, symmetric, wrap are"
+        )
+    if mode in ("constant", "empty"):
+        made = empty([a + n + b for (a, b), n in zip(widths, values.shape, strict=True)], values.dtype)
+        fill = numpy.broadcast_to(numpy.asarray(more.get("constant_values", 0)), (values.ndim, 2))
+        inner = tuple([slice(a, a + n) for (a, _), n in zip(widths, values.shape, strict=True)])
+        if mode == "constant":
+            write(made, values.dtype.type(fill[0, 0]))
+            if (fill != fill[0, 0]).any():
+                for k, (a, _) in enumerate(widths):
+                    before = (slice(None),) * k
+                    write(made._part((*before, slice(0, a))), values.dtype.type(fill[k, 0]))
+                    write(made._part((*before, slice(a + values.shape[k], None))), values.dtype.type(fill[k, 1]))
+        write(made._part(inner), values)
+        return made
+    for axis, width in enumerate(widths):
+        if width != (0, 0):
+            places = numpy.pad(numpy.arange(values.shape[axis]), width, mode)  # type: ignore[call-overload]
+            values = getitem(values, (*[slice(None)] * axis, places.tolist()))
+    return values.copy()

@@ -1,0 +1,107 @@
+"""Sorting and searching in what is sorted. All sorts are stable, and NaN comes last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from cupola.numpy import _rows
+from cupola.numpy._index import getitem
+from cupola.numpy._ndarray import _axes, known_type, ndarray, on_device
+from cupola.numpy._rows import as_rows, back, ready
+
+__all__ = [
+    "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort", "sort_complex",
+]  # fmt: skip
+
+
+def _sorted(x: Any, axis: int | None, descending: bool, places: bool) -> ndarray:
+    values = on_device(x)
+    if axis is None:
+        values, axis = values.ravel(), -1
+    (axis,) = _axes(axis, values.ndim)
+    rows, shape = as_rows(values, axis)
+    made, found = _rows.sort(rows, descending, places)
+    return back(made if found is None else found, shape, axis)
+
+
+def sort(
+    x: Any,
+    /,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    descending: bool = False,
+    stable: Any = None,
+) -> ndarray:
+    """Sorted elements, as ``numpy.sort``."""
+    return _sorted(x, axis, descending, False)
+
+
+def argsort(
+    x: Any,
+    /,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    descending: bool = False,
+    stable: Any = None,
+) -> ndarray:
+    """The places of sorted elements, as ``numpy.argsort``."""
+    return _sorted(x, axis, descending, True)
+
+
+def sort_complex(x: Any) -> ndarray:
+    """Sorted elements as complex numbers, as ``numpy.sort_complex``."""
+    made = sort(x)
+    return made if made.dtype.kind == "c" else made.astype(numpy.result_type(made.dtype, numpy.complex64))
+
+
+def partition(x: Any, kth: Any, axis: int | None = -1) -> ndarray:
+    """As ``numpy.partition``; the elements are sorted wholly."""
+    return sort(x, axis)
+
+
+def argpartition(x: Any, kth: Any, axis: int | None = -1) -> ndarray:
+    """As ``numpy.argpartition``; the elements are sorted wholly."""
+    return argsort(x, axis)
+
+
+def lexsort(keys: Any, axis: int = -1) -> ndarray:
+    """The places of elements sorted by several keys, the last one first, as ``numpy.lexsort``."""
+    given = [on_device(key) for key in keys]
+    order: ndarray | None = None
+    for key in given:
+        if key.ndim != 1:
+            raise NotImplementedError("lexsort of keys of several dimensions is not in cupola.numpy yet")
+        order = argsort(key) if order is None else getitem(order, argsort(getitem(key, order)))
+    if order is None:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    return order
+
+
+def searchsorted(x: Any, values: Any, /, side: str = "left", sorter: Any = None) -> ndarray:
+    """Where values belong in a sorted array, as ``numpy.searchsorted``."""
+    ordered = on_device(x)
+    if ordered.ndim != 1:
+        raise ValueError("object too deep for desired array" if ordered.ndim else "searchsorted needs one dimension")
+    if side not in ("left", "right"):
+        raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
+    if sorter is not None:
+        ordered = getitem(ordered, on_device(sorter))
+    wanted = on_device(values)
+    to = known_type(numpy.result_type(ordered.dtype, wanted.dtype))
+    return _rows.search(ready(ordered.astype(to, copy=False)), ready(wanted.astype(to, copy=False)), side == "right")
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
+    """The bins that values belong to, as ``numpy.digitize``. Waits for the first and last bin."""
+    edges = on_device(bins)
+    if edges.size > 1 and bool(edges._part(0) > edges._part(-1)):
+        flipped = edges._part(slice(None, None, -1))
+        made: ndarray = edges.size - searchsorted(flipped, x, "left" if right else "right")
+        return made
+    return searchsorted(edges, x, "left" if right else "right")

@@ -1,0 +1,235 @@
+"""Transforms along axes: each is one batch of transforms along the last axis, by a plan that is kept."""
+
+from __future__ import annotations
+
+import collections
+import math
+import threading
+from typing import Any
+
+import numpy
+
+from cupola.bindings import cufft
+from cupola.numpy._creation import _on, array
+from cupola.numpy._evaluate import current_stream, device
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._ndarray import _axes, empty, ndarray, on_device, write
+from cupola.numpy._rows import as_rows, back
+from cupola.numpy._shapes import roll
+
+KEPT = 32  # plans of a thread
+
+_threads = threading.local()
+
+_EXECUTE: dict[tuple[str, str], tuple[Any, Any]] = {
+    ("c", "F"): (cufft.Type.C2C, cufft.exec_c2c), ("c", "D"): (cufft.Type.Z2Z, cufft.exec_z2z),
+    ("r", "F"): (cufft.Type.R2C, cufft.exec_r2c), ("r", "D"): (cufft.Type.D2Z, cufft.exec_d2z),
+    ("h", "F"): (cufft.Type.C2R, cufft.exec_c2r), ("h", "D"): (cufft.Type.Z2D, cufft.exec_z2d),
+}  # fmt: skip
+
+
+def _plan(kind: Any, n: int, batch: int) -> int:
+    """The plan of a batch of transforms of rows, for the current thread, device and stream."""
+    plans = _threads.__dict__.setdefault("plans", collections.OrderedDict())
+    key = (device().device_id, int(kind), n, batch)
+    plan = plans.pop(key, None)
+    if plan is None:
+        plan = cufft.plan_many(1, (n,), None, 1, n, None, 1, n, kind, batch)
+        if len(plans) >= KEPT:
+            current_stream().sync()  # it may be in use
+            cufft.destroy(plans.popitem(last=False)[1])
+    plans[key] = plan
+    cufft.set_stream(plan, int(current_stream().handle))
+    return int(plan)
+
+
+def _length(x: ndarray, axis: int, n: int) -> ndarray:
+    """The array with `n` elements along an axis: cut, or with zeros behind."""
+    have = x.shape[axis]
+    if have == n:
+        return x
+    before = (slice(None),) * axis
+    if have > n:
+        return x._part((*before, slice(0, n)))
+    made = empty((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype)
+    made.fill(0)
+    write(made._part((*before, slice(0, have))), x)
+    return made
+
+
+def _scale(n: int, norm: str | None, forward: bool) -> float:
+    how = norm or "backward"
+    if how not in ("backward", "ortho", "forward"):
+        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+    if how == "ortho":
+        return 1 / math.sqrt(n)
+    return 1 / n if (how == "forward") == forward else 1.0
+
+
+def _transform(x: Any, n: int | None, axis: int, norm: Any, kind: str, forward: bool, out: Any = None) -> ndarray:
+    """One-dimensional transforms: `kind` is c, r (of real numbers) or h (to real numbers)."""
+    values = on_device(x)
+    if values.ndim == 0:
+        raise numpy.exceptions.AxisError(axis, 0)
+    (axis,) = _axes(axis, values.ndim)
+    if kind == "r" and values.dtype.kind == "c":
+        raise TypeError(f"ufunc 'rfft' did not contain a loop with signature matching types {values.dtype!r}")
+    single = values.dtype.char in "efF"
+    size = n if n is not None else 2 * (values.shape[axis] - 1) if kind == "h" else values.shape[axis]
+    if size < 1:
+        raise ValueError(f"Invalid number of FFT data points ({size}) specified.")
+    given = numpy.dtype(("f" if single else "d") if kind == "r" else ("F" if single else "D"))
+    values = _length(values.astype(given, copy=False), axis, size // 2 + 1 if kind == "h" else size)
+    rows, shape = as_rows(values, axis)
+    if kind == "h":
+        rows = rows.copy()  # a transform to real numbers may destroy its input
+        rows._compute_now()
+    columns = size // 2 + 1 if kind == "r" else size
+    to = numpy.dtype(("f" if single else "d") if kind == "h" else ("F" if single else "D"))
+    made = empty((rows.shape[0], columns), to)
+    if made.size:
+        type_of, execute = _EXECUTE[kind, "F" if single else "D"]
+        # Rows of real and of complex numbers have other lengths; those of each side follow each other.
+        plan = _plan(type_of, size, rows.shape[0])
+        more = () if kind != "c" else (cufft.CUFFT_FORWARD if forward else cufft.CUFFT_INVERSE,)
+        execute(plan, rows._plain().handle, made._plain().handle, *more)
+    result = back(made, (*shape[:-1], columns), axis)
+    factor = _scale(size, norm, forward)
+    if factor != 1:
+        result = result * to.type(factor)
+    if out is not None:
+        write(out, result)
+        result = out
+    return result
+
+
+def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
+    """As ``numpy.fft.fft``."""
+    return _transform(x, n, axis, norm, "c", True, out)
+
+
+def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
+    """As ``numpy.fft.ifft``."""
+    return _transform(x, n, axis, norm, "c", False, out)
+
+
+def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
+    """As ``numpy.fft.rfft``."""
+    return _transform(x, n, axis, norm, "r", True, out)
+
+
+def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
+    """As ``numpy.fft.irfft``."""
+    return _transform(x, n, axis, norm, "h", False, out)
+
+
+_OTHER = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None) -> ndarray:
+    """As ``numpy.fft.hfft``."""
+    return irfft(UFUNCS["conjugate"](on_device(x)), n, axis, _OTHER.get(norm, norm))
+
+
+def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None) -> ndarray:
+    """As ``numpy.fft.ihfft``."""
+    made: ndarray = UFUNCS["conjugate"](rfft(x, n, axis, _OTHER.get(norm, norm)))
+    return made
+
+
+def _sizes(values: ndarray, s: Any, axes: Any, to_real: bool = False) -> tuple[list[int], list[int]]:
+    if axes is None:
+        chosen = list(range(values.ndim)) if s is None else list(range(values.ndim - len(s), values.ndim))
+    else:
+        chosen = [axis + values.ndim if axis < 0 else axis for axis in axes]
+    sizes = [values.shape[axis] for axis in chosen] if s is None else list(s)
+    if len(sizes) != len(chosen):
+        raise ValueError("Shape and axes have different lengths.")
+    if s is None and to_real and sizes:
+        sizes[-1] = 2 * (values.shape[chosen[-1]] - 1)
+    sizes = [values.shape[axis] if size == -1 else size for size, axis in zip(sizes, chosen, strict=True)]
+    return sizes, chosen
+
+
+def _several(x: Any, s: Any, axes: Any, norm: Any, forward: bool) -> ndarray:
+    made = on_device(x)
+    for size, axis in reversed(list(zip(*_sizes(made, s, axes), strict=True))):
+        made = _transform(made, size, axis, norm, "c", forward)
+    return made
+
+
+def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = None) -> ndarray:
+    """As ``numpy.fft.fftn``."""
+    return _several(x, s, axes, norm, True)
+
+
+def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = None) -> ndarray:
+    """As ``numpy.fft.ifftn``."""
+    return _several(x, s, axes, norm, False)
+
+
+def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = None) -> ndarray:
+    """As ``numpy.fft.rfftn``."""
+    values = on_device(x)
+    sizes, chosen = _sizes(values, s, axes)
+    made = rfft(values, sizes[-1], chosen[-1], norm)
+    for size, axis in reversed(list(zip(sizes[:-1], chosen[:-1], strict=True))):
+        made = _transform(made, size, axis, norm, "c", True)
+    return made
+
+
+def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = None) -> ndarray:
+    """As ``numpy.fft.irfftn``."""
+    made = on_device(x)
+    sizes, chosen = _sizes(made, s, axes, True)
+    for size, axis in zip(sizes[:-1], chosen[:-1], strict=True):
+        made = _transform(made, size, axis, norm, "c", False)
+    return irfft(made, sizes[-1], chosen[-1], norm)
+
+
+def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> ndarray:
+    """As ``numpy.fft.fft2``."""
+    return fftn(x, s, axes, norm)
+
+
+def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> ndarray:
+    """As ``numpy.fft.ifft2``."""
+    return ifftn(x, s, axes, norm)
+
+
+def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> ndarray:
+    """As ``numpy.fft.rfft2``."""
+    return rfftn(x, s, axes, norm)
+
+
+def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> ndarray:
+    """As ``numpy.fft.irfft2``."""
+    return irfftn(x, s, axes, norm)
+
+
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
+    """As ``numpy.fft.fftfreq``. The host computes them."""
+    _on(device)
+    return array(numpy.fft.fftfreq(n, d), dtype)
+
+
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
+    """As ``numpy.fft.rfftfreq``. The host computes them."""
+    _on(device)
+    return array(numpy.fft.rfftfreq(n, d), dtype)
+
+
+def _shift(x: Any, axes: Any, sign: int) -> ndarray:
+    values = on_device(x)
+    chosen = tuple(range(values.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    return roll(values, tuple([sign * (values.shape[axis] // 2) for axis in chosen]), chosen)
+
+
+def fftshift(x: Any, /, axes: Any = None) -> ndarray:
+    """As ``numpy.fft.fftshift``."""
+    return _shift(x, axes, 1)
+
+
+def ifftshift(x: Any, /, axes: Any = None) -> ndarray:
+    """As ``numpy.fft.ifftshift``."""
+    return _shift(x, axes, -1)

@@ -1,0 +1,238 @@
+"""Decompositions of matrices. Results that are several arrays are named tuples, as in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy
+
+from cupola.bindings import cusolver_dn as cusolver
+from cupola.numpy._creation import tril, triu
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._ndarray import empty, ndarray
+from cupola.numpy.linalg._solver import address, check, columns_first, function, given, real_of, solver
+
+_LOWER = 0
+
+
+class QRResult(NamedTuple):
+    """The factors of ``qr``."""
+
+    Q: ndarray
+    R: ndarray
+
+
+class SVDResult(NamedTuple):
+    """The factors of ``svd``."""
+
+    U: ndarray
+    S: ndarray
+    Vh: ndarray
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues and eigenvectors of ``eigh``."""
+
+    eigenvalues: ndarray
+    eigenvectors: ndarray
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues and eigenvectors of ``eig``."""
+
+    eigenvalues: ndarray
+    eigenvectors: ndarray
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
+    """The Cholesky factor, as ``numpy.linalg.cholesky``. Waits to know whether there is one."""
+    values, to = given(x, square=True)
+    n = values.shape[-1]
+    # The lower triangle of the matrix is read, and the lower factor is written, columns first.
+    work = columns_first(values, to)
+    info = empty(len(work), numpy.int32)
+    if work.size:
+        size = function("potrf_buffer_size", to)(solver(), _LOWER, n, address(work), n)
+        room = empty(max(size, 1), to)
+        for k in range(len(work)):
+            function("potrf", to)(solver(), _LOWER, n, address(work, k), n, address(room), size, address(info, k))
+        check(info, "Matrix is not positive definite")
+    factor = tril(work.mT).reshape(values.shape)
+    return UFUNCS["conjugate"](factor).mT.copy() if upper else factor.copy()
+
+
+def qr(x: Any, /, mode: str = "reduced") -> Any:
+    """The QR decomposition, as ``numpy.linalg.qr``; modes reduced, complete and r."""
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"Unrecognized mode {mode!r}; reduced, complete and r are known")
+    values, to = given(x)
+    m, n = values.shape[-2:]
+    k = min(m, n)
+    columns = m if mode == "complete" and m > n else k
+    batch = values.shape[:-2]
+    work = columns_first(values, to)
+    count = len(work)
+    upper = triu(work.mT[:, :columns, :]) if count else work.mT[:, :columns, :]
+    if not work.size or not k:
+        made_q = empty((count, m, columns), to)
+        made_q.fill(0)
+        if m and columns:
+            made_q[:, range(columns), range(columns)] = 1
+        r = empty((*batch, columns, n), to)
+        r.fill(0)
+        return r if mode == "r" else QRResult(made_q.reshape((*batch, m, columns)), r)
+    tau, info = empty((count, k), to), empty(count, numpy.int32)
+    size = function("geqrf_buffer_size", to)(solver(), m, n, address(work), m)
+    room = empty(max(size, 1), to)
+    for i in range(count):
+        function("geqrf", to)(
+            solver(), m, n, address(work, i), m, address(tau, i), address(room), size, address(info, i)
+        )
+    upper = triu(work.mT[:, :columns, :])
+    r = upper.reshape((*batch, columns, n)).copy()
+    if mode == "r":
+        return r
+    vectors = empty((count, columns, m), to)
+    vectors[:, :k] = work[:, :k]
+    if columns > k:
+        vectors[:, k:] = 0
+    size = function("orgqr_buffer_size", to)(solver(), m, columns, k, address(vectors), m, address(tau))
+    room = empty(max(size, 1), to)
+    for i in range(count):
+        function("orgqr", to)(
+            solver(), m, columns, k, address(vectors, i), m, address(tau, i), address(room), size, address(info, i)
+        )
+    return QRResult(vectors.mT.reshape((*batch, m, columns)).copy(), r)
+
+
+def _svd(x: Any, full: bool, vectors: bool) -> tuple[ndarray, ndarray, ndarray]:
+    """U, the singular values and the conjugated V; without `vectors` the first and last are empty."""
+    values, to = given(x)
+    m, n = values.shape[-2:]
+    if m < n:  # cuSOLVER wants at least as many rows as columns
+        v, s, u = _svd(UFUNCS["conjugate"](values).mT if to.kind == "c" else values.mT, full, vectors)
+        return (UFUNCS["conjugate"](u).mT, s, UFUNCS["conjugate"](v).mT) if vectors else (u, s, v)
+    batch = values.shape[:-2]
+    work = columns_first(values, to)
+    count, wide = len(work), m if full else n
+    s = empty((count, n), real_of(to))
+    u, vh = empty((count, wide, m), to), empty((count, n, n), to)
+    info = empty(count, numpy.int32)
+    if work.size:
+        size = function("gesvd_buffer_size", to)(solver(), m, n)
+        room = empty(max(size, 1), to)
+        more = empty(5 * n, real_of(to))
+        job = ord("N") if not vectors else ord("A") if full else ord("S")
+        other = ord("S") if vectors else ord("N")
+        for i in range(count):
+            function("gesvd", to)(
+                solver(), job, other, m, n, address(work, i), m, address(s, i), address(u, i), m, address(vh, i), n,
+                address(room), size, address(more), address(info, i),
+            )  # fmt: skip
+        check(info, "SVD did not converge")
+    elif m and vectors and full:
+        u.fill(0)
+        u[:, range(m), range(m)] = 1
+    return u.mT.reshape((*batch, m, wide)), s.reshape((*batch, n)), vh.mT.reshape((*batch, n, n))
+
+
+def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """The singular value decomposition, as ``numpy.linalg.svd``."""
+    if not compute_uv:
+        return svdvals(x)
+    u, s, vh = _svd(x, full_matrices, True)
+    return SVDResult(u.copy(), s, vh.copy())
+
+
+def svdvals(x: Any, /) -> ndarray:
+    """The singular values, as ``numpy.linalg.svdvals``."""
+    return _svd(x, False, False)[1]
+
+
+def _eigh(x: Any, lower: bool, vectors: bool) -> tuple[ndarray, ndarray]:
+    values, to = given(x, square=True)
+    n = values.shape[-1]
+    work = columns_first(values, to)
+    w, info = empty((len(work), n), real_of(to)), empty(len(work), numpy.int32)
+    if work.size:
+        job = cusolver.EigMode.VECTOR if vectors else cusolver.EigMode.NOVECTOR
+        head = (solver(), int(job), _LOWER if lower else 1, n)
+        size = function("syevd_buffer_size", to)(*head, address(work), n, address(w))
+        room = empty(max(size, 1), to)
+        for i in range(len(work)):
+            function("syevd", to)(*head, address(work, i), n, address(w, i), address(room), size, address(info, i))
+        check(info, "Eigenvalues did not converge")
+    return w.reshape((*values.shape[:-2], n)), work.mT.reshape(values.shape)
+
+
+def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
+    """Eigenvalues and eigenvectors of Hermitian matrices, as ``numpy.linalg.eigh``."""
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    w, v = _eigh(x, UPLO.upper() == "L", True)
+    return EighResult(w, v.copy())
+
+
+def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
+    """Eigenvalues of Hermitian matrices, as ``numpy.linalg.eigvalsh``."""
+    return _eigh(x, UPLO.upper() == "L", False)[0]
+
+
+# What cuSOLVER calls the types in functions that take them by number.
+_NUMBERS = {"f": 0, "d": 1, "F": 4, "D": 5}
+
+
+def _eig(x: Any, vectors: bool) -> tuple[ndarray, ndarray]:
+    values, to = given(x, square=True)
+    n = values.shape[-1]
+    whole = numpy.result_type(to, numpy.complex64)
+    # Vectors of real matrices come as pairs of real ones; as complex matrices they come as they are.
+    work = columns_first(values, whole)
+    w, v = empty((len(work), n), whole), empty((len(work), n, n), whole)
+    info = empty(len(work), numpy.int32)
+    if work.size:
+        number = _NUMBERS[whole.char]
+        params = cusolver.create_params()
+        job = int(cusolver.EigMode.VECTOR if vectors else cusolver.EigMode.NOVECTOR)
+        for i in range(len(work)):
+            head = (solver(), params, int(cusolver.EigMode.NOVECTOR), job, n, number, address(work, i), n, number,
+                    address(w, i), number, 0, 1, number, address(v, i), n, number)  # fmt: skip
+            on_device, on_host = cusolver.xgeev_buffer_size(*head)
+            room = empty(max(on_device, 1), numpy.uint8)
+            beside = numpy.empty(max(on_host, 1), numpy.uint8)
+            cusolver.xgeev(*head, address(room), on_device, beside.ctypes.data, on_host, address(info, i))
+            check(info[i : i + 1], "Eigenvalues did not converge")  # which waits, so `beside` may go
+        cusolver.destroy_params(params)
+    return w.reshape((*values.shape[:-2], n)), v.mT.reshape(values.shape)
+
+
+def _all_real(w: ndarray) -> bool:
+    return not bool((w.imag != 0).any())
+
+
+def eig(x: Any, /) -> EigResult:
+    """Eigenvalues and eigenvectors, as ``numpy.linalg.eig``: real ones if all eigenvalues of a real matrix are real."""
+    w, v = _eig(x, True)
+    if given(x)[1].kind == "f" and _all_real(w):
+        # A vector that belongs to a real number may be turned by a complex one.
+        size = UFUNCS["absolute"](v)
+        largest = size.argmax(axis=-2, keepdims=True)
+        from_largest = _pick(v, largest)
+        turned = v * (UFUNCS["conjugate"](from_largest) / UFUNCS["absolute"](from_largest))
+        return EigResult(w.real.copy(), turned.real.copy())
+    return EigResult(w, v.copy())
+
+
+def _pick(v: ndarray, places: ndarray) -> ndarray:
+    from_rows = empty(places.shape, v.dtype)
+    rows = v.reshape((-1, *v.shape[-2:]))
+    chosen = places.reshape((-1, 1, v.shape[-1]))
+    for k in range(len(rows)):
+        from_rows.reshape((-1, 1, v.shape[-1]))[k, 0] = rows[k][chosen[k, 0], range(v.shape[-1])]
+    return from_rows
+
+
+def eigvals(x: Any, /) -> ndarray:
+    """Eigenvalues, as ``numpy.linalg.eigvals``: real ones if all of a real matrix are real."""
+    w = _eig(x, False)[0]
+    return w.real.copy() if given(x)[1].kind == "f" and _all_real(w) else w

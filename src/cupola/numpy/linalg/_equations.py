@@ -1,0 +1,190 @@
+"""Linear equations, inverses and determinants, by LU factors; least squares by singular values."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, NamedTuple
+
+import numpy
+
+from cupola.numpy._creation import eye
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._ndarray import broadcast, empty, ndarray, on_device, reduce
+from cupola.numpy.linalg._decompositions import _svd
+from cupola.numpy.linalg._products import matmul
+from cupola.numpy.linalg._solver import address, check, columns_first, computed, function, given, real_of, solver
+
+_PLAIN = 0  # the operation on the matrix: none
+
+
+class SlogdetResult(NamedTuple):
+    """Sign and logarithm of ``slogdet``."""
+
+    sign: ndarray
+    logabsdet: ndarray
+
+
+def _factors(values: ndarray, to: numpy.dtype) -> tuple[ndarray, ndarray, ndarray]:
+    """The LU factors of a stack, columns first, the pivots, and what was found singular."""
+    n = values.shape[-1]
+    work = columns_first(values, to)
+    pivots, info = empty((len(work), n), numpy.int32), empty(len(work), numpy.int32)
+    if work.size:
+        size = function("getrf_buffer_size", to)(solver(), n, n, address(work), n)
+        room = empty(max(size, 1), to)
+        for i in range(len(work)):
+            function("getrf", to)(
+                solver(), n, n, address(work, i), n, address(room), address(pivots, i), address(info, i)
+            )
+    else:
+        info.fill(0)
+    return work, pivots, info
+
+
+def solve(x: Any, y: Any, /) -> ndarray:
+    """The solution of linear equations, as ``numpy.linalg.solve``. Waits to know whether there is one."""
+    a, _ = given(x, square=True)
+    b = on_device(y)
+    to = computed(a.dtype, b.dtype)
+    vector = b.ndim == 1
+    right = b.reshape((-1, 1)) if vector else b
+    n = a.shape[-1]
+    if right.ndim < 2 or right.shape[-2] != n:
+        raise ValueError(f"solve: the right side has shape {b.shape}, the matrices have {n} rows")
+    batch = numpy.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+    columns = right.shape[-1]
+    factors, pivots, info = _factors(broadcast(a, (*batch, n, n)), to)
+    check(info, "Singular matrix")
+    made = columns_first(broadcast(right, (*batch, n, columns)), to)
+    if made.size:
+        for i in range(len(made)):
+            function("getrs", to)(
+                solver(), _PLAIN, n, columns, address(factors, i), n, address(pivots, i), address(made, i), n,
+                address(info, i),
+            )  # fmt: skip
+    found = made.mT.reshape((*batch, n, columns))
+    return found.reshape((*batch, n)) if vector else found.copy()
+
+
+def inv(x: Any, /) -> ndarray:
+    """The inverse, as ``numpy.linalg.inv``. Waits to know whether there is one."""
+    values, to = given(x, square=True)
+    n = values.shape[-1]
+    return solve(values, broadcast(eye(n, dtype=to), values.shape))
+
+
+def slogdet(x: Any, /) -> SlogdetResult:
+    """Sign and logarithm of the determinant, as ``numpy.linalg.slogdet``."""
+    values, to = given(x, square=True)
+    batch, n = values.shape[:-2], values.shape[-1]
+    factors, pivots, _ = _factors(values, to)
+    diagonal = factors.diagonal(0, 1, 2)
+    swaps = reduce("sum", pivots != on_device(list(range(1, n + 1))).astype(numpy.int32), 1, numpy.int64, None, False)
+    turns = (1 - 2 * (swaps % 2)).astype(to)
+    sizes = UFUNCS["absolute"](diagonal)
+    signs = UFUNCS["sign"](diagonal)
+    sign = turns * reduce("prod", signs, 1, None, None, False)
+    logarithm = reduce("sum", UFUNCS["log"](sizes), 1, real_of(to), None, False)
+    return SlogdetResult(sign.reshape(batch), logarithm.reshape(batch))
+
+
+def det(x: Any, /) -> ndarray:
+    """The determinant, as ``numpy.linalg.det``."""
+    values, to = given(x, square=True)
+    n = values.shape[-1]
+    factors, pivots, _ = _factors(values, to)
+    swaps = reduce("sum", pivots != on_device(list(range(1, n + 1))).astype(numpy.int32), 1, numpy.int64, None, False)
+    turns = (1 - 2 * (swaps % 2)).astype(to)
+    made: ndarray = turns * reduce("prod", factors.diagonal(0, 1, 2), 1, None, None, False)
+    return made.reshape(values.shape[:-2])
+
+
+def _inverted(s: ndarray, limit: Any) -> ndarray:
+    """One by each singular value, and zero for those that count as zero."""
+    from_zero = s > limit
+    made: ndarray = from_zero / UFUNCS["maximum"](s, numpy.finfo(s.dtype).tiny)
+    return made.astype(s.dtype, copy=False)
+
+
+def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ndarray:
+    """The pseudo-inverse, as ``numpy.linalg.pinv``."""
+    values, to = given(x)
+    m, n = values.shape[-2:]
+    if values.size == 0:
+        return empty((*values.shape[:-2], n, m), to)
+    share = rcond if rcond is not None else rtol if rtol is not None else None
+    if share is None:
+        share = max(m, n) * numpy.finfo(to).eps if rcond is None and rtol is None else 1e-15
+    u, s, vh = _svd(values, False, True)
+    limit = (on_device(share)[..., None] if not isinstance(share, (int, float)) else share) * reduce(
+        "max", s, -1, None, None, True
+    )
+    scaled = UFUNCS["conjugate"](vh).mT * _inverted(s, limit)[..., None, :]
+    return matmul(scaled, UFUNCS["conjugate"](u).mT)
+
+
+def lstsq(x: Any, y: Any, rcond: float | None = None) -> tuple[ndarray, ndarray, ndarray, ndarray]:
+    """Least squares, as ``numpy.linalg.lstsq``: solution, residuals, rank and singular values. Waits for the rank."""
+    a, b = on_device(x), on_device(y)
+    to = computed(a.dtype, b.dtype)
+    m, n = a.shape
+    vector = b.ndim == 1
+    right = (b.reshape((-1, 1)) if vector else b).astype(to, copy=False)
+    u, s, vh = _svd(a.astype(to, copy=False), False, True)
+    share = (
+        max(m, n) * float(numpy.finfo(to).eps) if rcond is None else rcond if rcond >= 0 else float(numpy.finfo(to).eps)
+    )
+    limit = share * reduce("max", s, 0, None, None, False)
+    rank = reduce("sum", s > limit, 0, numpy.int64, None, False)
+    middle = matmul(UFUNCS["conjugate"](u).T, right) * _inverted(s, limit).reshape((-1, 1))
+    found = matmul(UFUNCS["conjugate"](vh).T, middle)
+    if int(rank) == n and m > n:
+        rest = UFUNCS["absolute"](right - matmul(a.astype(to, copy=False), found))
+        residuals = reduce("sum", rest * rest, 0, None, None, False)
+    else:
+        residuals = empty(0, real_of(to))
+    return (found.reshape(n) if vector else found), residuals, rank.astype(numpy.int32), s
+
+
+def tensorsolve(x: Any, y: Any, axes: Any = None) -> ndarray:
+    """As ``numpy.linalg.tensorsolve``."""
+    a, b = on_device(x), on_device(y)
+    if axes is not None:
+        order = [k for k in range(a.ndim) if k not in axes] + list(axes)
+        a = a.transpose(order)
+    shape = a.shape[b.ndim - a.ndim :] if a.ndim > b.ndim else ()
+    count = math.prod(shape)
+    if a.size != count**2:
+        raise numpy.linalg.LinAlgError(
+            "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])"
+        )
+    return solve(a.reshape((count, count)), b.reshape(-1)).reshape(shape)
+
+
+def tensorinv(x: Any, ind: int = 2) -> ndarray:
+    """As ``numpy.linalg.tensorinv``."""
+    a = on_device(x)
+    if ind <= 0:
+        raise ValueError("Invalid ind argument.")
+    shape = a.shape[ind:] + a.shape[:ind]
+    return inv(a.reshape((math.prod(a.shape[ind:]), -1))).reshape(shape)
+
+
+def matrix_power(x: Any, n: int, /) -> ndarray:
+    """Matrices to a whole power, as ``numpy.linalg.matrix_power``."""
+    from_inverse = operator.index(n) < 0
+    values, _ = given(x, square=True)
+    if n == 0:
+        return broadcast(eye(values.shape[-1], dtype=values.dtype), values.shape).copy()
+    if from_inverse:
+        values, n = inv(values), -n
+    made = None
+    while n:
+        if n & 1:
+            made = values if made is None else matmul(made, values)
+        n >>= 1
+        if n:
+            values = matmul(values, values)
+    assert made is not None
+    return made
