@@ -149,6 +149,7 @@ _ABOVE = {
     "export_buffer": "core.memory._ipc_memory",
     "first_elements": "core.array._transfer",
     "full_on": "core.array._creation",
+    "html_of": "core._texts",
     "import_buffer": "core.memory._ipc_memory",
     "launch_with_copies": "core.launch._host_arrays",
     "launcher_of": "core.launch._launcher",
@@ -161,6 +162,7 @@ _ABOVE = {
     "request": "bindings._provider",
     "resources_of_context": "core.device._resources",
     "system_device": "system._device",
+    "text_of": "core._texts",
     "zeros_on": "core.array._creation",
 }
 

@@ -597,6 +597,10 @@ cdef class GraphBuilder:
         cdef str state = ("not started", "building", "ended", "closed")[<int>self.state]
         return f"<GraphBuilder {kind}, {state}>"
 
+    def _repr_html_(self):
+        from cupola.graph._drawing import html_of
+        return html_of(self.graph_definition if self.state == ENDED else None, repr(self))
+
     def __reduce__(self):
         raise TypeError("a GraphBuilder cannot be pickled")
 

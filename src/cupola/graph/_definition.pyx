@@ -137,5 +137,15 @@ cdef class GraphDefinition(NodeMaker):
     def __repr__(self):
         return f"<GraphDefinition handle={<uintptr_t>self.home.pointer if self.is_valid else 0:#x}>"
 
+    def __str__(self):
+        return f"<GraphDefinition of {len(self.nodes())} nodes>" if self.is_valid else "<GraphDefinition gone>"
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+    def _repr_html_(self):
+        from cupola.graph._drawing import html_of
+        return html_of(self if self.is_valid else None, str(self))
+
 
 announce_definition(GraphDefinition)

@@ -24,6 +24,7 @@ cdef class Graph:
     cdef object retiring        # weak: the Retired that is kept until those are over; None: there was none
     cdef Uses uses              # of `pointer`, by calls
     cdef Turn turn              # of these calls
+    cdef object drawn           # weak: the GraphHandle that it was made of, to draw it
     cdef object __weakref__
     cdef CUgraphExec open_pointer(self) except NULL     # RuntimeError once closed, CUDAError once gone
     # The same for the duration of a call that ends with end(): the graph is not destroyed meanwhile, and no other thread

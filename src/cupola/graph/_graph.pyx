@@ -28,7 +28,7 @@ from cupola.core.base._shared cimport close_uses, end_use, make_turn, reopen_use
 from cupola.core.device._stream cimport StreamHandle, stream_argument
 from cupola.graph._hierarchy cimport GraphHandle
 from cupola.graph._last_launch cimport keep_for_good, keep_until_over
-from cupola.graph._node cimport GraphNode, definition_handle, list_nodes
+from cupola.graph._node cimport GraphNode, definition_handle, list_nodes, wrap_definition
 from cupola.graph._parameters cimport Parameters, refused
 from cupola.graph._retained cimport drop_released
 from cupola.graph._structure cimport Structure, give_both, take_both
@@ -334,6 +334,24 @@ cdef class Graph:
     def __repr__(self):
         return f"<Graph handle={<uintptr_t>self.pointer:#x}>"
 
+    def __str__(self):
+        definition = self._drawn()
+        if self.pointer == NULL:
+            return "<Graph closed>"
+        return "<Graph whose definition is gone>" if definition is None else f"<Graph of {len(definition.nodes())} nodes>"
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+    def _repr_html_(self):
+        from cupola.graph._drawing import html_of
+        return html_of(None if self.pointer == NULL else self._drawn(), str(self))
+
+    def _drawn(self):
+        """What the executable was made of, as long as somebody has it."""
+        cdef GraphHandle handle = self.drawn() if self.drawn is not None else None
+        return wrap_definition(handle) if handle is not None and handle.is_valid() else None
+
     def __reduce__(self):
         raise TypeError("a Graph cannot be pickled")
 
@@ -453,6 +471,7 @@ cdef Graph instantiate(GraphHandle handle, CUcontext context, object options):
     result = Graph.__new__(Graph)
     result.context, result.born, result.structure = context, resets, handle.hierarchy.structure
     result.changed, result.waiting = {}, []
+    result.drawn = ref(handle)
     holds = handle.hierarchy.take_off()
     try:
         result.kept = handle.hierarchy.attachments()

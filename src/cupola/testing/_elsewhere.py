@@ -1,7 +1,8 @@
 """Tests that want another device than their process has: they run in a pytest of their own, whose reports count.
 
-A process has one kind of device, and the CPU device one model, chosen before the first use. Tests that follow each
-other and want the same device share a process; with pytest-xdist each test has its own.
+A process has one kind of device, and the CPU device one model, chosen before the first use. All tests of a run
+that want the same device share a process, which runs them when the first of them is due. With pytest-xdist each test
+has a process of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,7 @@ def run(
         group = [item]
         if not hasattr(item.config, "workerinput"):
             rest = item.session.items[item.session.items.index(item) + 1 :]
-            group += takewhile(lambda other: choice_of(other) == choice, rest)
+            group += [other for other in rest if choice_of(other) == choice]
         for member, reports in zip(group, _run_group(group, choice), strict=True):
             member.stash[_DONE] = reports
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -155,6 +155,16 @@ def run(
 def _run_group(items: list[pytest.Item], choice: Choice) -> list[list[pytest.TestReport]]:
     if choice.device == "gpu" and (problem := _no_gpu()):
         return [[_report(item, "skipped", (str(item.path), 0, f"Skipped: {problem}"))] for item in items]
+    found: dict[str, list[pytest.TestReport]] = {}
+    rest = items
+    while rest:  # a test that ends its process leaves the others for the next one
+        found.update(_run_child(rest, choice))
+        rest = [item for item in rest if item.nodeid not in found]
+    return [found[item.nodeid] for item in items]
+
+
+def _run_child(items: list[pytest.Item], choice: Choice) -> dict[str, list[pytest.TestReport]]:
+    """The reports of a child; for the test with which it ended the last one is a failure that says so."""
     config = items[0].config
     handle, path = tempfile.mkstemp(prefix="cupola-reports-")
     os.close(handle)
@@ -175,18 +185,17 @@ def _run_group(items: list[pytest.Item], choice: Choice) -> list[list[pytest.Tes
             found.setdefault(report.nodeid, []).append(report)
     finally:
         os.unlink(path)
-    return [_whole(item, found.get(item.nodeid, []), done) for item in items]
+    cut = [item for item in items if not _is_whole(found.get(item.nodeid, []))]
+    if cut:
+        end = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
+        text = f"the process of this test ended with {end}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}".rstrip()
+        for item in cut[:1] if found else cut:  # none has run where pytest could not begin
+            found.setdefault(item.nodeid, []).append(_report(item, "failed", text))
+    return found
 
 
-def _whole(
-    item: pytest.Item, reports: list[pytest.TestReport], done: subprocess.CompletedProcess[str]
-) -> list[pytest.TestReport]:
-    """The reports of a test, with a failure where the process ended before the test did."""
-    if any(report.when == "teardown" for report in reports):
-        return reports
-    end = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
-    text = f"the process of this test ended with {end}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}".rstrip()
-    return [*reports, _report(item, "failed", text)]
+def _is_whole(reports: list[pytest.TestReport]) -> bool:
+    return any(report.when == "teardown" for report in reports)
 
 
 def _report(item: pytest.Item, outcome: Any, why: Any) -> pytest.TestReport:

@@ -137,6 +137,12 @@ cdef class Context:
     def __repr__(self):
         return f"<Context handle={<uintptr_t>self.pointer:#x} device={self.device_id}>"
 
+    def __str__(self):
+        return above("text_of")(self)
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
     def __reduce__(self):
         raise TypeError("a Context belongs to this process: it cannot be pickled or copied")
 

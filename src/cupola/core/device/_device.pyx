@@ -751,6 +751,9 @@ cdef class Device:
     def __repr__(self):
         return f"<Device {self.device_id} ({self.name})>"
 
+    def _repr_html_(self):
+        return above("html_of")(self)
+
     def __reduce__(self):
         return Device, (self.device_id,)
 

@@ -242,6 +242,12 @@ cdef class Event:
     def __repr__(self):
         return f"<Event handle={<uintptr_t>self.pointer:#x}>"
 
+    def __str__(self):
+        return above("text_of")(self)
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
     def __reduce__(self):
         if self.ipc:
             raise TypeError("multiprocessing passes an Event to another process; it cannot be pickled or copied otherwise")

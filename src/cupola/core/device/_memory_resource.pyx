@@ -3,6 +3,7 @@
 from cpython.exc cimport PyErr_Clear, PyErr_Occurred
 from libc.stdint cimport uintptr_t
 
+from cupola._above import above
 from cupola.core.device._stream cimport StreamHandle, default_stream, new_stream
 
 
@@ -109,6 +110,9 @@ cdef class MemoryResource:
     def is_managed(self):
         """bool: whether this is unified memory that migrates; False unless overridden."""
         return False
+
+    def _repr_html_(self):
+        return above("html_of")(self)
 
     cdef object obtain(self, object size, object stream):
         return self.allocate(size, stream=stream)

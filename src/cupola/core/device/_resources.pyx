@@ -89,6 +89,9 @@ cdef class DeviceResources:
         _read(self, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG, &found.raw)
         return found
 
+    def __repr__(self):
+        return f"<DeviceResources sm={self.sm!r} workqueue={self.workqueue!r}>"
+
     def __reduce__(self):
         raise TypeError("DeviceResources belong to this process: they cannot be pickled or copied")
 
@@ -207,6 +210,9 @@ cdef class SMResource:
             if driver_version() >= SPLIT_VERSION:
                 return _split(self, rows, bool(dry_run))
             return _split_by_count(self, options, rows, bool(dry_run))
+
+    def __repr__(self):
+        return f"<SMResource of {self.sm_count} multiprocessors>"
 
     def __reduce__(self):
         raise TypeError("an SMResource belongs to this process: it cannot be pickled or copied")
@@ -437,6 +443,9 @@ cdef class WorkqueueResource:
             self.raw.wqConfig.sharingScope = <CUdevWorkqueueConfigScope><int>_SCOPES[str(options.sharing_scope)]
         if options.concurrency_limit is not None:
             self.raw.wqConfig.wqConcurrencyLimit = options.concurrency_limit
+
+    def __repr__(self):
+        return f"<WorkqueueResource scope={self.sharing_scope!r} limit={self.concurrency_limit}>"
 
     def __reduce__(self):
         raise TypeError("a WorkqueueResource belongs to this process: it cannot be pickled or copied")

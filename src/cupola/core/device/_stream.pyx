@@ -392,6 +392,12 @@ cdef class Stream:
             context = _context_of(native)
         return f"<Stream handle={<uintptr_t>self.pointer:#x} context={<uintptr_t>context:#x}>"
 
+    def __str__(self):
+        return above("text_of")(self)
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
     def __reduce__(self):
         raise TypeError("a Stream belongs to this process: it cannot be pickled or copied")
 

@@ -40,6 +40,9 @@ cdef class KernelOccupancy:
     def __init__(self, *args, **kwargs):
         raise factory_error("KernelOccupancy", "Kernel.occupancy")
 
+    def __repr__(self):
+        return f"<KernelOccupancy of {self.kernel}>"
+
     def max_active_blocks_per_multiprocessor(self, int block_size, size_t dynamic_shared_memory_size):
         """How many blocks are resident on a multiprocessor (``cuOccupancyMaxActiveBlocksPerMultiprocessor``).
 

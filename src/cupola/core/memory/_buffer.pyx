@@ -641,6 +641,12 @@ cdef class Buffer:
     def __array__(self, dtype=None, copy=None):
         return above("buffer_as_ndarray")(self, dtype, copy)
 
+    def __str__(self):
+        return above("text_of")(self)
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
     def __reduce__(self):
         return above("reduce_buffer")(self)
 

@@ -260,6 +260,15 @@ cdef class Kernel:
     def __repr__(self):
         return f"<Kernel handle={<uintptr_t>self.pointer:#x}>"
 
+    def __str__(self):
+        return above("text_of")(self)
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+    def _repr_html_(self):
+        return above("html_of")(self)
+
     def __reduce__(self):
         raise TypeError("a Kernel belongs to this process: pickle its ObjectCode")
 

@@ -6,6 +6,7 @@ from _thread import RLock
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uintptr_t
 
+from cupola._above import above
 from cupola.core.base._cuda cimport (
     CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS, CUdeviceptr, CUjit_option, CUkernel, CUlibrary, CUmodule, CUresult, check, cu,
     driver_module, factory_error, fail_because, forget_missing
@@ -324,6 +325,12 @@ cdef class ObjectCode:
         cdef Library library = self.known_library()
         cdef uintptr_t pointer = <uintptr_t>library.pointer if library is not None else 0
         return f"<ObjectCode handle={pointer:#x} code_type={self.code_type!r}>"
+
+    def __str__(self):
+        return above("text_of")(self)
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
 
     def __reduce__(self):
         return _restore, (self.code, self.code_type, self.name, self.symbols, self.heads)
