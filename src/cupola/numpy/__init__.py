@@ -23,6 +23,7 @@ from cupola.numpy import (
     _shapes,
     _sorting,
     _types,
+    _user_kernels,
 )
 from cupola.numpy import (
     fft as fft,
@@ -30,10 +31,14 @@ from cupola.numpy import (
 from cupola.numpy import (
     linalg as linalg,
 )
+from cupola.numpy import (
+    random as random,
+)
 from cupola.numpy._known import NAMESPACE as _NAMESPACE
 from cupola.numpy._known import UFUNCS as _UFUNCS
 from cupola.numpy._ndarray import ndarray as ndarray
 from cupola.numpy._operations import ALIASES as _ALIASES
+from cupola.numpy._report import report as report
 from cupola.numpy._types import __array_namespace_info__ as __array_namespace_info__
 from cupola.numpy._ufunc import ufunc as ufunc
 
@@ -55,6 +60,7 @@ _ROOMS = (
     _sorting,
     _sets,
     _types,
+    _user_kernels,
     _numeric,
     _products,
     _einsum,
@@ -71,9 +77,8 @@ bool = _numpy.bool_
 __array_api_version__ = "2024.12"
 
 __all__ = sorted(
-    {"__array_api_version__", "fft", "linalg", "__array_namespace_info__", "bool", "ndarray", "ufunc", *_TYPES,
-    *_FUNCTIONS, *_UFUNCS,
-     *_ALIASES}
+    {"__array_api_version__", "__array_namespace_info__", "bool", "fft", "linalg", "ndarray", "random", "report",
+     "ufunc", *_TYPES, *_FUNCTIONS, *_UFUNCS, *_ALIASES}
 )  # fmt: skip
 
 _NAMESPACE.append(_sys.modules[__name__])

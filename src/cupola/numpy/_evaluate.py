@@ -141,7 +141,12 @@ def compute(value: Node, queue: Stream) -> Array:
 
 
 def reduce_into(
-    target: Array, how: str, value: Operand, shape: tuple[int, ...], axes: tuple[int, ...], queue: Stream
+    target: Array,
+    how: str | tuple[str, str],
+    value: Operand,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    queue: Stream,
 ) -> None:
     """Reduce an expression over some of the dimensions of its shape.
 
@@ -150,7 +155,8 @@ def reduce_into(
     target : Array
         In one piece, with an element for each place of the other dimensions.
     how : str
-        A key of COMBINE. The expression has the type of the target.
+        A key of COMBINE, or what to begin with and how ``a`` and ``b`` are combined.
+        The expression has the type of the target.
     value : Node, Array or numpy scalar
         What is reduced, broadcast to `shape`.
     shape : tuple of int

@@ -12,10 +12,12 @@ from __future__ import annotations
 import ctypes
 import functools
 from pathlib import Path
+from typing import Any
 
 from cupola.core._compile import compile
 from cupola.core.program._kernel import Kernel
 from cupola.numpy._operations import COMPUTED, MEMORY
+from cupola.numpy._report import noted
 
 BLOCK = 256
 MOST_AXES = 8
@@ -47,7 +49,15 @@ def file_text(name: str) -> str:
 def preamble(lines: tuple[str, ...] = (), *chars: str) -> str:
     """What stands before a kernel that has these statements and types; complex numbers only where there are some."""
     with_complex = any(char in "FD" for char in chars) or any("complex_number" in line for line in lines)
-    return file_text("preamble.cu") + (file_text("complex.cu") if with_complex else "")
+    with_random = any("random_source" in line for line in lines)
+    more = (file_text("complex.cu") if with_complex else "") + (file_text("random.cu") if with_random else "")
+    return file_text("preamble.cu") + more
+
+
+def compiled(source: str, name: str, **options: Any) -> Kernel:
+    """A kernel of this source, compiled or from the disk; `report` counts it."""
+    with noted("compile"):
+        return compile(source, options={"fma": False, "name": "cupola.numpy", **options}).get_kernel(name)
 
 
 def _places(count: int, axes: int) -> str:
@@ -143,12 +153,12 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
     }}
 }}
 """
-    return compile(source, options={"fma": False, "name": "cupola.numpy"}).get_kernel("elementwise")
+    return compiled(source, "elementwise")
 
 
 @functools.cache
 def reduction(
-    how: str,
+    how: str | tuple[str, str],
     lines: tuple[str, ...],
     result: str,
     types: tuple[str, ...],
@@ -163,11 +173,15 @@ def reduction(
     Result r is made of the elements r * count to (r + 1) * count, of which each block takes `share`; `alone`: one
     thread makes a result. The partial results of r lie side by side.
     """
-    first, combine = COMBINE[how]
+    first, combine = COMBINE[how] if isinstance(how, str) else how
     kind = COMPUTED[to]
-    combine = combine.format(
-        maximum="(a >= b || a != a ? a : b)" if to in "efdFD" else "(a > b ? a : b)",
-        minimum="(a <= b || a != a ? a : b)" if to in "efdFD" else "(a < b ? a : b)",
+    combine = (
+        combine
+        if not isinstance(how, str)
+        else combine.format(
+            maximum="(a >= b || a != a ? a : b)" if to in "efdFD" else "(a > b ? a : b)",
+            minimum="(a <= b || a != a ? a : b)" if to in "efdFD" else "(a < b ? a : b)",
+        )
     )
     begin = "true" if first is None else "false"
     start = f"{kind} total = ({kind})({first or 0}); bool empty = {begin};"
@@ -214,4 +228,4 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
     }}
 }}
 """
-    return compile(source, options={"fma": False, "name": "cupola.numpy"}).get_kernel("reduction")
+    return compiled(source, "reduction")

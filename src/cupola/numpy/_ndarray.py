@@ -21,6 +21,7 @@ from cupola.numpy._evaluate import compute, compute_into, current_stream, device
 from cupola.numpy._expression import MOST_LEAVES, MOST_NODES, Node, Operand
 from cupola.numpy._known import NAMESPACE, UFUNCS
 from cupola.numpy._operations import MEMORY
+from cupola.numpy._report import noted
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -115,7 +116,8 @@ class ndarray(Array):
             _lent.add(id(memory))
             weakref.finalize(memory, _lent.discard, id(memory)).atexit = False
         if not self._stream.is_closed:
-            self._stream.sync()  # the kernel may run in any stream
+            with noted("wait"):
+                self._stream.sync()  # the kernel may run in any stream
 
     def _before_writing(self) -> None:
         memory = Array.buffer.__get__(self)
@@ -161,7 +163,8 @@ class ndarray(Array):
 
     def to_numpy(self, *, stream: Stream | None = None) -> numpy.ndarray:
         """Copy the elements to the host, and wait for them; see :meth:`cupola.Array.to_numpy`."""
-        found = self._plain().to_numpy(stream=stream)
+        with noted("wait"):
+            found = self._plain().to_numpy(stream=stream)
         _faults.check()
         return found
 
@@ -476,7 +479,8 @@ def array(obj: Any, dtype: Any = None, *, copy: bool = True) -> ndarray:
         return made if to is None else made.astype(to, copy=False)
     host = numpy.asarray(obj, to)
     known_type(host.dtype)
-    return adopt(device().array(host, stream=queue), queue)
+    with noted("copy"):
+        return adopt(device().array(host, stream=queue), queue)
 
 
 def on_device(obj: Any) -> ndarray:
@@ -682,7 +686,7 @@ REDUCED_BY = {
 
 
 def reduce(
-    how: str, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, where: Any = True
+    how: Any, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, where: Any = True
 ) -> ndarray:
     """Combine elements along axes."""
     values = on_device(obj)

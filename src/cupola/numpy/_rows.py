@@ -20,6 +20,7 @@ from cupola.numpy._evaluate import MOST_BLOCKS, current_stream
 from cupola.numpy._kernels import BLOCK, COMBINE, file_text, preamble
 from cupola.numpy._ndarray import empty, ndarray
 from cupola.numpy._operations import COMPUTED, MEMORY, expression
+from cupola.numpy._report import noted
 
 SCAN_TILE, SORT_TILE = 2048, 512
 
@@ -32,7 +33,8 @@ typedef {COMPUTED[char]} COMPUTED;
 {head}
 {file_text("order.cu") if more else ""}{more}
 {file_text(name)}"""
-    return compile(source, options={"fma": False, "name": "cupola.numpy"})
+    with noted("compile"):
+        return compile(source, options={"fma": False, "name": "cupola.numpy"})
 
 
 def _order(char: str) -> str:

@@ -1,0 +1,430 @@
+"""The generator: bits of Philox, and the distributions that are made of them."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from typing import Any
+
+import numpy
+
+from cupola.numpy._choosing import where
+from cupola.numpy._creation import arange
+from cupola.numpy._evaluate import compute_into, current_stream
+from cupola.numpy._expression import Node
+from cupola.numpy._index import getitem
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._ndarray import _axes, empty, known_type, ndarray, on_device, reduce, write
+from cupola.numpy._products import matmul
+from cupola.numpy._reductions import cumsum
+from cupola.numpy._shapes import moveaxis
+from cupola.numpy._sorting import argsort, searchsorted
+from cupola.numpy.linalg import cholesky
+
+_WORD = numpy.dtype("uint64")
+
+
+class Philox:
+    """Philox(seed=None)\n--\n\nRandom bits by Philox4x32-10, as a function of a key and a counter.
+
+    Parameters
+    ----------
+    seed : optional
+        What ``numpy.random.SeedSequence`` takes, or such a sequence.
+
+    Attributes
+    ----------
+    state : dict
+        Key and counter, to go on from there.
+    """
+
+    def __init__(self, seed: Any = None) -> None:
+        self._seed_seq = seed if isinstance(seed, numpy.random.SeedSequence) else numpy.random.SeedSequence(seed)
+        self._key = int(self._seed_seq.generate_state(1, numpy.uint64)[0])
+        self._counter = 0
+        self.lock = threading.Lock()
+
+    @property
+    def seed_seq(self) -> numpy.random.SeedSequence:
+        """numpy.random.SeedSequence: what the key comes from."""
+        return self._seed_seq
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """dict: key and counter, to go on from there."""
+        return {"bit_generator": "Philox", "key": self._key, "counter": self._counter}
+
+    @state.setter
+    def state(self, value: dict[str, Any]) -> None:
+        self._key, self._counter = int(value["key"]), int(value["counter"])
+
+    def spawn(self, count: int) -> list[Philox]:
+        """Generators of independent sequences."""
+        return [Philox(one) for one in self._seed_seq.spawn(count)]
+
+    def take(self, count: int) -> tuple[int, int]:
+        """The key, and the first of `count` places in the sequence that nobody else gets."""
+        with self.lock:
+            first, self._counter = self._counter, self._counter + count
+        return self._key, first % 2**64
+
+    def __reduce__(self) -> Any:
+        return _restored, (self._seed_seq, self.state)
+
+
+def _restored(seed: Any, state: Any) -> Philox:
+    made = Philox(seed)
+    made.state = state
+    return made
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A generator of random numbers, as ``numpy.random.default_rng``."""
+    if isinstance(seed, Generator):
+        return seed
+    return Generator(seed if isinstance(seed, Philox) else Philox(seed))
+
+
+def _shape(size: Any) -> tuple[int, ...]:
+    if size is None:
+        return ()
+    return (operator.index(size),) if not isinstance(size, (tuple, list)) else tuple(size)
+
+
+class Generator:
+    """Generator(bit_generator)\n--\n\nRandom numbers on the device, as ``numpy.random.Generator``.
+
+    Parameters
+    ----------
+    bit_generator : Philox
+        Where the bits come from.
+
+    Notes
+    -----
+    Threads may share it; which of them gets which numbers then depends on timing. Without `size`, results have no
+    dimensions.
+    """
+
+    def __init__(self, bit_generator: Philox) -> None:
+        if not isinstance(bit_generator, Philox):
+            raise TypeError(f"the bits come from cupola.numpy.random.Philox, not from {type(bit_generator).__name__}")
+        self._bits = bit_generator
+
+    @property
+    def bit_generator(self) -> Philox:
+        """Philox: where the bits come from."""
+        return self._bits
+
+    def spawn(self, count: int) -> list[Generator]:
+        """Generators of independent sequences."""
+        return [Generator(one) for one in self._bits.spawn(count)]
+
+    def __reduce__(self) -> Any:
+        return Generator, (self._bits,)
+
+    def __repr__(self) -> str:
+        return f"Generator(Philox) at {self._bits.state['counter']}"
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _draw(self, form: str, size: Any, dtype: Any, *parameters: Any, out: ndarray | None = None) -> ndarray:
+        """New elements: `form` is CUDA C++ with ``source`` for the bits and {0}, {1} for the parameters."""
+        to = known_type(dtype)
+        given = [
+            value if isinstance(value, ndarray) else numpy.asarray(value, numpy.float64)[()] for value in parameters
+        ]
+        given = [on_device(value.tolist()) if isinstance(value, numpy.ndarray) else value for value in given]
+        shapes = [getattr(value, "shape", ()) for value in given]
+        shape = _shape(size) if size is not None else numpy.broadcast_shapes(*shapes)
+        if out is not None:
+            if size is not None and out.shape != shape:
+                raise ValueError("size must match out.shape when used together")
+            shape = out.shape
+        made = empty(shape, to)
+        key, first = self._bits.take(made.size)
+        names = "".join([f", {{{k + 2}}}" for k in range(len(given))])
+        node = Node(
+            "random",
+            (numpy.uint64(key), numpy.uint64(first), *[_plain(value) for value in given]),
+            (_WORD, _WORD, *[numpy.dtype(float)] * len(given)),
+            to,
+            shape,
+            f"random_source({{0}}, {{1}} + i).{form}".replace("(...)", f"({names.removeprefix(', ')})"),
+        )
+        compute_into(made._plain(), node, current_stream())
+        if out is not None:
+            write(out, made)
+            made = out
+        return made
+
+    # --- uniform ----------------------------------------------------------------------------------------------------
+
+    def random(self, size: Any = None, dtype: Any = numpy.float64, out: ndarray | None = None) -> ndarray:
+        """Uniform numbers from 0 to below 1."""
+        to = known_type(dtype)
+        if to.char not in "fd":
+            raise TypeError(f"Unsupported dtype {to!r} for random")
+        if to.char == "f":  # 24 bits, so that no number is rounded to 1
+            return self._draw("single()", size, to, out=out)
+        return self._draw("uniform()", size, to, out=out)
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = numpy.int64, endpoint: bool = False
+    ) -> ndarray:
+        """Integers from `low` to below `high`, or to `high` with `endpoint`."""
+        if high is None:
+            low, high = 0, low
+        low, high = (operator.index(value) for value in (low, high))
+        to = known_type(dtype)
+        last = high if endpoint else high - 1
+        if last < low:
+            raise ValueError("low >= high")
+        if to.kind != "b" and not numpy.iinfo(to).min <= low <= last <= numpy.iinfo(to).max:
+            raise ValueError(f"{'low' if low < numpy.iinfo(to).min else 'high'} is out of bounds for {to}")
+        span = last - low + 1
+        bits = self._draw("bits()", size, _WORD) if span == 2**64 else self._below(span, size)
+        return (bits + numpy.uint64(low % 2**64)).astype(to)
+
+    def _below(self, span: int, size: Any) -> ndarray:
+        made = empty(_shape(size), _WORD)
+        key, first = self._bits.take(made.size)
+        operands = (numpy.uint64(key), numpy.uint64(first), numpy.uint64(span))
+        form = "random_source({0}, {1} + i).below({2})"
+        compute_into(made._plain(), Node("random", operands, (_WORD,) * 3, _WORD, made.shape, form), current_stream())
+        return made
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
+        """Uniform numbers from `low` to below `high`."""
+        low, high = _parameter(low), _parameter(high)
+        result: ndarray = self.random(_size(size, low, high)) * (high - low) + low
+        return result
+
+    def bytes(self, length: int) -> bytes:
+        """Random bytes. Waits for them."""
+        return self.integers(0, 256, length, numpy.uint8).to_numpy().tobytes()
+
+    # --- of real numbers --------------------------------------------------------------------------------------------
+
+    def standard_normal(self, size: Any = None, dtype: Any = numpy.float64, out: ndarray | None = None) -> ndarray:
+        """Numbers of the standard normal distribution."""
+        return self._draw("normal()", size, dtype, out=out)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """Numbers of a normal distribution."""
+        loc, scale = _parameter(loc), _parameter(scale)
+        result: ndarray = self.standard_normal(_size(size, loc, scale)) * scale + loc
+        return result
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> ndarray:
+        """Numbers whose logarithm is of a normal distribution."""
+        result: ndarray = UFUNCS["exp"](self.normal(mean, sigma, size))
+        return result
+
+    def standard_exponential(self, size: Any = None, dtype: Any = numpy.float64) -> ndarray:
+        """Numbers of the exponential distribution of mean 1."""
+        result: ndarray = -UFUNCS["log"](self._draw("positive()", size, dtype))
+        return result
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """Numbers of an exponential distribution."""
+        scale = _parameter(scale)
+        result: ndarray = self.standard_exponential(_size(size, scale)) * scale
+        return result
+
+    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = numpy.float64) -> ndarray:
+        """Numbers of the gamma distribution of scale 1."""
+        return self._draw("gamma(...)", size, dtype, shape)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """Numbers of a gamma distribution."""
+        scale = _parameter(scale)
+        result: ndarray = self.standard_gamma(shape, _size(size, _parameter(shape), scale)) * scale
+        return result
+
+    def chisquare(self, df: Any, size: Any = None) -> ndarray:
+        """Numbers of a chi-square distribution."""
+        half = _parameter(df) / 2
+        return self.standard_gamma(half, _size(size, half)) * 2.0
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> ndarray:
+        """Numbers of a beta distribution."""
+        a, b = _parameter(a), _parameter(b)
+        size = _size(size, a, b)
+        one, other = self.standard_gamma(a, size), self.standard_gamma(b, size)
+        result: ndarray = one / (one + other)
+        return result
+
+    def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
+        """Vectors of a Dirichlet distribution."""
+        weights = on_device(alpha).astype(float, copy=False)
+        parts = self.standard_gamma(weights, (*_shape(size), weights.size))
+        return parts / reduce("sum", parts, -1, None, None, True)
+
+    def standard_cauchy(self, size: Any = None) -> ndarray:
+        """Numbers of the standard Cauchy distribution."""
+        return self.standard_normal(size) / self.standard_normal(size)
+
+    def standard_t(self, df: Any, size: Any = None) -> ndarray:
+        """Numbers of Student's distribution."""
+        df = _parameter(df)
+        size = _size(size, df)
+        spread: ndarray = UFUNCS["sqrt"](self.chisquare(df, size) / df)
+        return self.standard_normal(size) / spread
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """Numbers of a Laplace distribution."""
+        loc, scale = _parameter(loc), _parameter(scale)
+        u = self._draw("positive()", _size(size, loc, scale), float) - 0.5
+        result: ndarray = loc - scale * UFUNCS["sign"](u) * UFUNCS["log1p"](-2 * UFUNCS["minimum"](abs(u), 0.5 - 1e-17))
+        return result
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """Numbers of a logistic distribution."""
+        loc, scale = _parameter(loc), _parameter(scale)
+        u = self._draw("between()", _size(size, loc, scale), float)
+        result: ndarray = loc + scale * UFUNCS["log"](u / (1 - u))
+        return result
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """Numbers of a Gumbel distribution."""
+        loc, scale = _parameter(loc), _parameter(scale)
+        u = self._draw("between()", _size(size, loc, scale), float)
+        result: ndarray = loc - scale * UFUNCS["log"](-UFUNCS["log"](u))
+        return result
+
+    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> ndarray:
+        """Numbers of a Rayleigh distribution."""
+        scale = _parameter(scale)
+        result: ndarray = scale * UFUNCS["sqrt"](2.0 * self.standard_exponential(_size(size, scale)))
+        return result
+
+    def weibull(self, a: Any, size: Any = None) -> ndarray:
+        """Numbers of a Weibull distribution."""
+        a = _parameter(a)
+        result: ndarray = self.standard_exponential(_size(size, a)) ** (1.0 / a)
+        return result
+
+    def pareto(self, a: Any, size: Any = None) -> ndarray:
+        """Numbers of a Pareto distribution of the second kind."""
+        a = _parameter(a)
+        result: ndarray = UFUNCS["expm1"](self.standard_exponential(_size(size, a)) / a)
+        return result
+
+    def power(self, a: Any, size: Any = None) -> ndarray:
+        """Numbers whose density is a power."""
+        a = _parameter(a)
+        result: ndarray = self._draw("positive()", _size(size, a), float) ** (1.0 / a)
+        return result
+
+    def triangular(self, left: float, mode: float, right: float, size: Any = None) -> ndarray:
+        """Numbers of a triangular distribution."""
+        u, cut = self.random(size), (mode - left) / (right - left)
+        rising = left + UFUNCS["sqrt"](u * (right - left) * (mode - left))
+        falling = right - UFUNCS["sqrt"]((1 - u) * (right - left) * (right - mode))
+        result: ndarray = where(u < cut, rising, falling)
+        return result
+
+    def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> ndarray:
+        """Vectors of a normal distribution, by the Cholesky factor of their covariances."""
+        center = on_device(mean).astype(float, copy=False)
+        factor = cholesky(on_device(cov))
+        return matmul(self.standard_normal((*_shape(size), center.size)), factor.T) + center
+
+    # --- of integers ------------------------------------------------------------------------------------------------
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> ndarray:
+        """Numbers of a Poisson distribution."""
+        return self._draw("poisson(...)", size, numpy.int64, lam)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
+        """Numbers of a binomial distribution."""
+        return self._draw("binomial(...)", size, numpy.int64, n, p)
+
+    def geometric(self, p: Any, size: Any = None) -> ndarray:
+        """How many trials there are up to the first success."""
+        p = _parameter(p)
+        u = self._draw("between()", _size(size, p), float)
+        result: ndarray = UFUNCS["ceil"](UFUNCS["log"](u) / UFUNCS["log1p"](-p)).astype(numpy.int64)
+        return result
+
+    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
+        """How many failures there are up to the n-th success."""
+        n, p = _parameter(n), _parameter(p)
+        rate = self.gamma(n, (1 - p) / p, size)
+        return self.poisson(rate)
+
+    # --- orders -----------------------------------------------------------------------------------------------------
+
+    def permutation(self, x: Any, axis: int = 0) -> ndarray:
+        """Elements, or the numbers below an integer, in a random order."""
+        values = arange(x) if isinstance(x, (int, numpy.integer)) else on_device(x)
+        (axis,) = _axes(axis, values.ndim)
+        order = argsort(self._draw("bits()", values.shape[axis], _WORD))
+        return getitem(values, (*[slice(None)] * axis, order))
+
+    def permuted(self, x: Any, axis: int | None = None) -> ndarray:
+        """Elements with each row along an axis in a random order of its own."""
+        values = on_device(x)
+        if axis is None:
+            return self.permutation(values.reshape(-1)).reshape(values.shape)
+        moved = moveaxis(values, axis, -1)
+        order = argsort(self._draw("bits()", moved.shape, _WORD), -1)
+        rows = getitem(
+            moved.reshape((-1, moved.shape[-1])),
+            (arange(order.size // max(moved.shape[-1], 1)).reshape((-1, 1)), order.reshape((-1, moved.shape[-1]))),
+        )
+        return moveaxis(rows.reshape(moved.shape), -1, axis)
+
+    def shuffle(self, x: ndarray, axis: int = 0) -> None:
+        """Bring elements into a random order in place."""
+        write(x, self.permutation(x, axis))
+
+    def choice(
+        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
+    ) -> ndarray:
+        """Elements chosen at random, or numbers below an integer."""
+        number = isinstance(a, (int, numpy.integer))
+        values = None if number else on_device(a)
+        count = int(a) if number else values.shape[axis] if values is not None else 0
+        shape = _shape(size)
+        wanted = 1
+        for extent in shape:
+            wanted *= extent
+        if count <= 0 and wanted:
+            raise ValueError("a cannot be empty unless no samples are taken")
+        if replace:
+            if p is None:
+                places = self.integers(0, count, shape)
+            else:
+                totals = cumsum(on_device(p).astype(float, copy=False))
+                places = searchsorted(totals / totals[-1], self.random(shape), "right")
+        else:
+            if wanted > count:
+                raise ValueError("Cannot take a larger sample than population when replace is False")
+            keys = self._draw("positive()", count, float)
+            if p is not None:  # the first ones of exponential times (Efraimidis and Spirakis, 2006)
+                keys = -UFUNCS["log"](keys) / on_device(p)
+            places = argsort(keys)._part(slice(0, wanted)).reshape(shape)
+        return places if values is None else getitem(values, (*[slice(None)] * axis, places))
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, ndarray):
+        return value
+    value._compute_now()
+    value._join()
+    return value._plain()
+
+
+def _parameter(value: Any) -> Any:
+    """A parameter of a distribution: a number, or an array of the device."""
+    if isinstance(value, (int, float, numpy.generic)):
+        return float(value)
+    return on_device(value).astype(float, copy=False)
+
+
+def _size(size: Any, *parameters: Any) -> Any:
+    """The shape of results: what is asked for, or that of the parameters."""
+    if size is not None:
+        return size
+    return numpy.broadcast_shapes(*[getattr(value, "shape", ()) for value in parameters])
