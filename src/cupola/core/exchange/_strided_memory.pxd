@@ -23,6 +23,7 @@ cdef class StridedMemory:
     cdef DLDataType dl_type                     # code OTHER_TYPE: see `type_text`
     cdef object type_text                       # what numpy.dtype makes the type of, or None
     cdef object cached_dtype
+    cdef int tensor_type                        # of its elements in tensor maps, plus 1; 0 until asked
     cdef object keeper                          # besides exporting_obj
     cdef DLManagedTensor* managed               # consumed capsules, deleted in the end
     cdef DLManagedTensorVersioned* managed_versioned

@@ -376,9 +376,15 @@ cdef int _check_place(StridedMemoryView view, int device) except -1:
 
 cdef int _type_of(StridedMemoryView view, object wanted) except -1:
     """The driver's type of elements."""
-    cdef int bits
     if wanted is not None:
         return wanted if isinstance(wanted, TensorMapDataType) else _of_dtype(wanted)
+    if view.tensor_type == 0:
+        view.tensor_type = _type_of_elements(view) + 1
+    return view.tensor_type - 1
+
+
+cdef int _type_of_elements(StridedMemoryView view) except -1:
+    cdef int bits
     if view.dl_type.code == OTHER_TYPE or view.dl_type.lanes != 1:
         return _of_dtype(view.dtype)
     bits = view.dl_type.bits
