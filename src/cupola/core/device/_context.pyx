@@ -86,15 +86,16 @@ cdef class Context:
         ValueError
             ``nonblocking=False``, or the priority is outside the device's range.
         """
+        cdef CUcontext pointer
         with cython.critical_section(self):
-            pointer, green = <uintptr_t>self.pointer, self.green
-        if pointer == 0:
+            pointer, green = self.pointer, self.green
+        if pointer == NULL:
             raise closed_error(self)
         if green is None:
             raise RuntimeError(
                 "Context.create_stream() is for green contexts; in the primary context use Device.create_stream()"
             )
-        return green_stream(<CUcontext><uintptr_t>pointer, green, options)
+        return green_stream(pointer, green, options)
 
     @property
     def device(self):

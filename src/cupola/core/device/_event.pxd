@@ -29,9 +29,10 @@ cdef class Event:
     cdef Uses uses                  # of `pointer`, by calls
     cdef object __weakref__
     cdef inline CUevent open_pointer(self) except NULL:         # RuntimeError once closed, CUDAError once gone
-        if self.pointer == NULL or is_gone(self.context, self.born):
+        cdef CUevent pointer = self.pointer     # once: NULL without an exception would end the process
+        if pointer == NULL or is_gone(self.context, self.born):
             self.refuse()
-        return self.pointer
+        return pointer
 
     # The native event for the duration of a call that ends with end(): it stays, even if the event is closed meanwhile.
     cdef inline CUevent begin(self) except NULL:
