@@ -48,7 +48,7 @@ def test_a_program_fails_with_its_kernels(tmp_path, arguments, output, status):
     (tmp_path / "program.py").write_text(PROGRAM)
     done = cupola_run("--check", "memory", tmp_path / "program.py", *arguments)
     assert (done.stdout.strip(), done.returncode) == (output, status), done.stderr
-    report = "cupola run --check: CUDA_ERROR_ILLEGAL_ADDRESS in kernel 'beyond' (process "
+    report = "cupola run --check: memory in kernel 'beyond': CUDA_ERROR_ILLEGAL_ADDRESS: out-of-bounds write of 4 bytes"
     assert done.stderr.count(report) == ("wrong" in arguments)
 
 
@@ -67,8 +67,9 @@ def test_a_signal(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--check", "race"), "--check race is not there yet: the CPU device has the check memory"),
-        (("--check", "colour"), "--check colour is unknown: the CPU device has the check memory"),
+        (("--check", "race,colour"), "there is no check 'colour': there are race, init, sync, memory, or all"),
+        (("--check", "race", "--report", "found.txt"), "the name must end with .json or .sarif"),
+        (("--report", "found.json"), "--report goes with --check"),
         (("--check", "memory", "--device", "gpu"), "--check is for the CPU device only: add --device cpu"),
     ],
 )

@@ -13,6 +13,7 @@ UPWARD = [
     "common",
     "engine",
     "engine/memory",
+    "engine/checks",
     "engine/fault",
     "engine/schedule",
     "engine/instructions",

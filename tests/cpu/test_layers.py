@@ -63,7 +63,7 @@ def test_the_rule_can_fail(tmp_path: Path) -> None:
     bad.parent.mkdir(parents=True)
     bad.write_text(
         "from cupola.cpu.compiler.ptx import ast\n"
-        "from cupola.cpu import checks\n"
+        "from cupola.cpu import reports\n"
         "if TYPE_CHECKING:\n    from cupola.cpu.compiler.emit.control.body import Body\n"
         "def f():\n    from cupola.cpu.compiler.emit import bodies\n    from ..objects.machine import compile_ir\n"
     )

@@ -375,4 +375,6 @@ def _cpu(per_thread: bool) -> Provision:
         import_module("cupola.cpu._faults").begin_from_environment()
     if is_observed():
         import_module("cupola.cpu.observed").begin_from_environment()
+    if os.environ.get("CUPOLA_CHECK"):
+        import_module("cupola.cpu._checks").begin_from_environment()
     return _CPU_DEVICE, None, cpu.lookup, cpu.explain, per_thread

@@ -64,7 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.inject:
                 options.device = run.inject(options.inject, options.device)
             if options.check is not None:
-                options.device = check.prepare(options.check, options.device)
+                options.device = check.prepare(options.check, options.report, options.device)
+            elif options.report is not None:
+                raise ValueError("--report goes with --check")
             run.choose_device(options.device, options.model, options.devices)
         except ValueError as error:
             runner.error(str(error))
@@ -73,11 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 atexit.register(session.tell)
             else:  # the program is not in this process
                 command = ["-m", *options.module] if options.module else options.program
-                status = check.run(command) if options.check is not None else check.run_child(command)
+                is_checked = options.check is not None
+                status = check.run(command, options.report) if is_checked else check.run_child(command)
                 session.tell()
                 return status
         if options.check is not None:
-            return check.run(["-m", *options.module] if options.module else options.program)
+            return check.run(["-m", *options.module] if options.module else options.program, options.report)
         if options.module:
             return run.run(options.module[1:], module=options.module[0])
         return run.run(options.program, module=None)
@@ -122,7 +125,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
         "run",
         help="run a program in Python or any other language, unchanged, on cupola",
         usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] [-n N] [--inject RULE] "
-        "[--check memory] [--coverage] [--coverage-report DIR] (SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
+        "[--check CHECKS [--report FILE]] [--coverage] [--coverage-report DIR] "
+        "(SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
         description="Run a program written for CUDA Python unchanged: in its process, the names cuda.core, "
         "cuda.bindings and cuda.pathfinder are cupola's. Or run any other program: the CUDA libraries that it loads "
         "are the CPU device's then, or those of the GPU.",
@@ -155,10 +159,11 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
     )
     runner.add_argument(
         "--check",
-        metavar="CHECK",
-        help="fail when a kernel did, even if the program does not look at errors (memory: accesses to memory, and "
-        "all else that ends kernels)",
+        metavar="CHECKS",
+        help="check kernels on the CPU device, and fail when something is found: race, init, sync, memory, some of "
+        "them with commas, or all",
     )
+    runner.add_argument("--report", metavar="FILE", help="write what --check finds to a file, .json or .sarif")
     runner.add_argument(
         "--coverage", action="store_true", help="say which lines and branches of CUDA C++ ran on the CPU device"
     )

@@ -1,59 +1,92 @@
-"""``cupola run --check memory``: the program fails when one of its kernels did, whatever it makes of that itself.
+"""``cupola run --check``: the program runs with checks of its kernels, and fails when they find something.
 
-The CPU device checks every access to memory in any case, and the call that waits for the kernel returns the error. A
-program that does not look at it goes on, and may end as if all had been well. So it runs as a child here, which notes
-failed kernels in a file (``cpu/driver/base/fault_log.c``), and so do programs that it starts.
+What they find is told when the program has ended, whatever it makes of that itself. So it runs as a child here, which
+writes its findings to a file as they are made (``cpu/reports/findings.py``), and so do programs that it starts.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-CHECKS = {"memory": True, "race": False, "initialization": False, "synchronization": False}
-"""Names of checks, and whether the CPU device has them."""
+if TYPE_CHECKING:
+    from cupola.cpu.reports.findings import Finding
 
 FAILED = 1
 """The exit status of a program that found nothing wrong itself."""
 
 
-def prepare(name: str, device: str | None) -> str:
-    """The device on which a check runs.
+def prepare(text: str, report: str | None, device: str | None) -> str:
+    """Switch checks on for this process and those that it starts; returns the device on which they run.
 
     Raises
     ------
     ValueError
-        When there is no such check, or another device is chosen; the text says what there is.
+        When there is no such check, another device is chosen, or the report cannot be written there; the text says what
+        there is.
     """
-    if not CHECKS.get(name):
-        there = ", ".join(check for check, is_there in CHECKS.items() if is_there)
-        problem = "is not there yet" if name in CHECKS else "is unknown"
-        raise ValueError(f"--check {name} {problem}: the CPU device has the check {there}")
+    from cupola.cpu.reports import kinds
+
+    names = kinds.parse(text)
     if device not in (None, "cpu"):
         raise ValueError("--check is for the CPU device only: add --device cpu (for GPUs there is compute-sanitizer)")
+    if report is not None:
+        from cupola.cpu.reports import formats
+
+        formats.check_name(report)
+    os.environ["CUPOLA_CHECK"] = ",".join(names)
     return "cpu"
 
 
-def run(command: Sequence[str]) -> int:
-    """Run ``cupola run`` with other arguments, and say which kernels have failed.
+def run(command: Sequence[str], report: str | None) -> int:
+    """Run ``cupola run`` with other arguments, and say what was found.
 
     Returns the exit status: the program's own, 128 and the number of the signal that ended it, or `FAILED`.
     """
-    handle, path = tempfile.mkstemp(prefix="cupola-faults-")
+    handle, path = tempfile.mkstemp(prefix="cupola-findings-")
     os.close(handle)
     try:
-        status = run_child(command, CUPOLA_FAULT_LOG=path)
+        status = run_child(command, CUPOLA_FINDINGS=path)
         with open(path, encoding="utf-8", errors="replace") as log:
-            faults = [line.rstrip("\n").split(" ", 2) for line in log]
+            found = _merge(log.read().splitlines())
     finally:
         os.unlink(path)
-    for error, process, kernel in faults:
-        print(f"cupola run --check: {error} in kernel '{kernel}' (process {process})", file=sys.stderr)
-    return status or (FAILED if faults else 0)
+    for finding in found:
+        if finding.silenced is None:
+            print(f"cupola run --check: {finding}", file=sys.stderr)
+    if report is not None:
+        from cupola.cpu.reports import formats
+
+        formats.write(report, found)
+    return status or (FAILED if any(finding.silenced is None for finding in found) else 0)
+
+
+def take_findings() -> str:
+    """What was found in this process since the last call, as text, when the kernels that were launched are done."""
+    from cupola.cpu import _checks
+
+    return "\n".join(map(str, _checks.take()))
+
+
+def _merge(lines: Sequence[str]) -> list[Finding]:
+    """The findings of a log; what processes have told again is the same with other counts."""
+    from cupola.cpu.reports.findings import from_dict
+
+    found: dict[tuple[int, int], Finding] = {}
+    for line in lines:
+        values = json.loads(line)
+        key = values.pop("process"), values.pop("number")
+        if values.pop("taken", False):
+            found.pop(key, None)
+        else:
+            found[key] = from_dict(values)
+    return list(found.values())
 
 
 def run_child(command: Sequence[str], **variables: str) -> int:

@@ -11,13 +11,34 @@ from cupola._above import above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from cupola.cpu._checks import Checks as Checks
+    from cupola.cpu._checks import checks as checks
+    from cupola.cpu._checks import expect_finding as expect_finding
+    from cupola.cpu._checks import findings as findings
+    from cupola.cpu._checks import silence as silence
     from cupola.cpu._faults import Faults as Faults
     from cupola.cpu._faults import Happening as Happening
     from cupola.cpu._faults import faults as faults
     from cupola.cpu._models import Model as Model
     from cupola.cpu._models import models as models
+    from cupola.cpu.reports.findings import Finding as Finding
+    from cupola.cpu.reports.findings import Place as Place
 
-__all__ = ["Faults", "Happening", "Model", "faults", "models", "use"]
+__all__ = [
+    "Checks",
+    "Faults",
+    "Finding",
+    "Happening",
+    "Model",
+    "Place",
+    "checks",
+    "expect_finding",
+    "faults",
+    "findings",
+    "models",
+    "silence",
+    "use",
+]
 
 
 def use(
@@ -94,6 +115,14 @@ def __getattr__(name: str) -> object:
         from cupola.cpu import _models
 
         return getattr(_models, name)
+    if name in {"Checks", "checks", "expect_finding", "findings", "silence"}:
+        from cupola.cpu import _checks
+
+        return getattr(_checks, name)
+    if name in {"Finding", "Place"}:
+        from cupola.cpu.reports import findings
+
+        return getattr(findings, name)
     if name in {"Faults", "Happening", "faults"}:
         from cupola.cpu import _faults
 

@@ -82,6 +82,10 @@ def connect(started: bool) -> Any:
         from cupola.cpu import observed
 
         observed.begin_from_environment()
+    if os.environ.get("CUPOLA_CHECK"):
+        from cupola.cpu import _checks
+
+        _checks.begin_from_environment()
     _driver.report_images()
     return _driver.programs
 

@@ -33,6 +33,7 @@ _STARTED = pytest.StashKey[bool]()
 _NAMES = pytest.StashKey[bool]()
 _USED = pytest.StashKey[bool]()
 _COVERAGE: pytest.StashKey[Session] = pytest.StashKey()
+_CHECKED = pytest.StashKey[bool]()
 
 
 # ---- options and the device ------------------------------------------------------------------------------------------
@@ -46,6 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--cupola-model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
     group.addoption("--cupola-devices", metavar="N", type=int, help="how many of them")
+    group.addoption(
+        "--cupola-check",
+        metavar="CHECKS",
+        help="check kernels on the CPU device; findings fail their test: race, init...",
+    )
     group.addoption(
         "--cupola-gpu-too", action="store_true", help="run each test of a device on the CPU device and on a GPU"
     )
@@ -94,6 +100,12 @@ def start(config: pytest.Config, *, names: bool = False) -> None:
 
                 chosen[0] = coverage.prepare(chosen[0])
                 config.stash[_COVERAGE] = coverage.Session(report)
+            check = getattr(options, "cupola_check", None)
+            if check is not None:
+                from cupola.cli.check import prepare
+
+                chosen[0] = prepare(check, None, chosen[0])
+                config.stash[_CHECKED] = True
             if any(value is not None for value in chosen) or gpu_too:
                 from cupola.cli.run import choose_device
 
@@ -198,10 +210,15 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test whose kernel faulted, even if only destructors of its objects saw the error."""
+    """Fail a test whose kernel faulted, even if only destructors of its objects saw the error; or has findings."""
     __tracebackhide__ = True
     result = yield
     _raise_fault(item)
+    if item.config.stash.get(_CHECKED, False):
+        from cupola.cli.check import take_findings
+
+        if found := take_findings():
+            pytest.fail(found, pytrace=False)
     return result
 
 

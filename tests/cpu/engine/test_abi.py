@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cupola.cpu.checks import faults
 from cupola.cpu.compiler.emit.memory import addresses, spans, textures
 from cupola.cpu.compiler.objects import abi
+from cupola.cpu.reports import faults
 
 CPU = Path(__file__).parents[3] / "src" / "cupola" / "cpu"
 Fact = tuple[str, int]

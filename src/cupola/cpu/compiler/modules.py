@@ -144,6 +144,11 @@ class Variant:
         return code, facts
 
     @property
+    def checks(self) -> int:
+        """The checks in the code, as the engine numbers them (``enum cpu_check``)."""
+        return sum(1 << place for place, name in enumerate(("race", "init", "sync")) if name in self.instruments)
+
+    @property
     def module(self) -> LoadedModule:
         """Where the kernel is from."""
         return self._module

@@ -59,6 +59,11 @@ typedef struct cpu_site {
     uint8_t space;   /* enum cpu_space, or CPU_SITE_GENERIC */
     uint8_t flags;
 } cpu_site;
+static inline cpu_site unpack_site(uint64_t packed) {
+    return (cpu_site){(uint32_t)packed, (uint8_t)(packed >> 32), (uint8_t)(packed >> 40), (uint8_t)(packed >> 48),
+                      (uint8_t)(packed >> 56)};
+}
+
 enum { CPU_SITE_GENERIC = 5 };
 enum { CPU_SITE_WRITE = 1, CPU_SITE_CONTIGUOUS = 2 };
 /* A flag: what the site remembers is looked at in front of stores, too, so it must be memory that may be written. */

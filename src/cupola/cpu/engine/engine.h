@@ -40,6 +40,15 @@ enum cpu_fault_kind {
 
 enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_CONST, CPU_SPACE_PARAM };
 
+/* What is checked while kernels run, when it is asked for (checks/checks.h). cupola.cpu.reports.kinds has the same. */
+enum cpu_check { CPU_CHECK_RACE = 1, CPU_CHECK_INIT = 2, CPU_CHECK_SYNC = 4 };
+
+/* A line of the program. */
+struct cpu_origin {
+    const char *file;
+    int line;
+};
+
 enum { CPU_FAULT_CALLS = 24 };
 
 typedef struct cpu_fault {
@@ -91,7 +100,10 @@ typedef struct cpu_launch {
     uint64_t current_graph; /* %current_graph_exec: the executable graph for launches from the device that it runs in */
     void *launched;         /* the driver's own: what its threads launch; NULL: the kernel asks nothing of the driver */
     uint32_t local_size;    /* set by the engine: bytes of local memory of a thread */
-    cpu_fault fault;        /* filled by the first block that faults */
+    uint32_t first_watch;   /* likewise, when it is checked: the number of its first block ... */
+    struct cpu_findings *findings;   /* ... and what was found */
+    const struct cpu_origin *origin; /* the line of Python that launched; NULL: not known */
+    cpu_fault fault;                 /* filled by the first block that faults */
 } cpu_launch;
 
 /* Make a kernel from the Python object that cupola.cpu.compiler.modules.load_image returned and the kernel's index in

@@ -16,6 +16,7 @@ struct cpu_variant {
     cpu_body body;
     _Atomic(cpu_body) independent; /* NULL until a unit needs it */
     uint32_t block[3];
+    uint32_t checks;                     /* enum cpu_check: those whose instruments are in the code */
     uint32_t instruments, counter_count; /* the set of instruments in the code, and what they count in */
     uint32_t width, frame_bytes, site_count, static_shared, reserved_shared, local_bytes;
     uint32_t stack_bytes;          /* that the frames of called functions take on a thread's stack ... */
@@ -81,6 +82,7 @@ typedef struct cpu_block {
     void *memory;
     size_t memory_bytes;
     cpu_barrier barriers[CPU_ALL_BARRIERS];
+    struct cpu_watch *watch;   /* of a launch that is checked (checks/checks.h); NULL: none was yet */
     cpu_cluster *cluster, own; /* its cluster: the one of the block of rank 0 */
     struct cpu_block *next;
 } cpu_block;

@@ -11,6 +11,8 @@
 #include "cudart/cudart.h"
 #include "cudart/host_code.h"
 #include "driver/base/base.h"
+#include "driver/base/checks.h"
+#include "engine/memory/shadow.h"
 #include "driver/inject/inject.h"
 #include "driver/lookup.h"
 #include "driver/module/module.h"
@@ -225,6 +227,31 @@ static PyObject *injected(PyObject *self, PyObject *arguments) {
 
 /* ---- instruments ------------------------------------------------------------------------------------------------ */
 
+static PyObject *set_checks(PyObject *self, PyObject *arguments) {
+    unsigned set;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "I:set_checks", &set)) return NULL;
+    atomic_store(&checks_on, set);
+    atomic_store(&cpu_shadow_tracks, set & CPU_CHECK_INIT);
+    Py_RETURN_NONE;
+}
+
+/* A process in which something was found ends with a status that says so. */
+static _Atomic bool found_something;
+
+static void end_with_failure(int status, void *unused) {
+    (void)unused;
+    if (status || !atomic_load(&found_something)) return;
+    fflush(NULL);
+    _exit(1);
+}
+
+static PyObject *fail_at_end(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    if (!atomic_exchange(&found_something, true) && on_exit(end_with_failure, NULL)) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 static PyObject *set_instruments(PyObject *self, PyObject *arguments) {
     unsigned set;
     (void)self;
@@ -332,6 +359,10 @@ static PyMethodDef methods[] = {
     {"inject", inject, METH_VARARGS,
      PyDoc_STR("inject(kind: int, pattern: str, error: str, device: int, nth: int, times: int, seed: int, "
                "probability: float, amount: float) -> int\n\nBegin to inject a fault (driver/inject/inject.h).")},
+    {"set_checks", set_checks, METH_VARARGS,
+     PyDoc_STR("set_checks(set: int) -> None\n\nChoose which checks are on (cupola.cpu.reports.kinds).")},
+    {"fail_at_end", fail_at_end, METH_NOARGS,
+     PyDoc_STR("fail_at_end() -> None\n\nEnd the process with status 1 where it would be 0.")},
     {"set_instruments", set_instruments, METH_VARARGS,
      PyDoc_STR("set_instruments(set: int) -> None\n\nChoose what observes the kernels that are launched from now on "
                "(compiler/emit/instruments).")},

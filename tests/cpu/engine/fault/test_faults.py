@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from cupola.cpu.checks.faults import nearest
+from cupola.cpu.reports.faults import nearest
 from tests.cpu.engine.faulting import explanations
 
 pytestmark = pytest.mark.cpu_only

@@ -16,6 +16,7 @@ from . import instructions
 from .control import calls, functions, lowerings, meetings  # noqa: F401
 from .control.body import Body, Facts, Site, TooLong
 from .instruments.blocks import Blocks
+from .instruments.checks import Init, Race, Sync
 from .instruments.instrument import Instrument
 from .memory import (  # noqa: F401
     addresses,
@@ -50,7 +51,7 @@ def problem_with(instruction: ast.Instruction) -> str | None:
     return None
 
 
-INSTRUMENTS: dict[str, type[Instrument]] = {"blocks": Blocks}
+INSTRUMENTS: dict[str, type[Instrument]] = {"blocks": Blocks, "race": Race, "init": Init, "sync": Sync}
 """By their names (instruments/__init__.py)."""
 
 LARGE_STATEMENTS = 6000

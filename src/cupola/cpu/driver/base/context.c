@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base.h"
-#include "fault_log.h"
+#include "checks.h"
 #include "engine/memory/usage.h"
 
 enum { API_VERSION = 3020 };
@@ -159,7 +159,7 @@ void context_fault(CUcontext context, CUresult status, CUmodule module, const cp
     pthread_mutex_unlock(&context->lock);
     if (first && launch) {
         cpu_usage_fault(cpu_usage_place(context->device->ordinal), (int)status);
-        log_fault(status, launch);
+        check_fault(status, launch);
     }
     if (first || !fault) return;
     if (fault->module) module_release(fault->module);

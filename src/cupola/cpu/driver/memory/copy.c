@@ -9,6 +9,8 @@
  * also where CUDA only may. */
 #include <stdlib.h>
 
+#include "driver/base/checks.h"
+#include "engine/memory/shadow.h"
 #include "memory.h"
 
 enum { LARGEST_STAGED = 64 << 10 };
@@ -40,11 +42,33 @@ static void move_rows(void *given) {
                     copy->source + z * copy->source_slice + y * copy->source_pitch, w);
 }
 
+/* What nobody has written stays so where the device copies it, and is a finding where the host gets it. */
+static void check_rows(const struct copy *copy) {
+    cpu_allocation allocation;
+    const bool to_host = !cpu_memory_find((uint64_t)copy->target, &allocation) ||
+                         allocation.kind == CPU_MEMORY_PINNED || allocation.kind == CPU_MEMORY_MANAGED;
+    uint64_t first = UINT64_MAX, unset = 0, count;
+    for (size_t z = 0; z < copy->depth; z++)
+        for (size_t y = 0; y < copy->height; y++) {
+            const uint64_t from = (uint64_t)(copy->source + z * copy->source_slice + y * copy->source_pitch);
+            if (!to_host) {
+                cpu_shadow_copy((uint64_t)(copy->target + z * copy->target_slice + y * copy->target_pitch), from,
+                                copy->width);
+                continue;
+            }
+            const uint64_t here = cpu_shadow_first_unset(from, copy->width, &count);
+            if (here != UINT64_MAX && first == UINT64_MAX) first = from + here;
+            unset += count;
+        }
+    if (unset) check_unset_copy(first, unset, copy->width * copy->height * copy->depth);
+}
+
 CUresult copy_execute(const struct copy *copy) {
     size_t w = copy->width, h = copy->height, d = copy->depth;
     if (w == 0 || h == 0 || d == 0) return CUDA_SUCCESS;
     RETURN_IF(check_still_there(copy->source, extent(w, h, d, copy->source_pitch, copy->source_slice), "the source"));
     RETURN_IF(check_still_there(copy->target, extent(w, h, d, copy->target_pitch, copy->target_slice), "the target"));
+    if (unlikely(cpu_shadow_tracks)) check_rows(copy);
     if (cpu_guard_access(move_rows, (void *)copy)) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "memory of a copy of %zu bytes from %p to %p was freed during the copy.",
                 w * h * d, copy->source, copy->target);

@@ -6,6 +6,7 @@
 
 #include "engine/memory/memory.h"
 #include "stream.h"
+#include "engine/memory/shadow.h"
 
 enum { WAIT_CONDITION = 3, POLLS_BEFORE_YIELD = 1000, POLLS_BEFORE_SLEEP = 20000, SLEEP_NANOSECONDS = 20000 };
 enum { BATCH_LIMIT = 255 };
@@ -65,6 +66,7 @@ CUresult values_execute(struct op *op) {
         if (!cpu_memory_find(p->waitValue.address, &allocation))
             return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "the memory at %#llx, for cuStream%sValue%d, has been freed",
                         (unsigned long long)p->waitValue.address, is_wait(p) ? "Wait" : "Write", bits(p));
+        if (unlikely(cpu_shadow_tracks) && is_write(p)) cpu_shadow_set_written(p->writeValue.address, bits(p) / 8);
         if (is_wait(p)) wait(op->context, p);
         else if (bits(p) == 64) atomic_store((_Atomic uint64_t *)p->writeValue.address, p->writeValue.value64);
         else atomic_store((_Atomic uint32_t *)p->writeValue.address, p->writeValue.value);

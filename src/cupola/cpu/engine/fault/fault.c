@@ -1,4 +1,4 @@
-/* Faults of kernels: recorded once for each launch by the runtime, told in words by cupola.cpu.checks. */
+/* Faults of kernels: recorded once for each launch by the runtime, told in words by cupola.cpu.reports. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -105,7 +105,7 @@ static PyObject *nearest_allocation(const cpu_fault *fault) {
 }
 
 static PyObject *describe(const cpu_launch *launch, const cpu_fault *fault) {
-    PyObject *checks = PyImport_ImportModule("cupola.cpu.checks");
+    PyObject *checks = PyImport_ImportModule("cupola.cpu.reports");
     if (!checks) return NULL;
     PyObject *allocation = nearest_allocation(fault), *text = NULL;
     unsigned shared = launch->dynamic_shared;

@@ -1,4 +1,4 @@
-/* Faults: the first one of a launch is recorded, for cupola.cpu.checks to tell in words, and the launch ends. */
+/* Faults: the first one of a launch is recorded, for cupola.cpu.reports to tell in words, and the launch ends. */
 #ifndef CUPOLA_CPU_FAULT_H
 #define CUPOLA_CPU_FAULT_H
 

@@ -5,11 +5,6 @@
 #include "engine/fault/fault.h"
 #include "engine/running.h"
 
-static inline cpu_site unpack_site(uint64_t packed) {
-    return (cpu_site){(uint32_t)packed, (uint8_t)(packed >> 32), (uint8_t)(packed >> 40), (uint8_t)(packed >> 48),
-                      (uint8_t)(packed >> 56)};
-}
-
 /* How machine code calls what may access memory. It says itself where shared memory and the site caches are, which the
  * context knows as well, so that the optimizer sees that the call may read and write both. */
 #define CPU_ACCESS_ARGUMENTS                                                                                           \

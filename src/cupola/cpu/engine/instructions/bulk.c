@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "engine/checks/checks.h"
 #include "mbarrier.h"
 
 enum { UNIT = 16 }; /* bytes */
@@ -46,6 +47,8 @@ CPU_HELPER uint32_t cupola_bulk_copy(CPU_ACCESS_ARGUMENTS, uint64_t source, cons
             const void *begin;
             if (!find_ends(context, warp, lane, written, read, target, from[lane], sizes[lane], &end, &begin)) return 1;
             memmove(end, begin, sizes[lane]);
+            if (__builtin_expect(context->block->watch != NULL, 0))
+                cpu_watch_moved(context, warp, lane, written, target, sizes[lane], barrier);
             if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barrier, sizes[lane])) return 1;
         }
     }
@@ -95,6 +98,9 @@ CPU_HELPER uint32_t cupola_bulk_fill(CPU_ACCESS_ARGUMENTS, const uint64_t *to, c
             return 1;
         }
         memset(begin, 0, size);
+        if (__builtin_expect(context->block->watch != NULL, 0))
+            cpu_watch_write(context, warp, lane, site,
+                            CPU_SHARED_WINDOW | (uint64_t)((uint8_t *)begin - context->shared), size, CPU_ACCESS_PLAIN);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
  * up a matrix: tiles of 8 lines, of which lane 4 * g + t holds word t of line g. So a line of a tile is 16 bytes of a
  * register in a row (32 of doubles), and where it is 16 bytes in memory as well, it is copied as a whole. */
 #include "access.h"
+#include "engine/checks/checks.h"
 
 #include <string.h>
 
@@ -40,6 +41,11 @@ static bool find_runs(cpu_context *context, const cpu_warp *warp, cpu_site site,
             uint8_t *unit = cpu_resolve_cached(context, warp, 0, site, start + at);
             if (!unit) return false;
             if (at == 0) runs[run] = unit;
+            if (__builtin_expect(context->block->watch != NULL, 0) && site.flags & CPU_SITE_WRITE) {
+                const bool is_shared = site.space == CPU_SPACE_SHARED;
+                cpu_watch_write(context, warp, 0, site, is_shared ? CPU_SHARED_WINDOW + start + at : start + at,
+                                site.size, CPU_ACCESS_PLAIN);
+            }
         }
     }
     return true;

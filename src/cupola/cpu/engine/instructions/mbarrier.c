@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "access.h"
+#include "engine/checks/checks.h"
 #include "engine/schedule/above.h"
 
 enum {
@@ -138,6 +139,7 @@ uint32_t cpu_mbarrier_complete(cpu_context *context, const cpu_warp *warp, int l
     if (!place || add_bytes(&op, place, &b, -(int64_t)bytes)) return 1;
     complete_if_done(&b);
     *place = pack(b);
+    if (__builtin_expect(context->block->watch != NULL, 0)) cpu_watch_arrival(context, warp, lane, address);
     return 0;
 }
 
@@ -155,6 +157,8 @@ static uint32_t arrive(const struct operation *op, uint32_t count, uint32_t byte
     complete_if_done(&b);
     *place = pack(b);
     op->context->progress++;
+    if (__builtin_expect(op->context->block->watch != NULL, 0))
+        cpu_watch_arrival(op->context, op->warp, op->lane, op->address);
     return 0;
 }
 
@@ -225,6 +229,8 @@ CPU_HELPER uint32_t cupola_mbarrier_wait(CPU_ACCESS_ARGUMENTS, const uint64_t *a
         bool parity = flags & CPU_MBARRIER_PARITY ? phases[lane] & 1 : phases[lane] >> 63;
         results[lane] = parity != b.parity;
         if (!results[lane]) incomplete |= group;
+        else if (__builtin_expect(context->block->watch != NULL, 0))
+            cpu_watch_wait(context, warp, group, addresses[lane]);
     }
     if (mask & ~incomplete) context->progress++;
     warp->stuck = (warp->stuck & ~mask) | incomplete;

@@ -15,6 +15,7 @@
 #include "absence.h"
 #include "arena.h"
 #include "ranges.h"
+#include "shadow.h"
 #include "usage.h"
 
 #include <stdio.h>
@@ -390,8 +391,18 @@ static int obtain(int device, int kind, uint64_t size, enum sharing sharing, voi
     return obtain_span(tag, size, CHUNK, 0, -1, 0, owner, base, room);
 }
 
+/* Memory that kernels are to write before they read it; what the host sees, it may write unseen. */
+static void note_new(int kind, uint64_t base, uint64_t size) {
+    if (likely(!atomic_load_explicit(&cpu_shadow_tracks, memory_order_relaxed))) return;
+    cpu_shadow_forget(base, size);
+    if (kind == CPU_MEMORY_DEVICE || kind == CPU_MEMORY_HEAP) cpu_shadow_set_unset(base, size);
+    else cpu_shadow_set_written(base, size);
+}
+
 int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room) {
-    return obtain(device, kind, size, OWN, owner, base, room);
+    int status = obtain(device, kind, size, OWN, owner, base, room);
+    if (!status) note_new(kind, *base, size);
+    return status;
 }
 
 int cpu_memory_obtain_file(int device, int kind, uint64_t size, int file, uint64_t offset, void *owner,
@@ -459,6 +470,7 @@ int cpu_memory_allocate(int device, int kind, uint64_t size, void *owner, uint64
     if (status) return status;
     status = obtain(device, kind, size, kind == CPU_MEMORY_DEVICE ? SHARED : OWN, owner, base, &room);
     if (status) cpu_memory_uncharge(charged, charge_of(size));
+    else note_new(kind, *base, size);
     return status;
 }
 
@@ -494,6 +506,7 @@ int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id) {
     if (tag_state(tag) != FREEING && tag_state(tag) != RETIRED) return CPU_MEMORY_UNKNOWN;
     publish(record, make_tag(size, (int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15), LIVE), owner);
     *id = record->id;
+    note_new((int)(tag >> 4 & 15), base, size);
     return CPU_MEMORY_OK;
 }
 

@@ -7,6 +7,8 @@
  * is to have the mark and not to go on. */
 #include "schedule.h"
 
+#include "engine/checks/checks.h"
+
 bool cpu_cluster_release(cpu_cluster *cluster) {
     /* A unit that has arrived stays so until the phase is complete, and one that has exited forever. So continue where
      * a unit was missing. */
@@ -18,6 +20,7 @@ bool cpu_cluster_release(cpu_cluster *cluster) {
         }
     }
     cluster->block = cluster->unit = 0;
+    if (__builtin_expect(cluster->blocks[0]->watch != NULL, 0)) cpu_watch_cluster(cluster);
     for (uint32_t rank = 0; rank < cluster->size; rank++) {
         cpu_block *block = cluster->blocks[rank];
         if (!block->live) continue;

@@ -268,8 +268,8 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3], ui
         get_uint32(object, "frame_bytes", &variant->frame_bytes) ||
         get_uint32(object, "site_count", &variant->site_count) ||
         get_uint32(object, "counter_count", &variant->counter_count) ||
-        get_uint32(object, "stack_bytes", &variant->stack_bytes) || read_flags(variant, object) ||
-        read_resume_sites(variant, object)) {
+        get_uint32(object, "checks", &variant->checks) || get_uint32(object, "stack_bytes", &variant->stack_bytes) ||
+        read_flags(variant, object) || read_resume_sites(variant, object)) {
         if (variant) free(variant->resume_sites);
         free(variant);
         free(ids);

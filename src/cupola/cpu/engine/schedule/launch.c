@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "common/common.h"
+#include "engine/checks/checks.h"
+#include "engine/checks/findings.h"
 #include "engine/memory/memory.h"
 #include "schedule.h"
 
@@ -115,6 +117,10 @@ int cpu_engine_run(cpu_launch *launch) {
         if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
         return CPU_FAULT_INTERNAL;
     }
+    if (unlikely(launch->variant->checks)) {
+        cpu_watch_launch(launch, blocks_of(launch));
+        launch->findings = cpu_findings_new();
+    }
     struct progress progress = {.most = (int)(threads < clusters ? threads : clusters) - 1};
     if (progress.most) progress.next = (progress.begin = clock_now()) + ALONE_NANOSECONDS;
     cpu_share_enter(launch->share);
@@ -127,6 +133,12 @@ int cpu_engine_run(cpu_launch *launch) {
     cpu_stop_end(&job);
     if (to_learn) note_if_quick(launch, to_learn);
     if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
+    if (unlikely(launch->variant->checks)) {
+        cpu_watch_end_launch(launch);
+        cpu_findings_tell(launch);
+        cpu_findings_free(launch->findings);
+        launch->findings = NULL;
+    }
     if (unlikely(launch->variant->instruments)) cpu_variant_count(launch, job.counters);
     free((void *)job.counters);
     return atomic_load(&job.fault);

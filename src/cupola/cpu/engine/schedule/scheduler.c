@@ -19,6 +19,7 @@
 
 #include "common/common.h"
 #include "engine/above.h"
+#include "engine/checks/checks.h"
 #include "engine/memory/memory.h"
 
 enum {
@@ -80,6 +81,7 @@ static pthread_key_t keepsakes_key;
 
 static void block_delete(cpu_block *block) {
     if (block->memory) munmap(block->memory, block->memory_bytes);
+    cpu_watch_free(block->watch);
     free(block);
 }
 
@@ -245,6 +247,9 @@ static void cluster_begin(cpu_context *context, cpu_block *leader, const cpu_lau
         }
         block->multiprocessor = multiprocessor_of(launch, index * cluster->size + rank);
         block_begin(block, launch);
+        if (unlikely(launch->variant->checks))
+            cpu_watch_begin(block, launch, index * cluster->size + rank, context->shared_size);
+        else if (unlikely(block->watch != NULL)) block->watch->checks = 0;
     }
 }
 
@@ -297,7 +302,18 @@ static uint32_t run_in_step(cpu_context *context, cpu_block *block, uint32_t *ot
             warp->state = state;
         }
         if (first == CPU_STATE_DONE) return 0;
+        if (unlikely(block->watch != NULL)) cpu_watch_barrier(block, 0);
     }
+}
+
+/* As CPU_STATE_WAITING below, for a checked launch. */
+static bool release_watched(cpu_block *block, cpu_warp *warp) {
+    struct cpu_watch *watch = cpu_watch_of(block);
+    const uint32_t before = warp->syncing;
+    if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
+    const uint32_t released = before & ~warp->syncing;
+    if (watch && released) cpu_watch_warp(watch, warp->first / CPU_WARP_THREADS, released, warp->mask);
+    return true;
 }
 
 /* What became of a unit whose body returned `state`: false after a fault. */
@@ -338,6 +354,7 @@ static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint3
         case CPU_STATE_INDEPENDENT: context->progress++; return make_independent(context, warp);
         case CPU_STATE_WAITING:
             context->progress++;
+            if (unlikely(block->watch != NULL)) return release_watched(block, warp);
             if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
             return true;
         default: /* CPU_STATE_FAULT */ return false;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/checks/checks.h"
 #include "engine/instructions/atomics.h"
 #include "engine/instructions/mbarrier.h"
 #include "engine/memory/memory.h"
@@ -367,6 +368,9 @@ static uint32_t store(struct copy *copy) {
         uint8_t *memory = resolve(copy, &part);
         if (!memory || move_row(copy, i * pitch(copy), row, bytes, false)) return 1;
         const uint8_t *elements = row + (size_t)part.begin * copy->size;
+        if (__builtin_expect(copy->context->block->watch != NULL, 0))
+            cpu_watch_write(copy->context, copy->warp, copy->lane, copy->tensor, part.address,
+                            (uint64_t)wanted * copy->size, operation ? CPU_ACCESS_ATOMIC : CPU_ACCESS_PLAIN);
         if (!operation) memcpy(memory, elements, (size_t)wanted * copy->size);
         else if (cpu_atomic_elements(copy->context, copy->warp, copy->tensor, operation, part.address, elements,
                                      element, (uint64_t)wanted * copy->size / element))
@@ -407,6 +411,9 @@ CPU_HELPER uint32_t cupola_tensor_load(CPU_ACCESS_ARGUMENTS, uint64_t box, uint3
                 barrier = address_in_rank(barrier, (uint32_t)__builtin_ctz(left));
             }
             if (find_box(&copy, target) || load(&copy)) return 1;
+            if (__builtin_expect(context->block->watch != NULL, 0))
+                cpu_watch_copied(context, warp, lane, copy.box, target,
+                                 (copy.rows - 1) * pitch(&copy) + row_bytes(&copy), barrier);
             if (cpu_mbarrier_complete(context, warp, lane, copy.box, barrier, (uint32_t)bytes_of(&copy))) return 1;
         }
     }

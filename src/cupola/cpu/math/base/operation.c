@@ -1,5 +1,6 @@
 /* Calls of the math libraries as operations of streams. */
 #include "math.h"
+#include "engine/memory/shadow.h"
 
 #include <stdio.h>
 
@@ -43,6 +44,7 @@ CUresult math_touch(const char *function, const char *what, const void *address,
         uint64_t low = (uint64_t)address, high = low + bytes;
         if (low < call_range.low) call_range.low = low;
         if (high > call_range.high) call_range.high = high;
+        if (unlikely(cpu_shadow_tracks)) cpu_shadow_set_written(low, bytes); /* perhaps; it is not known what it does */
         return CUDA_SUCCESS;
     }
     char role[96];

@@ -130,6 +130,8 @@ def write_gathering(body: Body, gathering: Gathering) -> None:
     control.dispatch_from(gathering.index + 1)
     builder.label(go_on)
     control.set_mask(complete)
+    for each in body.instruments:
+        each.met(gathering.instruction, values[-1])
     if len(values) > 1:  # who takes no part has nothing to give
         values[0] = builder.select(control.active(), values[0], constant(values[0].type, 0))
     builder.active = control.active()

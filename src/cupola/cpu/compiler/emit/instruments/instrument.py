@@ -163,12 +163,14 @@ class Instrument:
         Those have passed the guard of the instruction, but not yet the check of its address.
         """
 
-    def met(self, instruction: ast.Instruction) -> None:
+    def met(self, instruction: ast.Instruction, members: Value | None = None) -> None:
         """The threads of a warp that an instruction names in its mask are all there; `lanes` are those.
 
-        This is for ``shfl.sync`` and the like, and ``bar.warp.sync`` in convergent code. It is not called for those
-        that wait in the independent body with others at other instructions (`gatherings`, ``cupola_warp_park``), nor
-        for barriers of a block, which the scheduler completes.
+        This is for ``shfl.sync`` and the like, and ``bar.warp.sync`` in convergent code. Where threads have come along
+        different paths to several instructions with the same qualifiers (`gatherings`), ``instruction`` is one of
+        these, and ``members`` the masks that they have named; else it is None, and the mask is the last operand. It is
+        not called for ``bar.warp.sync`` in the independent body (``cupola_warp_park``), nor for barriers of a block:
+        the scheduler completes these.
         """
 
     def branch(self, block: Block, way: int, lanes: Value) -> None:

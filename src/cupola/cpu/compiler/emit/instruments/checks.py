@@ -1,0 +1,159 @@
+"""Races, reads of what nobody has written, and wrong use of what synchronizes: helpers are told what threads do.
+
+The helpers are in ``engine/checks``, which says what is checked. What they cannot see of accesses by helpers of the
+engine, such as bulk copies, those tell themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cupola.cpu.compiler.emit.memory.addresses import space_of
+from cupola.cpu.compiler.emit.memory.mbarriers import shared_address
+from cupola.cpu.compiler.emit.memory.memory import lane_addresses
+from cupola.cpu.compiler.emit.values.builder import constant
+from cupola.cpu.compiler.emit.values.values import Value
+from cupola.cpu.compiler.objects import abi
+from cupola.cpu.compiler.ptx import ast
+
+from .instrument import Instrument, MemoryAccess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PLAIN, STRONG, ATOMIC, COPY = range(4)
+ACQUIRES, RELEASES = 4, 8
+"""``enum cpu_access_kind`` and the bits beside it (engine/checks/watch.c)."""
+
+_ACQUIRING, _RELEASING = frozenset(["acquire", "acq_rel", "sc"]), frozenset(["release", "acq_rel", "sc"])
+_COUNTS = {"x1": 1, "x2": 2, "x4": 4}
+_ORDERS_NOTHING = frozenset(["proxy", "mbarrier_init"])
+
+
+class Accesses(Instrument):
+    """What races and reads of unset memory have in common: they see each access."""
+
+    sees_all = True
+
+    def access(self, access: MemoryAccess) -> None:
+        instruction = access.instruction
+        words = instruction.modifiers
+        if access.space in ("const", "param") or instruction.opcode == "mbarrier" or not self._is_first():
+            return
+        if instruction.opcode == "cp" and access.reads and len(instruction.operands) > 3:
+            return  # how much is read is not known here
+        lanes = self.lanes
+        if instruction.opcode in ("ldmatrix", "stmatrix"):
+            rows = next(8 * _COUNTS[word] for word in words if word in _COUNTS)
+            lanes = self.builder.binary("and", lanes, constant("i32", (1 << rows) - 1))
+        kind = ATOMIC if access.atomic else STRONG if access.strong else PLAIN
+        if instruction.opcode == "cp" and access.writes:
+            kind = COPY
+        kind |= ACQUIRES * (not _ACQUIRING.isdisjoint(words)) | RELEASES * (not _RELEASING.isdisjoint(words))
+        self._tell(
+            "access",
+            f"i64 {self._packed(access)}",
+            f"i32 {lanes.ir}",
+            f"i32 {kind}",
+            f"ptr {self.addresses(access)}",
+        )
+        if kind & 3 == COPY:
+            self._tell("copy", f"i32 {lanes.ir}", f"i32 {access.size}", f"ptr {self.addresses(access)}")
+
+    def _is_first(self) -> bool:
+        """Whether this is the one of the body's instruments that tells accesses, for all of them."""
+        return self is next(each for each in self.body.instruments if isinstance(each, Accesses) and each.sees_all)
+
+    def _packed(self, access: MemoryAccess) -> int:
+        element = min(access.size, self._element(access))
+        return abi.pack_site(
+            min(self.number(access.instruction), 0x7FFE),
+            access.size,
+            element,
+            access.space,
+            write=access.writes,
+            contiguous=False,
+            unused=self._unused(access.instruction),
+        )
+
+    @staticmethod
+    def _element(access: MemoryAccess) -> int:
+        value = next((o for o in access.instruction.operands if isinstance(o, ast.Vector)), None)
+        is_plain = access.instruction.opcode in ("ld", "ldu", "st", "atom", "red")
+        return access.size // len(value.items) if value is not None and is_plain else min(access.size, 16)
+
+    def _unused(self, instruction: ast.Instruction) -> int:
+        destination = instruction.operands[0] if instruction.operands else None
+        if instruction.opcode not in ("ld", "ldu") or not isinstance(destination, ast.Vector):
+            return 0
+        unused = 0
+        for item in reversed(destination.items[1:]):
+            if isinstance(item, ast.Register) and item.name in self.body.read_registers:
+                break
+            unused += 1
+        return unused
+
+    def _tell(self, what: str, *arguments: str) -> None:
+        types = "".join(f", {argument.split()[0]}" for argument in arguments)
+        self.builder.declarations[f"declare void @cupola_watch_{what}(ptr, ptr{types})"] = None
+        self.builder.line(f"call void @cupola_watch_{what}(ptr %context, ptr %warp, {', '.join(arguments)})")
+
+
+class Init(Accesses):
+    """Reads of what nobody has written."""
+
+
+class Race(Accesses):
+    """Accesses that nothing orders."""
+
+    def instruction(self, instruction: ast.Instruction) -> None:
+        lanes, words = self.lanes_of(instruction), instruction.modifiers
+        if instruction.opcode in ("membar", "fence"):
+            if _ORDERS_NOTHING.isdisjoint(word.partition("::")[0] for word in words):
+                self._tell("fence", f"i32 {lanes.ir}")
+        elif instruction.opcode == "cp" and "bulk" not in words:
+            self._copies(instruction, lanes, words)
+
+    def _copies(self, instruction: ast.Instruction, lanes: Value, words: Iterable[str]) -> None:
+        if "commit_group" in words:
+            self._tell("commit", f"i32 {lanes.ir}")
+        elif "wait_all" in words:
+            self._tell("group", f"i32 {lanes.ir}", "i32 -1")
+        elif "wait_group" in words:
+            count = instruction.operands[0]
+            assert isinstance(count, ast.Immediate)
+            self._tell("group", f"i32 {lanes.ir}", f"i32 {count.value}")
+        elif "mbarrier" in words:
+            address = shared_address(self.body, instruction.operands[0], space_of(instruction))
+            buffer = lane_addresses(self.body, address, "instrument.addresses")
+            self._tell("follow", f"i32 {lanes.ir}", f"ptr {buffer}")
+
+    def met(self, instruction: ast.Instruction, members: Value | None = None) -> None:
+        if instruction.opcode == "bar":
+            _meet(self, instruction, members)
+
+
+class Sync(Accesses):
+    """Operations of warps whose masks name other threads than there are; the scheduler sees barriers."""
+
+    sees_all = False
+
+    def access(self, access: MemoryAccess) -> None:
+        pass
+
+    def leave(self, lanes: Value) -> None:
+        if self.body.independent:
+            self._tell("leave", f"i32 {lanes.ir}")
+
+    def met(self, instruction: ast.Instruction, members: Value | None = None) -> None:
+        told = instruction.opcode == "bar" and any(isinstance(each, Race) for each in self.body.instruments)
+        if not told and not instruction.description.whole_warp:
+            _meet(self, instruction, members)
+
+
+def _meet(self: Accesses, instruction: ast.Instruction, members: Value | None) -> None:
+    named = self.body.operand(instruction.operands[-1], "i32") if members is None else members
+    buffer = self.body.spill("instrument.members", named)
+    orders = instruction.opcode == "bar" and isinstance(self, Race)
+    number = self.number(instruction)
+    self._tell("met", f"i32 {self.lanes.ir}", f"ptr {buffer}", f"i32 {number}", f"i32 {int(orders)}")

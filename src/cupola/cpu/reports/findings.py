@@ -1,0 +1,410 @@
+"""What checks find, as objects: from the engine's records to lines of the program, with what to do.
+
+`cupola.cpu.findings` gives them to programs, `formats` writes them to files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import itertools
+import json
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cupola.cpu.compiler.emit.instruments.instrument import instructions_of
+from cupola.cpu.compiler.modules import Variant
+from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.reports.faults import Kind, nearest
+
+Dim3 = tuple[int, int, int]
+
+RACE, EARLY, UNSET, ABSENT, UNNAMED, PART = range(6)
+"""``enum cpu_finding_what``."""
+
+_ATOMIC, _COPY = 2, 3
+_SPACES = ("global", "shared", "local", "constant", "parameter")
+_KINDS = {RACE: "race", EARLY: "race", UNSET: "init", ABSENT: "sync", UNNAMED: "sync", PART: "sync"}
+_OF_VARIANT = 1 << 15
+_UNKNOWN = 0xFFFF
+_LOG = "CUPOLA_FINDINGS"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where something happened.
+
+    Attributes
+    ----------
+    what
+        What it was, such as ``"write of 4 bytes"``.
+    file, line, function
+        Of the CUDA source, from the innermost inlined function; None and 0 without line information.
+    via
+        The lines that inlined it, outwards.
+    ptx
+        The instruction.
+    block, thread
+        Who did it; None where it is not known, or was the host.
+    """
+
+    what: str
+    file: str | None = None
+    line: int = 0
+    function: str | None = None
+    via: tuple[str, ...] = ()
+    ptx: str = ""
+    block: Dim3 | None = None
+    thread: Dim3 | None = None
+
+    def __str__(self) -> str:
+        who = f" by thread {self.thread} of block {self.block}" if self.thread is not None else ""
+        lines = [f"{self.what}{who}"]
+        if self.file is not None:
+            lines.append(f"  at {self.file}:{self.line}" + (f" in {self.function}" if self.function else ""))
+            lines += [f"  inlined at {line}" for line in self.via]
+        elif self.ptx:
+            lines.append(f"  PTX: {self.ptx} (compile with lineinfo=True to see the line of the CUDA source)")
+        return "\n  ".join(lines)
+
+
+@dataclasses.dataclass
+class Finding:
+    """Something that a check found; `cupola.cpu.findings` lists them.
+
+    Attributes
+    ----------
+    kind
+        The check: ``"race"``, ``"init"``, ``"sync"`` or ``"memory"``.
+    kernel
+        The name of the kernel; empty where there is none.
+    summary
+        What is wrong, in one sentence.
+    places
+        Where: of a race, both accesses.
+    details
+        Sentences about the memory, and where it was allocated.
+    launched
+        The line of Python that launched the kernel, ``"file:line"``; empty where it is not known.
+    advice
+        What to do.
+    count
+        How often it was found.
+    silenced
+        The reason given to `cupola.cpu.silence`, or None.
+    """
+
+    kind: str
+    kernel: str
+    summary: str
+    places: tuple[Place, ...] = ()
+    details: tuple[str, ...] = ()
+    launched: str = ""
+    advice: str = ""
+    count: int = 1
+    silenced: str | None = None
+    _number: int = dataclasses.field(default=0, init=False, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        kernel = f" in kernel '{self.kernel}'" if self.kernel else ""
+        lines = [f"{self.kind}{kernel}: {self.summary}", *(str(place) for place in self.places), *self.details]
+        if self.launched:
+            lines.append(f"launched at {self.launched}")
+        if self.count > 1:
+            lines.append(f"found {self.count:,} times")
+        if self.advice:
+            lines.append(self.advice)
+        return "\n  ".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding as JSON has it.
+
+        Returns
+        -------
+        dict
+            The attributes by their names; places are dictionaries, too.
+        """
+        values = dataclasses.asdict(self)
+        del values["_number"]
+        return values
+
+    def _since(self, count: int) -> Finding:
+        """The same finding as it was made since it had been made so often."""
+        made = dataclasses.replace(self, count=self.count - count)
+        made._number = self._number
+        return made
+
+
+def from_dict(values: dict[str, Any]) -> Finding:
+    """A finding that `Finding.as_dict` has written."""
+    places = []
+    for place in values.pop("places"):
+        tuples = {name: tuple(place[name]) if place[name] is not None else None for name in ("block", "thread")}
+        places.append(Place(**{**place, **tuples, "via": tuple(place["via"])}))
+    return Finding(**{**values, "places": tuple(places), "details": tuple(values["details"])})
+
+
+class Silence(NamedTuple):
+    """What is not to be told: see `cupola.cpu.silence`."""
+
+    kind: str
+    kernel: str
+    line: str
+    reason: str
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether it is meant for a finding."""
+        if not fnmatch.fnmatchcase(finding.kind, self.kind) or not fnmatch.fnmatchcase(finding.kernel, self.kernel):
+            return False
+        if self.line == "*":
+            return True
+        lines = {f"{os.path.basename(place.file or '')}:{place.line}" for place in finding.places}
+        lines |= {str(place.line) for place in finding.places} | {f"{p.file}:{p.line}" for p in finding.places}
+        return self.line in lines
+
+
+class _Row(NamedTuple):
+    what: int
+    site: int
+    other_site: int
+    kind: int
+    other_kind: int
+    is_write: int
+    other_is_write: int
+    space: int
+    address: int
+    size: int
+    lanes: int
+    times: int
+    block: Dim3
+    thread: Dim3
+    other_block: Dim3
+    other_thread: Dim3
+    allocation: tuple[int, int] | None
+
+
+_lock = threading.Lock()
+_found: dict[object, Finding] = {}
+_numbers = itertools.count(1)
+_silences: list[Silence] = []
+origin_of: Callable[[int], str | None] = lambda base: None  # noqa: E731
+"""The line of Python that allocated what begins at an address."""
+
+
+# ---- keeping them ----------------------------------------------------------------------------------------------------
+
+
+def keep(key: object, finding: Finding) -> None:
+    """Add a finding to those of the process, or to the count of the same one."""
+    with _lock:
+        known = _found.get(key)
+        if known is not None:
+            known.count += finding.count
+            return
+        finding.silenced = next((s.reason for s in _silences if s.covers(finding)), None)
+        _found[key] = finding
+        finding._number = next(_numbers)
+    log([finding])
+
+
+def log(findings: list[Finding], *, taken: bool = False) -> None:
+    """Write findings for whoever started the program: a line each, at once, since the program may crash.
+
+    Parameters
+    ----------
+    findings
+        They are written again when their counts have changed.
+    taken
+        The program has expected them.
+    """
+    path = os.environ.get(_LOG)
+    if not path or not findings:
+        return
+    marks = {"process": os.getpid(), "taken": taken}
+    lines = [json.dumps({**finding.as_dict(), "number": finding._number, **marks}) + "\n" for finding in findings]
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+    except FileNotFoundError:
+        return  # who asked for it is gone
+    try:
+        os.write(handle, "".join(lines).encode())
+    finally:
+        os.close(handle)
+
+
+def kept() -> list[Finding]:
+    """All findings, the silenced ones included."""
+    with _lock:
+        return list(_found.values())
+
+
+def take(found: list[Finding]) -> None:
+    """Take findings away: somebody has expected them, as often as they were made."""
+    counts = {finding._number: finding.count for finding in found}
+    with _lock:
+        for key, finding in list(_found.items()):
+            finding.count -= counts.get(finding._number, 0)
+            if finding.count <= 0:
+                del _found[key]
+    remaining = {finding._number for finding in kept()}
+    log([finding for finding in found if finding._number not in remaining], taken=True)
+
+
+def silence(rule: Silence) -> None:
+    """Apply a rule to what was found and will be."""
+    with _lock:
+        _silences.append(rule)
+        for finding in _found.values():
+            if finding.silenced is None and rule.covers(finding):
+                finding.silenced = rule.reason
+
+
+def unsilence(rule: Silence) -> None:
+    """Take a rule back, for what will be found."""
+    with _lock:
+        _silences.remove(rule)
+
+
+# ---- from the engine -------------------------------------------------------------------------------------------------
+
+
+def add(variant: Variant, rows: list[tuple[Any, ...]], file: str | None, line: int) -> None:
+    """Add what the engine found in a launch; called when that is over."""
+    instructions = instructions_of(variant.facts())
+
+    def instruction(site: int) -> ast.Instruction | None:
+        if site & _OF_VARIANT and site != _UNKNOWN:
+            sites = variant.sites
+            return sites[site & ~_OF_VARIANT].instruction if site & ~_OF_VARIANT < len(sites) else None
+        return instructions[site] if site < len(instructions) else None
+
+    for fields in rows:
+        row = _Row(*fields)
+        mine, other = instruction(row.site), instruction(row.other_site)
+        if row.what == PART and not _is_aligned(mine):
+            continue
+        finding = _finding(variant.info.name, row, mine, other)
+        finding.launched = f"{file}:{line}" if file else ""
+        finding.count = row.times
+        keep((variant.module.identity, variant.info.name, row.what, row.site, row.other_site, row.is_write), finding)
+
+
+def _is_aligned(instruction: ast.Instruction | None) -> bool:
+    return instruction is not None and (instruction.opcode == "bar" or "aligned" in instruction.modifiers)
+
+
+def _finding(kernel: str, row: _Row, mine: ast.Instruction | None, other: ast.Instruction | None) -> Finding:
+    kind = _KINDS[row.what]
+    here = _place(_access(row.kind, row.is_write, row.size), mine, row.block, row.thread)
+    there = _place(
+        _access(row.other_kind, row.other_is_write, row.size), other, row.other_block, row.other_thread, before=True
+    )
+    if row.what in (RACE, EARLY):
+        places, details = (here, there), (_memory(row),)
+        if row.what == EARLY:
+            done = "written" if row.is_write else "read"
+            summary = f"{_SPACES[row.space]} memory is {done} before a copy to it is complete"
+            return Finding(kind, kernel, summary, places, details, advice=_ADVICE_COPY)
+        summary = f"{_SPACES[row.space]} memory is accessed by two threads, and nothing orders the accesses"
+        return Finding(kind, kernel, summary, places, details, advice=_advice(row))
+    if row.what == UNSET:
+        summary = f"{_SPACES[row.space]} memory is read that nobody has written"
+        advice = "write it first: cuMemsetD8 (Buffer.fill) for device memory, a store before the barrier for shared"
+        return Finding(kind, kernel, summary, (here,), (_memory(row),), advice=advice)
+    if row.what == UNNAMED:
+        who = dataclasses.replace(here, what=f"a warp operation with the mask {row.address:#010x}")
+        summary = "a thread takes part in a warp operation whose mask does not name it"
+        return Finding(kind, kernel, summary, (who,), advice="a thread's mask must have the bit of its own lane")
+    if row.what == ABSENT:
+        who = dataclasses.replace(here, what=f"a warp operation with the mask {row.address:#010x}")
+        summary = f"the mask of a warp operation names {_lanes(row.lanes)}, which has exited or never comes"
+        advice = "name only the threads that take part: __ballot_sync in front of the branch, or __activemask() there"
+        return Finding(kind, kernel, summary, (who,), advice=advice)
+    who = dataclasses.replace(here, what="a barrier")
+    others = () if other is None else (dataclasses.replace(there, what="another barrier"),)
+    summary = f"only some threads of a warp reach a barrier that is for all of them: {_lanes(row.lanes)} is elsewhere"
+    advice = "move __syncthreads() out of the branch, so that all threads of the block reach it"
+    return Finding(kind, kernel, summary, (who, *others), advice=advice)
+
+
+_ADVICE_COPY = "wait for the copy: cp.async.wait_group (__pipeline_wait_prior), or the mbarrier that counts its bytes"
+
+
+def _advice(row: _Row) -> str:
+    atomics = {row.kind, row.other_kind} & {_ATOMIC}
+    if row.block != row.other_block:
+        advice = "order the blocks: two launches, or a barrier of the grid (cooperative groups)"
+        advice += "; or atomic operations with fences"
+    elif _warp(row.thread, row) == _warp(row.other_thread, row):
+        advice = "put __syncwarp() between the two accesses"
+    else:
+        advice = "put a barrier, __syncthreads(), between the two accesses"
+    return advice + ("; or access it by atomic operations only" if atomics else "")
+
+
+def _warp(thread: Dim3, row: _Row) -> object:
+    """What threads of one warp are likely to have in common, whose block's shape is not known here."""
+    same_row = row.thread[1:] == row.other_thread[1:]
+    return thread[0] // 32 if same_row else thread
+
+
+def _access(kind: int, is_write: int, size: int) -> str:
+    if kind == _COPY:
+        return "asynchronous copy"
+    what = "atomic operation" if kind == _ATOMIC else "write" if is_write else "read"
+    return f"{what} of {size} byte{'s' if size > 1 else ''}"
+
+
+def _place(what: str, instruction: ast.Instruction | None, block: Dim3, thread: Dim3, *, before: bool = False) -> Place:
+    what = f"{what}, earlier" if before else what
+    if instruction is None:
+        return Place(what, block=block, thread=thread)
+    location: ast.Location | None = instruction.location
+    assert location is not None
+    via: list[str] = []
+    outer = location.inlined_at
+    while outer is not None and outer.file is not None:
+        via.append(f"{outer.file}:{outer.line}" + (f" in {outer.function}" if outer.function else ""))
+        outer = outer.inlined_at
+    return Place(
+        what, location.file, location.line, location.function, tuple(via), instruction.text.strip(), block, thread
+    )
+
+
+def _memory(row: _Row) -> str:
+    if row.space in (1, 2):
+        return f"at offset {row.address} in {_SPACES[row.space]} memory"
+    allocation = (*row.allocation, 0) if row.allocation is not None else None
+    text = f"at address {row.address:#x}: {nearest(row.address, row.size, allocation)}"
+    origin = origin_of(row.allocation[0]) if row.allocation is not None else None
+    return f"{text}, allocated at {origin}" if origin else text
+
+
+def _lanes(mask: int) -> str:
+    first = (mask & -mask).bit_length() - 1
+    count = mask.bit_count()
+    return f"lane {first}" if count == 1 else f"lane {first} and {count - 1} more"
+
+
+# ---- faults ----------------------------------------------------------------------------------------------------------
+
+
+def add_fault(error: str, kernel: str, kind: int, text: str) -> None:
+    """Add a kernel that has ended by a fault, which the driver has described."""
+    check = "sync" if kind == Kind.BARRIER else "memory"
+    first, *rest = (text or f"kernel '{kernel}': {error}").split("\n  ")
+    finding = Finding(check, kernel, f"{error}: {first.partition(': ')[2]}", details=tuple(rest))
+    keep((error, kernel, text), finding)
+
+
+def add_unset_copy(address: int, unset: int, size: int, base: int, length: int) -> None:
+    """Add a copy to the host of memory that nobody has written."""
+    summary = f"{unset:,} of {size:,} bytes that are copied to the host were never written"
+    details = [f"the first at address {address:#x}: {nearest(address, 1, (base, length, 0))}"]
+    origin = origin_of(base)
+    if origin:
+        details.append(f"allocated at {origin}")
+    advice = "write the memory first, or copy only what was written"
+    keep(("copy", base, address, size), Finding("init", "", summary, details=tuple(details), advice=advice))

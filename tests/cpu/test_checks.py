@@ -1,0 +1,165 @@
+"""The checks of kernels as programs use them: findings, expected and silenced ones, processes, reports and pytest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cupola import LaunchConfig, Program, ProgramOptions, cpu, launch
+from cupola.cpu.reports.findings import from_dict
+
+pytestmark = pytest.mark.cpu_only
+
+SOURCE = r"""
+extern "C" __global__ void reverse(int* x, int sync) {
+    __shared__ int s[64];
+    s[threadIdx.x] = x[threadIdx.x];
+    if (sync) __syncthreads();
+    x[threadIdx.x] = s[63 - threadIdx.x];
+}
+"""
+SCRIPT = f"""
+import os, sys
+import numpy as np
+from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
+dev = Device()
+dev.set_current()
+stream = dev.create_stream()
+options = ProgramOptions(name="reverse.cu", arch=f"sm_{{dev.arch}}", lineinfo=True)
+kernel = Program(r'''{SOURCE}''', "c++", options).compile("cubin").get_kernel("reverse")
+x = dev.array(np.arange(64, dtype=np.int32), stream=stream)
+launch(stream, LaunchConfig(grid=1, block=64), kernel, x, int(sys.argv[1]))
+stream.sync()
+"""
+
+
+@pytest.fixture
+def reverse(device):
+    options = ProgramOptions(name="reverse.cu", arch=f"sm_{device.arch}", lineinfo=True)
+    return Program(SOURCE, "c++", options).compile("cubin").get_kernel("reverse")
+
+
+def run(device, stream, kernel, *, sync=False):
+    x = device.array(np.arange(64, dtype=np.int32), stream=stream)
+    launch(stream, LaunchConfig(grid=1, block=64), kernel, x, sync)
+    stream.sync()
+
+
+def test_a_finding_says_where(device, stream, reverse):
+    with cpu.checks(race=True) as checks:
+        run(device, stream, reverse)
+    (race,) = checks.findings
+    assert [finding.kernel for finding in cpu.findings("race")] == ["reverse"]
+    assert (race.kind, race.kernel, race.count) == ("race", "reverse", 64)
+    later, earlier = race.places
+    assert [(p.file, p.line, p.block) for p in race.places] == [("reverse.cu", n, (0, 0, 0)) for n in (4, 6)]
+    assert {place.what for place in (later, earlier)} == {"write of 4 bytes", "read of 4 bytes, earlier"}
+    assert later.thread != earlier.thread
+    assert str(race).startswith("race in kernel 'reverse': shared memory is accessed by two threads")
+    assert "found 64 times" in str(race) and "__syncthreads()" in race.advice
+    assert from_dict(json.loads(json.dumps(race.as_dict()))) == race
+
+
+def test_sound_and_unchecked_kernels(device, stream, reverse):
+    with cpu.checks(race=True, init=True, sync=True) as checks:
+        run(device, stream, reverse, sync=True)
+    assert checks.findings == []
+    before = [str(finding) for finding in cpu.findings()]
+    run(device, stream, reverse)
+    assert [str(finding) for finding in cpu.findings()] == before
+
+
+def test_expected_findings_are_taken(device, stream, reverse):
+    before = [finding.count for finding in cpu.findings()]
+    with cpu.expect_finding("race", kernel="rev*") as found:
+        run(device, stream, reverse)
+    assert [(finding.kernel, finding.count) for finding in found] == [("reverse", 64)]
+    assert [finding.count for finding in cpu.findings()] == before
+    with pytest.raises(AssertionError, match="no race was found"), cpu.expect_finding("race"):
+        run(device, stream, reverse, sync=True)
+
+
+def test_silence(device, stream):
+    code = Program(SOURCE.replace("reverse", "quiet"), "c++", ProgramOptions(name="quiet.cu", lineinfo=True))
+    cpu.silence(kernel="quiet", line="quiet.cu:6", kind="race", reason="a test")
+    with cpu.checks(race=True) as checks:
+        run(device, stream, code.compile("cubin").get_kernel("quiet"))
+    assert checks.findings == []
+    assert [f.silenced for f in cpu.findings(silenced=True) if f.kernel == "quiet"] == ["a test"]
+    for wrong in ({"reason": "all"}, {"kernel": "quiet", "reason": " "}, {"line": 3, "kind": "?", "reason": "x"}):
+        with pytest.raises(ValueError, match="reason|kernel|kind"):
+            cpu.silence(**wrong)
+
+
+def test_copies_of_what_nobody_has_written(device, stream):
+    with cpu.checks(init=True) as checks:
+        buffer = device.allocate(1024, stream=stream)
+        other = device.allocate(1024, stream=stream)
+        buffer.fill(b"\1", stream=stream)
+        other.copy_from(buffer, stream=stream)
+        stream.sync()
+        other.copy_to(np.empty(1024, np.uint8), stream=stream)
+        stream.sync()
+        assert checks.findings == []
+        fresh = device.allocate(512, stream=stream)
+        fresh.copy_to(np.empty(512, np.uint8), stream=stream)
+        stream.sync()
+    (finding,) = checks.findings
+    assert finding.summary == "512 of 512 bytes that are copied to the host were never written"
+    for each in (buffer, other, fresh):
+        each.close()
+
+
+def test_refused():
+    with pytest.raises(TypeError, match="at least one of race, init, sync, memory"):
+        cpu.checks()
+    with pytest.raises(ValueError, match="kind must be one of"):
+        cpu.findings("color")
+
+
+@pytest.mark.parametrize(("sync", "status"), [(0, 1), (1, 0)])
+def test_processes(tmp_path, sync, status):
+    script, report = tmp_path / "script.py", tmp_path / "found.sarif"
+    script.write_text(SCRIPT)
+    command = [sys.executable, "-m", "cupola", "run", "--check", "race", "--report", str(report), str(script)]
+    done = subprocess.run([*command, str(sync)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, done.stderr
+    results = json.loads(report.read_text())["runs"][0]["results"]
+    assert len(results) == status == done.stderr.count("race in kernel 'reverse'")
+    if results:
+        region = results[0]["locations"][0]["physicalLocation"]
+        assert region["artifactLocation"]["uri"] == "reverse.cu" and region["region"]["startLine"] in (4, 6)
+
+
+TESTS = f"""
+import numpy as np
+from cupola import LaunchConfig, Program, launch, cpu
+
+def start(device, stream, sync):
+    kernel = Program(r'''{SOURCE}''', "c++").compile("cubin").get_kernel("reverse")
+    x = device.array(np.arange(64, dtype=np.int32), stream=stream)
+    launch(stream, LaunchConfig(grid=1, block=64), kernel, x, sync)
+
+def test_wrong(device, stream):
+    start(device, stream, 0)
+
+def test_right(device, stream):
+    start(device, stream, 1)
+
+def test_expected(device, stream):
+    with cpu.expect_finding("race"):
+        start(device, stream, 0)
+"""
+
+
+def test_pytest(tmp_path):
+    (tmp_path / "test_kernels.py").write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "cupola.testing.plugin", "--cupola-check", "race"]
+    command += ["-p", "no:cacheprovider", "-n", "0", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "race in kernel 'reverse'" in done.stdout
