@@ -300,15 +300,6 @@ cdef object _make_tiled(
     object swizzle, object l2_promotion, object oob_fill
 ):
     """What :meth:`.StridedMemoryView.as_tensor_map` gives."""
-    cdef TensorMapDescriptor made
-    cdef Encoding encoding
-    cdef uint32_t box[RANK]
-    cdef uint32_t i
-    cdef object extent
-    cdef long length
-    cdef int overflow
-    cdef tuple extents
-    cdef CUresult status
     if options is not None:
         if (
             box_dim is not None or element_strides is not None or data_type is not None or interleave
@@ -316,18 +307,37 @@ cdef object _make_tiled(
         ):
             raise TypeError("give options, or box_dim and the other arguments, not both")
         chosen = as_options(TensorMapDescriptorOptions, options)
-        box_dim, element_strides, data_type = chosen.box_dim, chosen.element_strides, chosen.data_type
-        interleave, swizzle = chosen.interleave, chosen.swizzle
-        l2_promotion, oob_fill = chosen.l2_promotion, chosen.oob_fill
-    elif box_dim is None:
+        return _encode_tiled(
+            view, chosen.box_dim, chosen.element_strides, chosen.data_type, chosen.interleave, chosen.swizzle,
+            chosen.l2_promotion, chosen.oob_fill
+        )
+    if box_dim is None:
         raise TypeError("give box_dim, what one copy moves in each dimension, or options")
+    return _encode_tiled(view, box_dim, element_strides, data_type, interleave, swizzle, l2_promotion, oob_fill)
+
+
+# Nothing is assigned to the arguments: each of those would be counted once more.
+cdef TensorMapDescriptor _encode_tiled(
+    StridedMemoryView view, object box_dim, object element_strides, object data_type, object interleave,
+    object swizzle, object l2_promotion, object oob_fill
+):
+    cdef TensorMapDescriptor made
+    cdef Encoding encoding
+    cdef uint32_t box[RANK]
+    cdef uint32_t i
+    cdef object extent
+    cdef object steps = None
+    cdef long length
+    cdef int overflow
+    cdef tuple extents
+    cdef CUresult status
     extents = <tuple>box_dim if type(box_dim) is tuple else integers("box_dim", box_dim)
     for extent in extents:
         if not isinstance(extent, int):
             integers("box_dim", extents)        # raises
     made = TensorMapDescriptor.__new__(TensorMapDescriptor)
     if element_strides is not None:
-        element_strides = integers("element_strides", element_strides)
+        steps = integers("element_strides", element_strides)
     made.begin(view, &encoding, data_type, None, interleave, swizzle, l2_promotion, oob_fill)
     if len(extents) != encoding.rank:
         raise ValueError(f"box_dim has {len(extents)} entries; the tensor has {encoding.rank} dimensions")
@@ -337,8 +347,8 @@ cdef object _make_tiled(
         if overflow or not 1 <= length <= 256:
             raise ValueError(f"box_dim[{encoding.rank - 1 - i}] is {extent}; it must be from 1 to 256")
         box[i] = <uint32_t>length
-    if element_strides is not None:
-        made.read_steps(&encoding, element_strides)
+    if steps is not None:
+        made.read_steps(&encoding, steps)
     status = cu.cuTensorMapEncodeTiled(
         made.map, encoding.type, encoding.rank, <void*>view.ptr, encoding.dims, encoding.strides, box, encoding.steps,
         encoding.interleave, encoding.swizzle, encoding.promotion, encoding.fill
