@@ -223,7 +223,6 @@ def test_epilogues(handle: int, stream: Stream, kinds: tuple[int, int, int, int]
         ((E5M2, E5M2, R_16BF, R_16BF), (16, 16, 16), (1, 0), lt.Status.NOT_SUPPORTED),
         ((E4M3, E4M3, R_16BF, E5M2), (16, 16, 16), (1, 0), lt.Status.NOT_SUPPORTED),
         ((E4M3, E4M3, R_16BF, R_16BF), (16, 16, 16), (0, 0), lt.Status.NOT_SUPPORTED),
-        ((33, 33, R_16BF, R_16BF), (32, 32, 32), (1, 0), lt.Status.NOT_SUPPORTED),
     ],
 )
 def test_what_there_is_not(

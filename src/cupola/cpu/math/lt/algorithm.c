@@ -161,7 +161,9 @@ static cublasStatus_t find(const char *function, PARAMETERS, cublasLtMatmulPrefe
     BLAS_CHECK(room > 0, "%s: there is room for %d algorithms", function, room);
     if (!results || !count) return blas_null(function, results ? "returnAlgoCount" : "heuristicResultsArray");
     BLAS_CHECK(lt_is(preference, LT_PREFERENCE), "%s: the preference is no descriptor of one", function);
-    BLAS_RETURN_IF(lt_describe(function, LAYOUTS, &call));
+    cublasStatus_t status = lt_describe(function, LAYOUTS, &call);
+    if (status && call.is_known) *count = 0;
+    BLAS_RETURN_IF(status);
     memset(&results[0], 0, sizeof results[0]);
     memcpy(&results[0].algo, &the_algorithm, sizeof the_algorithm);
     describe_algorithm(&results[0]);

@@ -82,7 +82,7 @@ static void grow(float *largest, double value) {
 
 static void scale_line(const struct lt_lines *lines, float *x) {
     for (int64_t i = 0; i < lines->length; i++) grow(&lines->largest->d, x[i]);
-    for (int64_t i = 0; i < lines->length; i++) x[i] *= lines->d_scale;
+    for (int64_t i = 0; i < lines->length; i++) x[i] = x[i] * lines->d_scale + 0.0f; /* no zero is negative */
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */

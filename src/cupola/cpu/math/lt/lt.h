@@ -95,6 +95,7 @@ struct lt_call {
     enum element sums, scale, bias_type, aux_type;
     struct scalar alpha, beta;
     bool is_fp8;
+    bool is_known; /* there are such products, though no algorithm may do this one */
 };
 
 /* Largest magnitudes of a call: of D and of the auxiliary matrix, before their scales. */

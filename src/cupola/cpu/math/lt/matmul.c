@@ -214,12 +214,14 @@ static CUresult scale_of(const char *what, const float *pointer, float *value) {
 
 static CUresult read_scales(const struct lt_call *call, struct scales *scales) {
     const struct lt_operation *operation = &call->operation;
-    float a, b;
+    float a, b, c;
     RETURN_IF(scale_of("the scale of A", operation->a_scale, &a));
     RETURN_IF(scale_of("the scale of B", operation->b_scale, &b));
+    RETURN_IF(scale_of("the scale of C", operation->c_scale, &c));
     RETURN_IF(scale_of("the scale of D", operation->d_scale, &scales->d));
     RETURN_IF(scale_of("the scale of the auxiliary matrix", operation->aux_scale, &scales->aux));
     scales->alpha *= a * b;
+    scales->beta *= c;
     return CUDA_SUCCESS;
 }
 
@@ -325,7 +327,7 @@ static bool only_conjugates(int op, const struct matrix *operand, const struct m
 }
 
 /* What products of numbers of eight bits need: lines of 16 bytes, and, but on compute capability 10, A transposed. */
-static cublasStatus_t check_fp8(const char *function, const struct lt_call *call) {
+static cublasStatus_t check_fp8(const char *function, struct lt_call *call) {
     const struct lt_operation *operation = &call->operation;
     const struct model *model = current_context()->device->model;
     if (model->major * 10 + model->minor < 89)
@@ -338,8 +340,10 @@ static cublasStatus_t check_fp8(const char *function, const struct lt_call *call
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
                          "%s: the lines of A and B have to lie along k: columns, of which A is transposed and B is not",
                          function);
+    call->is_known = true;
     const struct matrix *matrices[] = {&call->a, &call->b, &call->c, &call->d};
-    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+    bool is_row = call->m == 1 && call->d.type == S; /* for which there is an algorithm without this condition */
+    for (size_t i = 0; i < (is_row ? 2 : sizeof matrices / sizeof *matrices); i++)
         if (matrices[i]->ld * (int64_t)element_size(matrices[i]->type) % 16)
             return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
                              "%s: the leading dimension of %c, %lld, is no multiple of 16 bytes", function, "ABCD"[i],
@@ -350,8 +354,11 @@ static cublasStatus_t check_fp8(const char *function, const struct lt_call *call
                          "%s: of scales, only the one of a whole matrix is emulated, SCALAR_32F", function);
     BLAS_CHECK(is_fp8(call->d.type) || (!operation->d_scale && !operation->amax),
                "%s: only results of eight bits have a scale and a largest magnitude", function);
-    BLAS_CHECK(is_fp8(call->d.type) || (!operation->aux_scale && !operation->aux_amax),
+    bool has_aux = is_fp8(call->d.type) && (operation->epilogue & LT_GELU) && (operation->epilogue & LT_AUX);
+    BLAS_CHECK(has_aux || (!operation->aux_scale && !operation->aux_amax),
                "%s: only auxiliary matrices of eight bits have a scale and a largest magnitude", function);
+    if (call->n <= 0)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: there are no products of no columns", function);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -399,6 +406,20 @@ cublasStatus_t lt_describe(const char *function, const struct lt_operation *oper
     return check_epilogue(function, operation, call);
 }
 
+/* What numbers of eight bits need besides. */
+static cublasStatus_t check_addresses(const struct lt_operation *operation, const void *const addresses[4]) {
+    const void *scales[] = {operation->a_scale, operation->b_scale};
+    for (size_t i = 0; i < 4; i++)
+        if ((uintptr_t)addresses[i] % 16)
+            return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, LT_NAME ": %c at %p is not aligned to 16 bytes", "ABCD"[i],
+                             addresses[i]);
+    for (size_t i = 0; i < 2; i++)
+        if ((uintptr_t)scales[i] % 16)
+            return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, LT_NAME ": the scale of %c at %p is not aligned to 16 bytes",
+                             "AB"[i], scales[i]);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 static void take_scalar(struct scalar *scalar, enum element type, const void *pointer, bool on_device) {
     scalar->type = type;
     if (on_device) scalar->device = pointer;
@@ -427,6 +448,7 @@ static cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
         return blas_null(LT_NAME, "the bias pointer");
     if ((described.operation.epilogue & LT_AUX) && !described.operation.aux)
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, LT_NAME ": the pointer to the auxiliary matrix is null");
+    if (described.is_fp8) BLAS_RETURN_IF(check_addresses(&described.operation, (const void *[]){a, b, c, d}));
     BLAS_CHECK(c != d || described.c.ld == described.d.ld, LT_NAME ": C is D, but has another leading dimension");
     struct lt_call *call = calloc(1, sizeof *call);
     if (!call) return blas_status(no_memory("a call of cuBLASLt"));

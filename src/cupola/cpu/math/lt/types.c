@@ -72,8 +72,8 @@ cublasStatus_t lt_types(const char *function, int compute, int scale, int a, int
     enum element scalars = element_of((cudaDataType)scale);
     enum kind kind = kind_of(compute);
     call->is_fp8 = false;
-    if (compute == CUBLAS_COMPUTE_32F && scalars == S &&
-        has_fp8(operands, lt_element_of(b), lt_element_of(c), result)) {
+    bool of_floats = compute == CUBLAS_COMPUTE_32F || kind == FAST;
+    if (of_floats && scalars == S && has_fp8(operands, lt_element_of(b), lt_element_of(c), result)) {
         call->sums = call->scale = S;
         call->is_fp8 = true;
         return CUBLAS_STATUS_SUCCESS;
@@ -90,6 +90,7 @@ cublasStatus_t lt_types(const char *function, int compute, int scale, int a, int
     bool agree = is_scale(kind, scalars) && (a == b || is_8_bits) &&
                  (is_8_bits ||
                   (c == d && is_complex(scalars) == is_complex(result) && is_complex(operands) == is_complex(result)));
+    if (is_fp8(operands) || is_fp8(lt_element_of(b))) agree = scalars == S;
     if (kind == WHOLE && operands == I8) agree = agree && result == (scalars == S ? I8 : I32);
     return blas_fail(
         agree || !kind ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_INVALID_VALUE,
