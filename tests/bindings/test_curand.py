@@ -28,6 +28,9 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "Normal": (np.float32, lambda *a: curand.generate_normal(*a, 0.5, 2.0)),
     "NormalDouble": (np.float64, lambda *a: curand.generate_normal_double(*a, 0.5, 2.0)),
     "LogNormal": (np.float32, lambda *a: curand.generate_log_normal(*a, 0.5, 0.25)),
+    "Poisson4": (np.uint32, lambda *a: curand.generate_poisson(*a, 4.0)),
+    "Poisson50": (np.uint32, lambda *a: curand.generate_poisson(*a, 50.0)),
+    "Poisson1500": (np.uint32, lambda *a: curand.generate_poisson(*a, 1500.0)),
     "LogNormalDouble": (np.float64, lambda *a: curand.generate_log_normal_double(*a, 0.5, 0.25)),
 }
 
@@ -68,7 +71,14 @@ def draw(stream: Stream, generator: int, form: str, count: int) -> Any:
 
 
 # Normal numbers of a generator of the host have other last bits.
-CASES = [(row, on_host) for on_host in (False, True) for row in RECORDED if not (on_host and "Normal" in row[4])]
+TWISTERS = (141, 142)  # which have no offset
+# All 8192 lanes of MT19937 take seconds to make, so they are made once.
+CASES = [
+    (row, on_host)
+    for on_host in (False, True)
+    for row in RECORDED
+    if not (on_host and ("Normal" in row[4] or row[5] == "140000"))
+]
 
 
 @pytest.mark.parametrize(
@@ -76,13 +86,19 @@ CASES = [(row, on_host) for on_host in (False, True) for row in RECORDED if not 
 )
 def test_numbers_are_those_of_the_library(stream: Stream, row: list[str], on_host: bool) -> None:
     kind, ordering, seed, offset, forms, counts, expected = row
-    generator = (curand.create_generator_host if on_host else curand.create_generator)(int(kind))
+    try:
+        generator = (curand.create_generator_host if on_host else curand.create_generator)(int(kind))
+    except curand.cuRANDError as error:
+        if on_cpu_device() and any("pip install nvidia-curand" in note for note in error.__notes__):
+            pytest.skip(f"the parameters are NVIDIA's: {error.__notes__[0]}")
+        raise
     if not on_host:
         curand.set_stream(generator, int(stream.handle))
     if int(ordering):
         curand.set_generator_ordering(generator, int(ordering))
     curand.set_pseudo_random_generator_seed(generator, int(seed))
-    curand.set_generator_offset(generator, int(offset))
+    if int(kind) not in TWISTERS:
+        curand.set_generator_offset(generator, int(offset))
     parts = []
     calls = counts.split("+")
     names = forms.split("+") if "+" in forms else [forms] * len(calls)
@@ -165,6 +181,10 @@ def test_nothing_is_a_count(stream: Stream, generator: int) -> None:
         (lambda g: curand.set_generator_ordering(g, 999), "OUT_OF_RANGE"),
         (lambda g: curand.set_generator_ordering(g, curand.Ordering.QUASI_DEFAULT), "OUT_OF_RANGE"),
         (lambda g: curand.set_quasi_random_generator_dimensions(g, 3), "TYPE_ERROR"),
+        (lambda g: curand.set_generator_ordering(g, curand.Ordering.PSEUDO_SEEDED), "OUT_OF_RANGE"),
+        (lambda g: curand.generate_poisson(g, 0, 4, 0.0), "OUT_OF_RANGE"),
+        (lambda g: curand.generate_poisson(g, 0, 4, 400001.0), "OUT_OF_RANGE"),
+        (lambda g: curand.set_generator_offset(curand.create_generator(142), 1), "TYPE_ERROR"),
     ],
 )
 def test_bad_calls(stream: Stream, generator: int, call: Any, status: str) -> None:
@@ -176,9 +196,8 @@ def test_bad_calls(stream: Stream, generator: int, call: Any, status: str) -> No
 @pytest.mark.parametrize(
     ("call", "named"),
     [
-        (lambda g: curand.create_generator(curand.RngType.PSEUDO_MT19937), "MT19937"),
-        (lambda g: curand.create_generator(curand.RngType.PSEUDO_MTGP32), "MTGP32"),
-        (lambda g: curand.set_generator_ordering(g, curand.Ordering.PSEUDO_SEEDED), "SEEDED"),
+        (lambda g: curand.set_generator_ordering(g, curand.Ordering.PSEUDO_DYNAMIC), "DYNAMIC"),
+        (lambda g: curand.generate_poisson(g, 0, 4, 2000.0), "means below 2000"),
     ],
 )
 def test_what_is_missing_is_named(stream: Stream, generator: int, call: Any, named: str) -> None:

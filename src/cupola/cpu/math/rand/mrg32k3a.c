@@ -59,7 +59,9 @@ static double step(struct state *state) {
     return (double)(first > second ? first - second : first + moduli[0] - second);
 }
 
-static size_t lanes_of(const struct rand_sequence *sequence) { return sequence->legacy ? LEGACY_LANES : LANES; }
+static size_t lanes_of(const struct rand_sequence *sequence) {
+    return sequence->order == CURAND_ORDERING_PSEUDO_LEGACY ? LEGACY_LANES : LANES;
+}
 
 /* The lanes at the sequence's origin: before their draw number origin / count, or the one after it. */
 static struct state *make_lanes(const struct rand_sequence *sequence) {

@@ -57,10 +57,12 @@ static CUresult load(CUlibrary *library) {
 }
 
 CUresult rand_normal_kernel(curandRngType_t type, bool is_double, bool is_log, CUkernel *kernel) {
-    const char *from = type == CURAND_RNG_PSEUDO_MRG32K3A ? "uniform"
-                       : type >= CURAND_RNG_QUASI_SOBOL64 ? "sobol64"
-                       : type >= CURAND_RNG_QUASI_SOBOL32 ? "sobol32"
-                                                          : "bits";
+    const char *from =
+        type == CURAND_RNG_PSEUDO_MRG32K3A ? "uniform"
+        : type >= CURAND_RNG_QUASI_SOBOL64 ? "sobol64"
+        : type >= CURAND_RNG_QUASI_SOBOL32 || type == CURAND_RNG_PSEUDO_MT19937 || type == CURAND_RNG_PSEUDO_MTGP32
+            ? "sobol32"
+            : "bits";
     char name[64];
     snprintf(name, sizeof name, "%s_%s%s", from, is_double ? "double" : "float", is_log ? "_log" : "");
     CUlibrary library;

@@ -19,7 +19,8 @@ struct rand_sequence {
     pthread_mutex_t lock;
     _Atomic unsigned references; /* the generator's, and those of operations that are queued */
     curandRngType_t type;
-    bool legacy;         /* the ordering LEGACY, in which MRG32k3a has fewer lanes */
+    curandOrdering_t
+        order;           /* in LEGACY MRG32k3a has fewer lanes, in SEEDED the lanes of XORWOW have seeds of their own */
     unsigned dimensions; /* of a quasirandom generator */
     uint64_t seed;
     uint64_t origin;   /* the first position: lanes before it have been drawn from when they are made */
@@ -34,9 +35,26 @@ bool rand_xorwow(struct rand_sequence *sequence, enum rand_form form, size_t cou
 bool rand_mrg32k3a(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
 bool rand_philox(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
 
+bool rand_mt19937(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
+bool rand_mtgp32(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
+
+/* Tables of Sobol sequences and of MTGP32 (tables.c): NULL until they are loaded. False: they cannot be had, and the thread
+ * has an explanation. */
+const void *rand_table(curandRngType_t type);
+bool rand_load_table(curandRngType_t type, size_t size);
+bool rand_mtgp32_load(void);
+
 /* Sobol sequences (sobol.c), whose tables are loaded first. False: they cannot be had, and the thread has an explanation. */
 bool rand_sobol_load(curandRngType_t type);
 bool rand_sobol(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target);
+
+/* ---- Poisson numbers (poisson.c) --------------------------------------------------------------------------------- */
+
+/* What turns a generator's numbers into Poisson numbers of that mean; NULL: no memory. */
+struct rand_poisson *rand_poisson_new(curandRngType_t type, double mean);
+double rand_poisson_most(curandRngType_t type); /* the mean up to which it can */
+/* Of what a generator gives, 32 or 64 bits for each number, which may be in the place of the numbers. */
+void rand_poisson_of(const struct rand_poisson *of, const void *bits, bool wide, size_t count, uint32_t *numbers);
 
 /* ---- normal numbers (normal.c) ----------------------------------------------------------------------------------- */
 

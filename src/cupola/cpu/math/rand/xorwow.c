@@ -1,12 +1,12 @@
 /* XORWOW (Marsaglia, "Xorshift RNGs", 2003): five words that are shifted and combined, which is linear over bits, and a
  * counter. 4096 lanes, 2^67 numbers apart: a lane's state is that of the one before it times a matrix of 160 by 160
- * bits, the 2^67th power of that of one step (cuRAND Library, 2.2.2). */
+ * bits, the 2^67th power of that of one step (cuRAND Library, 2.2.2). In the ordering SEEDED each lane has a seed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rand.h"
 
-enum { LANES = 4096, WORDS = 5, BITS = 32 * WORDS, LANE_POWER = 67, POWERS = 64, STEP = 362437 };
+enum { LANES = 4096, WORDS = 5, BITS = 32 * WORDS, LANE_POWER = 67, POWERS = 64, STEP = 362437, SEED_STEP = 3133713 };
 
 struct state {
     uint32_t word[WORDS], counter;
@@ -55,12 +55,9 @@ static void make_powers(void) {
     powers = made;
 }
 
-/* The lanes at the sequence's origin: before their draw number origin / LANES, or the one after it. */
-static struct state *make_lanes(const struct rand_sequence *sequence) {
-    struct state *lanes = malloc(LANES * sizeof *lanes);
-    if (!lanes) return NULL;
-    uint64_t draw = sequence->origin / LANES;
-    uint32_t s0 = (uint32_t)sequence->seed ^ 0xaad26b49, s1 = (uint32_t)(sequence->seed >> 32) ^ 0xf7dcefdd;
+/* The state of a seed before its draw number `draw`. */
+static struct state begin(uint64_t seed, uint64_t draw) {
+    uint32_t s0 = (uint32_t)seed ^ 0xaad26b49, s1 = (uint32_t)(seed >> 32) ^ 0xf7dcefdd;
     uint32_t t0 = UINT32_C(1099087573) * s0, t1 = UINT32_C(2591861531) * s1;
     struct state s = {
         {123456789 + t0, 362436069 ^ t0, 521288629 + t1, 88675123 ^ t1, 5783321 + t0},
@@ -68,10 +65,21 @@ static struct state *make_lanes(const struct rand_sequence *sequence) {
     };
     for (int i = 0; i < POWERS; i++)
         if (draw >> i & 1) multiply(&powers[i], s.word, s.word);
+    return s;
+}
+
+/* The lanes at the sequence's origin: before their draw number origin / LANES, or the one after it. */
+static struct state *make_lanes(const struct rand_sequence *sequence) {
+    struct state *lanes = malloc(LANES * sizeof *lanes);
+    if (!lanes) return NULL;
+    bool seeded = sequence->order == CURAND_ORDERING_PSEUDO_SEEDED;
+    uint64_t draw = sequence->origin / LANES;
+    struct state s = begin(sequence->seed, draw);
     for (int i = 0; i < LANES; i++) {
+        if (seeded && i) s = begin(sequence->seed + (uint64_t)i * SEED_STEP, draw);
         lanes[i] = s;
         if (i < (int)(sequence->origin % LANES)) step(&lanes[i]);
-        multiply(&powers[POWERS], s.word, s.word); /* 2^67 steps leave the counter as it is */
+        if (!seeded) multiply(&powers[POWERS], s.word, s.word); /* 2^67 steps leave the counter as it is */
     }
     return lanes;
 }
