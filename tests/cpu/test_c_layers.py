@@ -17,6 +17,7 @@ UPWARD = [
     "engine/fault",
     "engine/schedule",
     "engine/instructions",
+    "engine/instruments",
     "engine/texture",
     "engine/tensor",
     "driver/base",

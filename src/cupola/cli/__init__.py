@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from cupola import __version__
 
-from . import bench, compile, completion, new
+from . import bench, compile, completion, new, profile
 
 REPORTS = {
     "info": "show the device, who provides it, and which CUDA libraries were found",
@@ -187,6 +187,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
     commands.add_parser("nvcc", help=compiler, add_help=False)
     compile.add(commands)
     bench.add(commands)
+    profile.add(commands)
     new.add(commands)
     completion.add(commands)
     return parser, commands

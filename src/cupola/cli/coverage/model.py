@@ -157,13 +157,11 @@ class File:
         return len(ways), sum(taken > 0 for taken in ways)
 
 
-class Data:
-    """Records of any number of processes and runs, added up.
+class Sources:
+    """The sources of programs.
 
     Attributes
     ----------
-    tables : dict
-        For ``lines``, ``branches`` and ``barriers`` the numbers by source, file, line, function (and number).
     texts : dict
         Of each source its names and texts.
     pieces : dict
@@ -171,9 +169,15 @@ class Data:
     """
 
     def __init__(self) -> None:
-        self.tables: dict[str, dict[tuple[Any, ...], list[Any]]] = {"lines": {}, "branches": {}, "barriers": {}}
         self.texts: dict[str, dict[str, str]] = {}
         self.pieces: dict[str, list[sources.Piece]] = {}
+        self._files: dict[tuple[str, str], File | None] = {}
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Add the record of a process."""
+        for digest, pieces in record["texts"].items():
+            self.pieces.setdefault(digest, [(a, b, c, d) for a, b, c, d in pieces])
+        self.texts.update(record.get("sources", {}))
 
     def read_folder(self, folder: str | Path) -> None:
         """Add what processes have written to a folder."""
@@ -184,11 +188,49 @@ class Data:
             if "." not in digest:
                 self.texts.setdefault(digest, sources.read(folder, digest))
 
+    def file(self, source: str, name: str) -> File | None:
+        """The source for a name in the table of files of some PTX; None if it is not the program's own."""
+        if (source, name) not in self._files:
+            self._files[source, name] = self._find(source, name)
+        return self._files[source, name]
+
+    def _find(self, source: str, name: str) -> File | None:
+        texts = self.texts.get(source, {})
+        main = next(iter(texts), None)
+        short = next((own for own in texts if own == name or os.path.basename(own) == os.path.basename(name)), None)
+        if short is None:
+            if any(part in name for part in _FOREIGN) or not os.path.isfile(name):
+                return None
+            text = Path(name).read_text("utf-8", errors="replace")
+        else:
+            text = texts[short]
+        path = os.path.abspath(name) if os.path.isfile(name) else None
+        if path is not None and Path(path).read_text("utf-8", errors="replace") != text:
+            path = None
+        lines = text.splitlines()
+        pieces = self.pieces.get(source, []) if short == main and path is None else []
+        for file in self._files.values():  # the same file, in another program
+            if file is not None and path is not None and file.path == path:
+                return file
+        return File(_name(name, path, pieces), path, lines, {}, pieces)
+
+
+class Data(Sources):
+    """Records of any number of processes and runs, added up.
+
+    Attributes
+    ----------
+    tables : dict
+        For ``lines``, ``branches`` and ``barriers`` the numbers by source, file, line, function (and number).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: dict[str, dict[tuple[Any, ...], list[Any]]] = {"lines": {}, "branches": {}, "barriers": {}}
+
     def add(self, record: dict[str, Any]) -> None:
         """Add the record of a process, or of `dump`."""
-        for digest, pieces in record["texts"].items():
-            self.pieces.setdefault(digest, [(a, b, c, d) for a, b, c, d in pieces])
-        self.texts.update(record.get("sources", {}))
+        super().add(record)
         for kind, keys in (("lines", 4), ("branches", 5), ("barriers", 5)):
             table = self.tables[kind]
             for row in record[kind]:
@@ -212,13 +254,11 @@ class Data:
 
     def files(self) -> list[File]:
         """The program's own sources, by their names."""
-        found: dict[tuple[str, str], File | None] = {}
+        self._files.clear()
 
         def line_of(key: tuple[Any, ...]) -> Line | None:
             source, name, number = key[:3]
-            if (source, name) not in found:
-                found[source, name] = self._file(source, name, found.values())
-            file = found[source, name]
+            file = self.file(source, name)
             return None if file is None else file.lines.setdefault(number, Line())
 
         for key, numbers in self.tables["lines"].items():
@@ -232,30 +272,9 @@ class Data:
         for key, numbers in sorted(self.tables["barriers"].items()):
             if line := line_of(key):
                 line.barriers.append(Barrier(readable(key[3]), key[4], *numbers))
-        files = {id(file): file for file in found.values() if file is not None}.values()
+        files = {id(file): file for file in self._files.values() if file is not None}.values()
         _tell_apart(list(files))
         return sorted(files, key=lambda file: file.name)
-
-    def _file(self, source: str, name: str, known: Iterable[File | None]) -> File | None:
-        """The source for a name in the table of files of some PTX; None if it is not the program's own."""
-        texts = self.texts.get(source, {})
-        main = next(iter(texts), None)
-        short = next((own for own in texts if own == name or os.path.basename(own) == os.path.basename(name)), None)
-        if short is None:
-            if any(part in name for part in _FOREIGN) or not os.path.isfile(name):
-                return None
-            text = Path(name).read_text("utf-8", errors="replace")
-        else:
-            text = texts[short]
-        path = os.path.abspath(name) if os.path.isfile(name) else None
-        if path is not None and Path(path).read_text("utf-8", errors="replace") != text:
-            path = None
-        lines = text.splitlines()
-        pieces = self.pieces.get(source, []) if short == main and path is None else []
-        for file in known:  # the same file, in another program
-            if file is not None and path is not None and file.path == path:
-                return file
-        return File(_name(name, path, pieces), path, lines, {}, pieces)
 
 
 def _name(name: str, path: str | None, pieces: list[sources.Piece]) -> str:

@@ -18,12 +18,12 @@ from typing import Any
 from cupola.cpu import _at_exit, _driver, _instruments
 from cupola.cpu.compiler import modules
 
-from . import coverage
+from . import counters, coverage
 
-VARIABLES = {"CUPOLA_COVERAGE": ("blocks",)}
+VARIABLES = {"CUPOLA_COVERAGE": ("blocks",), "CUPOLA_PROFILE": ("blocks", "counters")}
 """The variables, and the instruments that each needs."""
 
-COLLECTORS = {"CUPOLA_COVERAGE": coverage.collect}
+COLLECTORS = {"CUPOLA_COVERAGE": coverage.collect, "CUPOLA_PROFILE": counters.collect}
 """What makes a record of what was counted."""
 
 _begun: dict[str, str] = {}

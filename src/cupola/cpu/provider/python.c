@@ -56,6 +56,19 @@ static PyObject *get_models(PyObject *self, PyObject *unused) {
     return list;
 }
 
+/* Of the GPU that a device stands for, as far as a profile needs it. Starts the driver. */
+static PyObject *get_model_facts(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    if (cuInit(0) || !device_count) return PyErr_Format(PyExc_RuntimeError, "the CPU device has not started");
+    const struct model *m = devices[0].model;
+    return Py_BuildValue("{ss,si,si,si,si,si,si,si,si,si,si,si,si,si}", "name", m->name, "major", m->major, "minor",
+                         m->minor, "multiprocessors", m->multiprocessors, "threads", m->threads_per_multiprocessor,
+                         "blocks", m->blocks_per_multiprocessor, "registers", m->registers_per_multiprocessor,
+                         "registers_per_block", m->registers_per_block, "shared", m->shared_per_multiprocessor,
+                         "shared_reserved", m->shared_reserved, "clock", m->clock, "memory_clock", m->memory_clock,
+                         "memory_bus", m->memory_bus, "double_ratio", m->double_ratio);
+}
+
 static PyObject *names(size_t count, const char *(*name)(size_t index)) {
     PyObject *list = PyTuple_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
@@ -342,6 +355,8 @@ static PyMethodDef methods[] = {
     {"models", get_models, METH_NOARGS,
      PyDoc_STR(
          "models() -> tuple\n\nKey, name, compute capability, multiprocessors and bytes of memory of each model.")},
+    {"model_facts", get_model_facts, METH_NOARGS,
+     PyDoc_STR("model_facts() -> dict\n\nWhat a multiprocessor of the modeled GPU holds, and its clocks in kHz.")},
     {"symbols", get_symbols, METH_NOARGS, PyDoc_STR("symbols() -> tuple[str, ...]\n\nThe driver functions provided.")},
     {"runtime_symbols", get_runtime_symbols, METH_NOARGS,
      PyDoc_STR("runtime_symbols() -> tuple[str, ...]\n\nThe functions of the CUDA runtime that are provided.")},

@@ -17,6 +17,7 @@ from .control import calls, functions, lowerings, meetings  # noqa: F401
 from .control.body import Body, Facts, Site, TooLong
 from .instruments.blocks import Blocks
 from .instruments.checks import Init, Race, Sync
+from .instruments.counters import Counters
 from .instruments.instrument import Instrument
 from .memory import (  # noqa: F401
     addresses,
@@ -51,7 +52,13 @@ def problem_with(instruction: ast.Instruction) -> str | None:
     return None
 
 
-INSTRUMENTS: dict[str, type[Instrument]] = {"blocks": Blocks, "race": Race, "init": Init, "sync": Sync}
+INSTRUMENTS: dict[str, type[Instrument]] = {
+    "blocks": Blocks,
+    "race": Race,
+    "init": Init,
+    "sync": Sync,
+    "counters": Counters,
+}
 """By their names (instruments/__init__.py)."""
 
 LARGE_STATEMENTS = 6000

@@ -1,0 +1,84 @@
+"""``cupola profile``: what the kernels of a program do on the CPU device, counted line by line, and what to change.
+
+Imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+VARIABLE = "CUPOLA_PROFILE"
+"""Names the folder where this process and those that it starts write what they count."""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "profile",
+        help="count what the kernels of a program do, line by line, and say what to change",
+        usage="cupola profile [--model NAME] [--json] [--roofline FILE] (SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
+        description="Run a program on the CPU device and count, for each kernel and line, instructions, memory "
+        "traffic, bank conflicts, divergence and contention. Counts are those of the modeled GPU; no time is guessed.",
+    )
+    command.add_argument("--device", choices=("cpu",), help="where to run: it counts on the CPU device only")
+    command.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
+    command.add_argument("--json", action="store_true", help="print all counts as JSON, when the program ends")
+    command.add_argument("--roofline", metavar="FILE", help="also draw the roofline of the modeled GPU (SVG)")
+    command.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
+    command.add_argument(
+        "program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script or program, and its arguments"
+    )
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
+    """Run the program; returns its exit status."""
+    from cupola.cli import check, native
+    from cupola.cli import run as runner
+
+    if not options.module and not options.program:
+        command.error("name a script, or a module with -m")
+    folder = tempfile.mkdtemp(prefix="cupola-profile-")
+    os.environ[VARIABLE] = folder
+    try:
+        runner.choose_device("cpu", options.model, None)
+    except ValueError as error:
+        shutil.rmtree(folder)
+        command.error(str(error))
+    if not options.module and native.find_program(options.program[0]) is not None:
+        status = check.run_child(options.program)  # which does not come back
+        tell(folder, as_json=options.json, picture=options.roofline)
+        return status
+    atexit.register(tell, folder, as_json=options.json, picture=options.roofline)
+    if options.module:
+        return runner.run(options.module[1:], module=options.module[0])
+    return runner.run(options.program, module=None)
+
+
+def tell(folder: str, *, as_json: bool, picture: str | None) -> None:
+    """Say what all processes have counted."""
+    from cupola.cli.output import show
+
+    from . import roofline, text
+    from .model import Profile
+
+    observed = sys.modules.get("cupola.cpu.observed")
+    if observed is not None:
+        observed.save()
+    profile = Profile()
+    profile.read_folder(folder)
+    kernels = profile.kernels
+    shutil.rmtree(folder, ignore_errors=True)
+    if picture is not None and kernels:
+        Path(picture).write_text(roofline.draw(profile.model, kernels), "utf-8")
+    if as_json:
+        show(json.dumps(text.as_json(kernels, profile.model), indent=1))
+    else:
+        print(text.report(kernels, profile.model), end="", file=sys.stderr)

@@ -1,0 +1,148 @@
+"""A profile as text and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from . import roofline
+from .advice import Finding, findings
+from .model import Access, Counts, Kernel
+from .occupancy import Occupancy, occupancy
+
+_SHOWN_CLASSES = 6
+_WIDTH = 110
+
+
+def of_kernel(kernel: Kernel, model: dict[str, Any]) -> Occupancy:
+    """The occupancy of a kernel on the modeled GPU."""
+    shared = kernel.static_shared + kernel.dynamic_shared
+    return occupancy(model, threads=kernel.threads_of_block, registers=kernel.registers, shared=shared)
+
+
+def report(kernels: Sequence[Kernel], model: dict[str, Any]) -> str:
+    """All kernels, and the lines that matter most."""
+    if not kernels:
+        return "cupola profile: no kernel ran on the CPU device\n"
+    parts = [f"{model['name']}: what kernels did. Counts are exact; nothing is said about time.", ""]
+    for kernel in kernels:
+        parts += [*_kernel(kernel, model), ""]
+    found = findings(kernels)
+    if found:
+        parts.append("The lines that matter most:")
+        for number, finding in enumerate(found, 1):
+            parts += _finding(number, finding)
+    else:
+        parts.append("No line wastes transactions.")
+    return "\n".join(parts) + "\n"
+
+
+def _kernel(kernel: Kernel, model: dict[str, Any]) -> list[str]:
+    total = kernel.total
+    shape = " x ".join("x".join(map(str, _short(extent))) for extent in (kernel.grid, kernel.block))
+    times = "once" if kernel.launches == 1 else f"{kernel.launches} times"
+    rows = [f"{kernel.name}, launched {times} with {shape}"]
+    classes = sorted(total.classes.items(), key=lambda item: -item[1][0])
+    shown = ", ".join(f"{name} {_share(runs, total.instructions)}" for name, (runs, _) in classes[:_SHOWN_CLASSES])
+    rows.append(_item("instructions", f"{total.instructions:,} of warps: {shown}"))
+    rows.append(_item("threads", f"{total.lanes:.1f} of 32 run an instruction together" + _parted(total)))
+    for kind, access in sorted(total.accesses.items()):
+        rows += _access(kind, access)
+    if total.operations and total.intensity is not None:
+        side = "memory" if total.intensity < roofline.ridge(model) else "arithmetic"
+        what = f"{total.operations:,} operations on {total.bytes:,} bytes, {total.intensity:.3g} a byte"
+        rows.append(_item("intensity", f"{what}: {side} limits (the ridge is at {roofline.ridge(model):.3g})"))
+    held, warps = of_kernel(kernel, model), -(-kernel.threads_of_block // 32)
+    blocks = f"{held.blocks} blocks of {warps} warps on a multiprocessor"
+    rows.append(_item("occupancy", f"{held.share:.0%}: {blocks}, limited by {' and '.join(held.limited_by)}"))
+    return rows
+
+
+def _access(kind: str, access: Access) -> list[str]:
+    found = []
+    if access.global_requests:
+        used = _share(access.least_sectors, access.sectors)
+        found.append(
+            f"{access.global_requests:,} requests of global memory, {access.sectors:,} sectors, {used} of them needed"
+        )
+    if access.shared_requests:
+        found.append(
+            f"{access.shared_requests:,} requests of shared memory, "
+            f"{access.wavefronts - access.least_wavefronts:,} bank conflicts"
+        )
+    if kind == "atomic" and found:
+        requests = access.global_requests + access.shared_requests
+        found.append(f"{access.same / requests:.1f} threads of a warp at one address")
+    names = {"load": "loads", "store": "stores", "atomic": "atomics"}
+    return [_item(names[kind], "; ".join(found))] if found else []
+
+
+def _parted(counts: Counts) -> str:
+    if not counts.branches:
+        return ""
+    return f"; at {_share(counts.branches - counts.parted, counts.branches)} of branches warps stay together"
+
+
+def _finding(number: int, finding: Finding) -> list[str]:
+    rows = [f"{number}. {finding.source}:{finding.line} in {finding.kernel}", "   " + finding.text[:_WIDTH]]
+    for text in (f"{finding.said}: {finding.lost:,} too many.", f"To do: {finding.advice}."):
+        rows += textwrap.wrap(text, _WIDTH, initial_indent="   ", subsequent_indent="   ")
+    return rows
+
+
+def _item(name: str, text: str) -> str:
+    return f"  {name:13} {text}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else "-"
+
+
+def _short(extent: Sequence[int]) -> list[int]:
+    found = list(extent)
+    while len(found) > 1 and found[-1] == 1:
+        found.pop()
+    return found
+
+
+def as_json(kernels: Sequence[Kernel], model: dict[str, Any]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "model": model,
+        "roofline": {
+            "bytes_per_second": roofline.bandwidth(model) if model else None,
+            "operations_per_second": roofline.peak(model) if model else None,
+            "double_operations_per_second": roofline.peak(model, double=True) if model else None,
+        },
+        "kernels": [_kernel_as_json(kernel, model) for kernel in kernels],
+        "findings": [dataclasses.asdict(finding) for finding in findings(kernels)],
+    }
+
+
+def _kernel_as_json(kernel: Kernel, model: dict[str, Any]) -> dict[str, Any]:
+    facts = ("name", "launches", "grid", "block", "cluster", "dynamic_shared")
+    limits = ("registers", "static_shared", "local_bytes")
+    return {
+        **{name: getattr(kernel, name) for name in (*facts, *limits)},
+        "occupancy": dataclasses.asdict(of_kernel(kernel, model)),
+        "total": _counts_as_json(kernel.total),
+        "lines": [
+            {"source": source, "line": line, "text": kernel.texts[source, line], **_counts_as_json(counts)}
+            for (source, line), counts in sorted(kernel.lines.items())
+        ],
+    }
+
+
+def _counts_as_json(counts: Counts) -> dict[str, Any]:
+    return {
+        "instructions": counts.instructions,
+        "thread_instructions": counts.threads,
+        "classes": {name: {"warps": runs, "threads": threads} for name, (runs, threads) in counts.classes.items()},
+        "operations": counts.operations,
+        "global_bytes_moved": counts.bytes,
+        "branches": counts.branches,
+        "branches_parted": counts.parted,
+        "accesses": {kind: dataclasses.asdict(access) for kind, access in counts.accesses.items()},
+    }
