@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from arrays import to_host
 
 from cupola import Device, LaunchConfig, Linker, ObjectCode, Program, ProgramOptions, launch
 from cupola.pathfinder import find_static_lib
@@ -56,13 +55,11 @@ def main() -> None:
     dev.set_current()
     stream = dev.create_stream()
     integrate = build(dev).get_kernel("integrate")
-    integral, intervals = (dev.allocate(size, stream=stream) for size in (8, 4))
-    integral.fill(0, stream=stream)
-    intervals.fill(0, stream=stream)
+    integral, intervals = dev.zeros(1, np.float64, stream=stream), dev.zeros(1, np.uint32, stream=stream)
 
     launch(stream, LaunchConfig(grid=1, block=32), integrate, 0.0, 1.0, 1e-9, integral, intervals)
-    (result,) = to_host(integral, np.float64, stream)
-    (count,) = to_host(intervals, np.uint32, stream)
+    (result,) = integral.to_numpy(stream=stream)
+    (count,) = intervals.to_numpy(stream=stream)
     assert math.isclose(result, expected(), abs_tol=1e-8), (result, expected())
     for resource in (integral, intervals, stream):
         resource.close()

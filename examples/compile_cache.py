@@ -4,7 +4,6 @@ import tempfile
 from time import perf_counter
 
 import numpy as np
-from arrays import to_device, to_host
 
 from cupola import Device, LaunchConfig, Linker, LinkerOptions, ObjectCode, Program, ProgramOptions, launch
 from cupola.utils import FileStreamProgramCache, ProgramCacheResource
@@ -47,10 +46,10 @@ def main(n: int = 10_007, count: int = 20) -> None:
             code = {step: build(dev, step, cache) for step in STEPS}
             print(f"{run} run: compiled and linked in {1e3 * (perf_counter() - start):.0f} ms, {len(cache)} entries")
             for step in STEPS:
-                x_device = to_device(dev, x, stream)
+                x_device = dev.array(x, stream=stream)
                 config = LaunchConfig(grid=(n + 255) // 256, block=256)
                 launch(stream, config, code[step].get_kernel("iterate"), x_device, n, count)
-                result = to_host(x_device, np.float32, stream)
+                result = x_device.to_numpy(stream=stream)
                 expected = x.astype(np.float64)
                 for _ in range(count if step == "halve" else 0):
                     expected = 0.5 * expected

@@ -1,7 +1,7 @@
 """A graph that decides on the device: Newton's method iterates until all roots are good, with no host in the loop."""
 
 import numpy as np
-from arrays import build, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig
 from cupola.graph import GraphDefinition
@@ -32,24 +32,23 @@ def main(n: int = 1_000) -> None:
     dev.set_current()
     stream = dev.create_stream()
     module = build(dev, SOURCE)
-    a, x = (dev.allocate(8 * n, stream=stream) for _ in range(2))
-    still_open, rounds = (dev.allocate(4, stream=stream) for _ in range(2))
-    a.copy_from(np.linspace(1, 1e6, n), stream=stream)
+    a, x = dev.array(np.linspace(1, 1e6, n), stream=stream), dev.empty(n, np.float64, stream=stream)
+    still_open, rounds = (dev.empty(1, np.uint32, stream=stream) for _ in range(2))
 
     config, one = LaunchConfig(grid=(n + 255) // 256, block=256), LaunchConfig(grid=1, block=1)
     definition = GraphDefinition()
     again = definition.create_condition(default_value=1)
     begin = definition.launch(config, module.get_kernel("start"), a, x, np.int32(n))
-    count = definition.memset(rounds, 0, 4)
+    count = definition.memset(rounds.buffer, 0, 4)
     loop = definition.join(begin, count).while_loop(again)
-    nothing_open = loop.body.memset(still_open, 0, 4)
+    nothing_open = loop.body.memset(still_open.buffer, 0, 4)
     step = nothing_open.launch(config, module.get_kernel("step"), a, x, still_open, np.int32(n))
     step.launch(one, module.get_kernel("decide"), still_open, rounds, again)
     graph = definition.instantiate()
 
     graph.launch(stream)
-    np.testing.assert_allclose(to_host(x, np.float64, stream), np.sqrt(np.linspace(1, 1e6, n)), rtol=1e-11)
-    (needed,) = to_host(rounds, np.uint32, stream)
+    np.testing.assert_allclose(x.to_numpy(stream=stream), np.sqrt(np.linspace(1, 1e6, n)), rtol=1e-11)
+    (needed,) = rounds.to_numpy(stream=stream)
     for resource in (graph, a, x, still_open, rounds, stream):
         resource.close()
     print(f"conditional graph: {n} square roots in {needed} rounds of one launch, on {dev.name}")

@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from arrays import to_device, to_host
 
-from cupola import Buffer, Device, LaunchConfig, ObjectCode, Program, ProgramOptions
+from cupola import Device, LaunchConfig, ObjectCode, Program, ProgramOptions
 from cupola.graph import Graph, GraphCompleteOptions, GraphDefinition, KernelNode
 
 # The dispatcher launches the graph of the next job, and then itself, as tails: they run in that order.
@@ -45,19 +44,19 @@ def main(n: int = 1_000) -> None:
         return definition.instantiate(GraphCompleteOptions(device_launch=True, upload_stream=stream))
 
     numbers = np.linspace(0.5, 1.5, n)
-    x: Buffer = to_device(dev, numbers, stream)
+    x = dev.array(numbers, stream=stream)
     half = ("halve", x, np.int32(n))
     graphs = [graph_of(many, ("square", x, np.int32(n))), graph_of(many, half, half)]
-    handles = to_device(dev, np.array([int(graph.handle) for graph in graphs], np.uint64), stream)
-    jobs = to_device(dev, np.array(JOBS, np.int32), stream)
-    queue = to_device(dev, np.array([0, len(JOBS)], np.int32), stream)
+    handles = dev.array([int(graph.handle) for graph in graphs], np.uint64, stream=stream)
+    jobs = dev.array(JOBS, np.int32, stream=stream)
+    queue = dev.array([0, len(JOBS)], np.int32, stream=stream)
     dispatcher = graph_of(one, ("dispatch", queue, jobs, handles))
 
     dispatcher.launch(stream)
     for job in JOBS:
         numbers = numbers / 4 if job else numbers**2
-    np.testing.assert_allclose(to_host(x, np.float64, stream), numbers)
-    taken, _ = to_host(queue, np.int32, stream)
+    np.testing.assert_allclose(x.to_numpy(stream=stream), numbers)
+    taken, _ = queue.to_numpy(stream=stream)
     for graph in (dispatcher, *graphs):
         graph.close()
     for resource in (x, handles, jobs, queue, stream):

@@ -16,7 +16,6 @@ K must be a multiple of 8, as the rows of a tensor map begin at multiples of 16 
 """
 
 import numpy as np
-from arrays import to_device, to_host
 
 from cupola import Device, LaunchConfig, Program, ProgramOptions, TensorMapDescriptor, launch
 from cupola.core.exchange._tensor_map import TensorMapSwizzle
@@ -165,16 +164,16 @@ def main(m: int = 300, n: int = 520, k: int = 456, blocks: int | None = None) ->
 
     rng = np.random.default_rng(9)
     a, b = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((m, k), (n, k)))
-    a_device, b_device = to_device(dev, a, stream), to_device(dev, b, stream)
-    c_device = dev.allocate(m * n * 4, stream=stream)
+    a_device, b_device = dev.array(a, stream=stream), dev.array(b, stream=stream)
+    c_device = dev.empty((m, n), np.float32, stream=stream)
     maps: list[TensorMapDescriptor] = []
-    for buffer, matrix, rows in ((a_device, a, ROWS), (b_device, b, COLUMNS)):
-        view = StridedMemoryView.from_buffer(buffer, matrix.shape, dtype=matrix.dtype)
+    for array, rows in ((a_device, ROWS), (b_device, COLUMNS)):
+        view = StridedMemoryView.from_dlpack(array, stream_ptr=-1)
         maps.append(view.as_tensor_map((rows, DEPTH), swizzle=TensorMapSwizzle.SWIZZLE_128B))
 
     config = LaunchConfig(grid=blocks or dev.properties.multiprocessor_count, block=384, shmem_size=RING)
     launch(stream, config, kernel, *maps, c_device, np.int32(m), np.int32(n), np.int32(k))
-    c = to_host(c_device, np.float32, stream).reshape(m, n)
+    c = c_device.to_numpy(stream=stream)
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64).T, atol=k * 2.0**-18)
     for resource in (a_device, b_device, c_device, stream):
         resource.close()

@@ -7,9 +7,9 @@ import multiprocessing
 from multiprocessing.connection import Connection
 
 import numpy as np
-from arrays import build, to_host
+from arrays import build
 
-from cupola import Buffer, Device, DeviceMemoryResource, Event, LaunchConfig, launch
+from cupola import Array, Buffer, Device, DeviceMemoryResource, Event, LaunchConfig, launch
 
 SOURCE = r"""
 extern "C" __global__ void produce(int* x, int n) {
@@ -58,7 +58,7 @@ def main(n: int = 20_011) -> None:
     connection.send((buffer, produced))
 
     stream.wait(connection.recv())
-    result = to_host(buffer, np.int32, stream)
+    result = Array.from_buffer(buffer, n, np.int32).to_numpy(stream=stream)
     expected = np.arange(n, dtype=np.int32)
     expected *= expected
     assert np.array_equal(result, expected)

@@ -1,7 +1,7 @@
 """Rotate a picture with a texture: it is read between its pixels, and is a color of its own beyond its edges."""
 
 import numpy as np
-from arrays import build, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig, Stream, launch
 from cupola.texture import OpaqueArrayOptions, ResourceDescriptor, TextureObject, TextureObjectOptions
@@ -63,15 +63,15 @@ def main(width: int = 320, height: int = 200, degrees: float = 25) -> None:
     picture = np.ascontiguousarray(picture.astype(np.uint8))
     texture = make_texture(dev, picture, stream)
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
-    out = dev.allocate(picture.nbytes, stream=stream)
+    out = dev.empty(picture.shape, picture.dtype, stream=stream)
     config = LaunchConfig(grid=((width + 31) // 32, (height + 7) // 8), block=(32, 8))
     arguments = (np.int32(width), np.int32(height), np.float32(c), np.float32(s))
     launch(stream, config, kernel, texture, out, *arguments)
-    result = to_host(out, np.uint8, stream).reshape(picture.shape)
+    result = out.to_numpy(stream=stream)
     away = np.abs(result / 255 - rotated(picture, c, s)).max()
     assert away < 0.02, away  # a texture mixes with weights of 8 bits
     texture.close()
-    out.close(stream=stream)
+    out.close()
     stream.close()
     print(f"a picture of {width} x {height} turned by {degrees} degrees, within {away:.3f} of NumPy's, on {dev.name}")
 

@@ -5,7 +5,6 @@ is compiled again.
 """
 
 import numpy as np
-from arrays import to_device, to_host
 
 from cupola import Device, LaunchConfig, Linker, LinkerOptions, ObjectCode, Program, ProgramOptions, launch
 
@@ -48,14 +47,12 @@ def main(n: int = 100_000) -> None:
     code = Linker(*parts, options=LinkerOptions(arch=arch, lineinfo=True)).link("cubin")
 
     x = np.linspace(-2, 2, n, dtype=np.float32)
-    x_device = to_device(dev, x, stream)
-    count_device = dev.allocate(8, stream=stream)
+    x_device = dev.array(x, stream=stream)
+    count_device = dev.empty(1, np.uint64, stream=stream)
     launch(stream, LaunchConfig(grid=-(-n // 256), block=256), code.get_kernel("apply"), x_device, np.int32(n))
     launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("count"), count_device)
-    np.testing.assert_allclose(
-        to_host(x_device, np.float32, stream), ((0.25 * x - 2) * x + 0.5) * x, rtol=1e-4, atol=1e-5
-    )
-    count = to_host(count_device, np.uint64, stream)[0]
+    np.testing.assert_allclose(x_device.to_numpy(stream=stream), ((0.25 * x - 2) * x + 0.5) * x, rtol=1e-4, atol=1e-5)
+    count = count_device.to_numpy(stream=stream)[0]
     assert count == n
     for resource in (x_device, count_device, stream):
         resource.close()

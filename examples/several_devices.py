@@ -6,7 +6,7 @@ On a machine without GPUs: ``CUPOLA_CPU_DEVICES=2 python examples/several_device
 from typing import Any
 
 import numpy as np
-from arrays import build, to_device, to_host
+from arrays import build
 
 from cupola import Device, LaunchConfig, launch
 
@@ -33,11 +33,10 @@ class Piece:
         self.kernel = build(dev, SOURCE).get_kernel("step")
         self.config = LaunchConfig(grid=(len(values) + 127) // 128, block=128)
         self.n = len(values)
-        self.x, self.y = (to_device(dev, values, self.stream) for _ in range(2))
-        self.first, self.last = (to_device(dev, values[[end]], self.stream) for end in (0, -1))
+        self.x, self.y = (dev.array(values, stream=self.stream) for _ in range(2))
+        self.first, self.last = (dev.array(values[[end]], stream=self.stream) for end in (0, -1))
         # What the neighbors send, twice: they write the next values while these are still read.
-        zero = np.zeros(1, np.float32)
-        self.left, self.right = ([to_device(dev, zero, self.stream) for _ in range(2)] for _ in range(2))
+        self.left, self.right = ([dev.zeros(1, np.float32, stream=self.stream) for _ in range(2)] for _ in range(2))
 
     def step(self, turn: int) -> None:
         left, right = self.left[turn % 2], self.right[turn % 2]
@@ -65,7 +64,7 @@ def main(n: int = 10_007, steps: int = 50) -> None:
         for piece in pieces:
             piece.step(turn)
         exchange(pieces, turn + 1)
-    result = np.concatenate([to_host(piece.x, np.float32, piece.stream) for piece in pieces])
+    result = np.concatenate([piece.x.to_numpy(stream=piece.stream) for piece in pieces])
 
     for _ in range(steps):
         around = np.pad(rod, 1)

@@ -1,7 +1,7 @@
 """Two streams and events: one produces, the other consumes, and an event carries the order between them."""
 
 import numpy as np
-from arrays import build, to_host
+from arrays import build
 
 from cupola import Device, EventOptions, LaunchConfig, launch
 
@@ -22,8 +22,7 @@ def main(n: int = 20_011, rounds: int = 5) -> None:
     producer, consumer = dev.create_stream(), dev.create_stream()
     module = build(dev, SOURCE)
     produce, consume = module.get_kernel("produce"), module.get_kernel("consume")
-    x, total = dev.allocate(n * 4, stream=producer), dev.allocate(8, stream=consumer)
-    total.fill(0, stream=consumer)
+    x, total = dev.empty(n, np.int32, stream=producer), dev.zeros(1, np.int64, stream=consumer)
     config = LaunchConfig(grid=16, block=128)
     timed = EventOptions(timing_enabled=True)
     first = producer.record(options=timed)
@@ -35,7 +34,7 @@ def main(n: int = 20_011, rounds: int = 5) -> None:
     last = consumer.record(options=timed)
     last.sync()
     expected = sum(int(np.arange(n, dtype=np.int64).sum()) + n * r for r in range(rounds))
-    assert to_host(total, np.int64, consumer)[0] == expected
+    assert total.to_numpy(stream=consumer)[0] == expected
     print(f"streams: {rounds} rounds took {last - first:.3f} ms and add up to {expected}, on {dev.name}")
     for resource in (x, total, producer, consumer):
         resource.close()

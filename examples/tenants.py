@@ -13,10 +13,10 @@ import time
 from collections import deque
 
 import numpy as np
-from arrays import build, to_host
+from arrays import build
 
 from cupola import (
-    Buffer,
+    Array,
     ContextOptions,
     Device,
     EventOptions,
@@ -45,7 +45,7 @@ QUEUED = 4  # batches that wait behind the one that runs
 class Batches:
     """Keeps a stream full of batches, and notes how long each took."""
 
-    def __init__(self, stream: Stream, kernel: Kernel, config: LaunchConfig, x: Buffer, rounds: int) -> None:
+    def __init__(self, stream: Stream, kernel: Kernel, config: LaunchConfig, x: Array, rounds: int) -> None:
         self.stream, self.arguments = stream, (config, kernel, x, np.int32(rounds))
         self.timing = EventOptions(timing_enabled=True)
         self.ends = deque([stream.record(options=self.timing)])
@@ -63,7 +63,7 @@ class Batches:
         self.ends.append(self.stream.record(options=self.timing))
 
 
-def find_rounds(stream: Stream, kernel: Kernel, config: LaunchConfig, x: Buffer) -> int:
+def find_rounds(stream: Stream, kernel: Kernel, config: LaunchConfig, x: Array) -> int:
     """How many rounds make a batch long enough."""
     rounds = 1
     while True:
@@ -80,7 +80,7 @@ def run(
     urgent: Stream,
     batch: Stream,
     kernel: Kernel,
-    memory: dict[str, Buffer],
+    memory: dict[str, Array],
     rounds: int,
     blocks: int,
     seconds: float,
@@ -116,7 +116,7 @@ def main(seconds: float = 0.5, sms: int = 16) -> None:
     blocks = WAVES * whole.sm_count
     stream = dev.create_stream()
     sizes = {"request": REQUEST_BLOCKS * BLOCK, "batch": blocks * BLOCK}
-    memory = {name: dev.allocate(4 * size, stream=stream) for name, size in sizes.items()}
+    memory = {name: dev.empty(size, np.float32, stream=stream) for name, size in sizes.items()}
     stream.sync()
     rounds = find_rounds(stream, kernel, LaunchConfig(grid=blocks, block=BLOCK), memory["batch"])
 
@@ -135,7 +135,7 @@ def main(seconds: float = 0.5, sms: int = 16) -> None:
         expected = (np.arange(size) % 100).astype(np.float32)
         for _ in range(min(REQUEST_ROUNDS if name == "request" else rounds, 100)):
             expected = expected * np.float32(0.5) + np.float32(1)
-        assert np.allclose(to_host(memory[name], np.float32, stream), expected, atol=1e-5)
+        assert np.allclose(memory[name].to_numpy(stream=stream), expected, atol=1e-5)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -12,19 +14,56 @@ import pytest
 from tests.cpu.engine.kernels import skip_without_crt
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in {"arrays", "opengl", "mpi_heat"})
+SCRIPTS = sorted(
+    path.stem for path in EXAMPLES.glob("*.py") if path.stem not in {"arrays", "opengl", "pictures", "mpi_heat"}
+)
+
+# Programs that everybody knows, each on a page.
+TYPICAL = ("vector_add", "matmul", "reduction", "histogram", "image_filter", "nbody", "game_of_life", "mandelbrot",
+           "heat_equation", "k_means", "sort", "attention")  # fmt: skip
+
+# Those that save a picture, and how many frames it has.
+PICTURES = {"mandelbrot": 1, "game_of_life": 61, "heat_equation": 21, "image_filter": 1, "k_means": 1}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_example(name):
+def test_example(name, tmp_path):
     environment = {**os.environ, **({"CUPOLA_CPU_DEVICES": "3"} if name == "several_devices" else {})}
     command = [sys.executable, EXAMPLES / f"{name}.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path)
     if done.returncode:
         skip_without_crt(done.stderr)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip(), "an example says what it shows"
     assert not done.stderr.strip(), done.stderr
+    assert {path.name: frames(path) for path in tmp_path.iterdir()} == (
+        {f"{name}.png": PICTURES[name]} if name in PICTURES else {}
+    )
+
+
+def frames(path: Path) -> int:
+    """How many pictures a PNG file has, each of which is as large as it says."""
+    data, at, header, count, pixels = path.read_bytes(), 8, (0, 0), 0, []
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    while at < len(data):
+        length, kind = struct.unpack_from(">I4s", data, at)
+        body = data[at + 8 : at + 8 + length]
+        assert struct.unpack_from(">I", data, at + 8 + length)[0] == zlib.crc32(kind + body)
+        if kind == b"IHDR":
+            width, height, _, color = struct.unpack_from(">IIBB", body)
+            header = (height, width * (3 if color == 2 else 1))
+        elif kind == b"acTL":
+            (count,) = struct.unpack_from(">I", body)
+        elif kind in (b"IDAT", b"fdAT"):
+            pixels.append(len(zlib.decompress(body[4 if kind == b"fdAT" else 0 :])))
+        at += 12 + length
+    assert set(pixels) == {header[0] * (1 + header[1])} and len(pixels) == (count or 1)
+    return len(pixels)
+
+
+@pytest.mark.parametrize("name", TYPICAL)
+def test_typical_programs_are_short(name):
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 60
 
 
 def test_there_are_examples():
