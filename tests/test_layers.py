@@ -23,11 +23,11 @@ ROOMS = (
     "_above", "_signposts", "_completion", "_private_folder", "typing", "pathfinder", "cpu", "bindings",
     "core.base", "core.device", "core.memory", "core.exchange", "core.array", "core.program", "core.launch",
     "core.texture", "core.graphics", "core", "graph",
-    "checkpoint", "utils", "texture", "", "system", "numpy", "mpi",
+    "checkpoint", "utils", "texture", "", "system", "numpy", "mpi", "profile",
     "_after_import", "_triton", "_jax", "_numba", "_aliases", "_alias_packages", "cli", "testing", "__main__",
 )  # fmt: skip
 # Rooms that may know that there is a CPU device: to all others it is a driver behind the table of bindings.
-MAY_NAME_THE_CPU_DEVICE = {"cpu", "bindings", "", "_triton", "cli"}
+MAY_NAME_THE_CPU_DEVICE = {"cpu", "bindings", "", "_triton", "cli", "profile"}
 
 # Where imports in functions are looked at.
 LAZY = {"core", "graph", "utils", "typing.py"}

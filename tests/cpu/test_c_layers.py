@@ -21,6 +21,7 @@ UPWARD = [
     "engine/texture",
     "engine/tensor",
     "driver/base",
+    "driver/trace",
     "driver/inject",
     "driver/stream",
     "driver/memory",

@@ -21,6 +21,7 @@
 #include "math/blas/blas.h"
 #include "math/fft/fft.h"
 #include "math/lookup.h"
+#include "provider/trace.h"
 #include "nvml/nvml.h"
 
 static PyObject *configure(PyObject *self, PyObject *arguments) {
@@ -381,6 +382,11 @@ static PyMethodDef methods[] = {
     {"set_instruments", set_instruments, METH_VARARGS,
      PyDoc_STR("set_instruments(set: int) -> None\n\nChoose what observes the kernels that are launched from now on "
                "(compiler/emit/instruments).")},
+    {"begin_trace", begin_trace, METH_VARARGS,
+     PyDoc_STR(
+         "begin_trace(most: int) -> int\n\nRecord at most so many calls and operations; returns the time in ns.")},
+    {"end_trace", end_trace, METH_NOARGS,
+     PyDoc_STR("end_trace() -> tuple[list, int]\n\nThe records (driver/trace/trace.h), and how many were lost.")},
     {"is_idle", is_idle, METH_NOARGS,
      PyDoc_STR("is_idle() -> bool\n\nWhether all streams have done all that was put in them.")},
     {"unheard_faults", unheard_faults, METH_NOARGS,

@@ -2,12 +2,13 @@
  *
  * Jump number i goes where its slot points to, which is the function itself as long as no rule is meant for it. Otherwise
  * it is the stub of the same number, which saves the registers that hold arguments, asks `decide` and either goes on to the
- * function or returns the status. So a function that nobody makes fail costs one more jump, also for those who asked for
+ * function or returns the status. The stubs also serve the trace of calls (trace/calls.c). So a function that nobody makes fail costs one more jump, also for those who asked for
  * its address long ago. Calls within the driver, such as those of the runtime, do not pass here: what counts is what the
  * program calls. */
 #include <ctype.h>
 #include <stdio.h>
 
+#include "driver/trace/trace.h"
 #include "inject.h"
 
 enum { SLOTS = 2048 };
@@ -34,9 +35,10 @@ struct decision {
     uint64_t status;
 };
 
-__attribute__((visibility("hidden"), used)) struct decision inject_decide(uint32_t index) {
+__attribute__((visibility("hidden"), used)) struct decision inject_decide(uint32_t index, void **returns_to) {
     const struct call *call = &calls[index];
-    CUresult status = inject_call(call->name);
+    if (tracing()) trace_call_begin(call->name, returns_to);
+    CUresult status = injects(INJECT_CALL) ? inject_call(call->name) : CUDA_SUCCESS;
     if (!status) return (struct decision){call->function, 0};
     return (struct decision){NULL, call->failed ? call->failed(status) : status};
 }
@@ -58,7 +60,7 @@ __asm__(".text\n.balign 16\n.globl inject_jumps\n.hidden inject_jumps\n.type inj
         ".type inject_ask, %function\ninject_ask:\n"
         "pushq %rdi\npushq %rsi\npushq %rdx\npushq %rcx\npushq %r8\npushq %r9\n"
         "subq $40, %rsp\nmovups %xmm0, (%rsp)\nmovups %xmm1, 16(%rsp)\n"
-        "movl %r11d, %edi\ncall inject_decide\nmovq %rax, %r11\nmovq %rdx, %rax\n"
+        "movl %r11d, %edi\nleaq 88(%rsp), %rsi\ncall inject_decide\nmovq %rax, %r11\nmovq %rdx, %rax\n"
         "movups (%rsp), %xmm0\nmovups 16(%rsp), %xmm1\naddq $40, %rsp\n"
         "popq %r9\npopq %r8\npopq %rcx\npopq %rdx\npopq %rsi\npopq %rdi\n"
         "testq %r11, %r11\njz 1f\njmp *%r11\n1: ret\n.size inject_ask, . - inject_ask\n" SLOTS_OF_JUMPS);
@@ -75,7 +77,7 @@ __asm__(".text\n.balign 16\n.globl inject_jumps\n.hidden inject_jumps\n.type inj
         "stp x29, x30, [sp, #-128]!\nmov x29, sp\n"
         "stp x0, x1, [sp, #16]\nstp x2, x3, [sp, #32]\nstp x4, x5, [sp, #48]\nstp x6, x7, [sp, #64]\n"
         "str x8, [sp, #80]\nstp q0, q1, [sp, #96]\n"
-        "mov w0, w17\nbl inject_decide\nmov x16, x0\nmov x17, x1\n"
+        "mov w0, w17\nadd x1, sp, #8\nbl inject_decide\nmov x16, x0\nmov x17, x1\n"
         "ldp x0, x1, [sp, #16]\nldp x2, x3, [sp, #32]\nldp x4, x5, [sp, #48]\nldp x6, x7, [sp, #64]\n"
         "ldr x8, [sp, #80]\nldp q0, q1, [sp, #96]\nldp x29, x30, [sp], #128\n"
         "cbz x16, 1f\nbr x16\n1: mov x0, x17\nret\n.size inject_ask, . - inject_ask\n" SLOTS_OF_JUMPS);
@@ -107,6 +109,9 @@ static void plain_name(const char *symbol, char *name, size_t size) {
         name[length - 3] = 0;
 }
 
+/* Is there something to do at a call of it? */
+static bool asks(const char *name) { return tracing() || (injects(INJECT_CALL) && injection_names(name)); }
+
 static void set(unsigned index, bool meant) {
     void *to = meant ? inject_stubs + (size_t)index * STUB_SIZE : calls[index].function;
     __atomic_store_n(&inject_slots[index], to, __ATOMIC_RELEASE);
@@ -125,7 +130,7 @@ void *injectable(const char *symbol, void *function, CUresult (*failed)(CUresult
         calls[index].failed = failed;
         memcpy(calls[index].name, name, sizeof name);
         used++;
-        set(index, injects(INJECT_CALL) && injection_names(name));
+        set(index, asks(name));
     }
     pthread_mutex_unlock(&lock);
     return fits ? inject_jumps + (size_t)index * JUMP_SIZE : function;
@@ -133,6 +138,6 @@ void *injectable(const char *symbol, void *function, CUresult (*failed)(CUresult
 
 void injectable_update(void) {
     pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < used; i++) set(i, injection_names(calls[i].name));
+    for (unsigned i = 0; i < used; i++) set(i, asks(calls[i].name));
     pthread_mutex_unlock(&lock);
 }

@@ -1,4 +1,5 @@
 /* Allocation of device, pinned and managed memory (CUDA Driver API, "Memory Management"). */
+#include "driver/trace/trace.h"
 #include "pool.h"
 
 #include <stdio.h>
@@ -108,6 +109,7 @@ CUresult memory_allocate(CUcontext context, int kind, size_t size, uint64_t *add
         pools_trim();
         status = cpu_memory_allocate(device, kind, size, context, address);
     }
+    if (!status && tracing()) memory_trace(false, device, size, NULL);
     return status ? memory_refused(status, device, size) : CUDA_SUCCESS;
 }
 
@@ -195,6 +197,7 @@ CUresult cuMemFree(CUdeviceptr dptr) {
         return free_refused(cpu_memory_lookup(dptr, &found) && (found.freed || found.freeing) ? CPU_MEMORY_FREED
                                                                                               : CPU_MEMORY_UNKNOWN,
                             dptr, "cuMemFree");
+    if (tracing() && found.device >= 0) memory_trace(true, found.device, found.size, NULL);
     if (handle_was_live(found.owner, HANDLE_POOL)) { /* assumed to be unused: without a wait */
         pool_free_now(&found);
         return CUDA_SUCCESS;

@@ -1,4 +1,5 @@
 /* Memory pools and stream-ordered allocation (CUDA Driver API, "Stream Ordered Memory Allocator"). */
+#include "driver/trace/trace.h"
 #include "engine/above.h"
 #include "pool.h"
 
@@ -381,6 +382,7 @@ static CUresult allocate_on(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool poo
         RETURN_IF(capture_allocate(stream, pool, bytesize, &address));
     } else if (likely(bytesize)) {
         RETURN_IF(pool_allocate(pool, bytesize, stream, &address));
+        if (tracing() && pool->device >= 0) memory_trace(false, pool->device, bytesize, stream);
     }
     *dptr = address;
     return CUDA_SUCCESS;

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "driver/trace/trace.h"
 #include "pool.h"
 
 enum { ORPHAN = 1 }; /* in the flags of a graph's allocation: no graph has its place any more */
@@ -319,6 +320,7 @@ CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream) {
     CUmemoryPool pool = handle_was_live(allocation->owner, HANDLE_POOL) ? allocation->owner : NULL;
     struct pending_free *p = NULL;
     struct op *op = NULL;
+    if (tracing() && allocation->device >= 0) memory_trace(true, allocation->device, allocation->size, stream);
     if (cpu_memory_mark_freeing(allocation->base))
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.",
                     (unsigned long long)allocation->base);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "driver/inject/inject.h"
+#include "driver/trace/trace.h"
 #include "engine/memory/usage.h"
 #include "module.h"
 
@@ -211,8 +212,10 @@ CUresult kernel_run(struct op *op) {
     launch->order = injects(INJECT_ORDER) ? inject_order(launch->device, kernel_op_name(op)) : 0;
     cpu_usage_track *track = &cpu_usage_of(launch->device)->kernels;
     cpu_usage_begin(track);
+    const uint64_t begin = tracing() ? clock_now() : 0;
     int fault = cpu_engine_run(launch);
     cpu_usage_end(track);
+    if (tracing()) op_trace(op, begin, fault ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS);
     if (likely(!fault)) return CUDA_SUCCESS;
     CUresult status = (size_t)fault < sizeof fault_status / sizeof *fault_status && fault_status[fault]
                           ? fault_status[fault]

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "driver/inject/inject.h"
+#include "driver/trace/trace.h"
 #include "engine/above.h"
 #include "engine/memory/usage.h"
 #include "stream.h"
@@ -141,7 +142,7 @@ static CUresult run_call(struct call *call) {
     return status;
 }
 
-CUresult op_execute(struct op *op) {
+static CUresult execute(struct op *op) {
     CUresult error =
         op->context ? (CUresult)atomic_load_explicit(&op->context->error, memory_order_acquire) : CUDA_SUCCESS;
     CUresult status = CUDA_SUCCESS;
@@ -169,5 +170,15 @@ CUresult op_execute(struct op *op) {
             }
     }
     if (unlikely(status)) context_fault(op->context, status, NULL, NULL);
+    return status;
+}
+
+CUresult op_execute(struct op *op) {
+    if (!tracing()) return execute(op);
+    const uint64_t begin = clock_now(), outside = trace_call;
+    if (op->call) trace_call = op->call;
+    CUresult status = execute(op);
+    if (op->kind != OP_KERNEL) op_trace(op, begin, status); /* kernels may launch others: kernel_run */
+    trace_call = outside;
     return status;
 }

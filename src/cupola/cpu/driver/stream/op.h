@@ -56,6 +56,7 @@ struct op {
     struct op *next;
     CUcontext context;
     uint64_t sequence; /* place in the stream */
+    uint64_t call;     /* that has put it there (trace_call) */
     uint8_t kind;
     bool cancelled; /* nothing is to be done any more */
     union {
@@ -122,6 +123,11 @@ void op_free(struct op *op);             /* any thread, without the GIL */
 /* Carry out an operation on this thread; may be done again and again. An error spoils op->context (context_fault)
  * and is returned. In a spoiled context only what has to be undone is done: frees, callbacks, records. */
 CUresult op_execute(struct op *op);
+
+/* Note in the trace what was carried out from `begin` on; and that a call has allocated or freed memory, in the order of a
+ * stream or of none (timed.c). */
+void op_trace(const struct op *op, uint64_t begin, CUresult status);
+void memory_trace(bool freed, int device, uint64_t bytes, const void *stream);
 
 /* OP_VALUES (value.c) */
 CUresult values_execute(struct op *op);

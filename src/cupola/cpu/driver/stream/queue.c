@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "driver/trace/trace.h"
 #include "stream.h"
 
 enum { SPIN_NANOSECONDS = 20000, SIGNALS_NANOSECONDS = 50000000 };
@@ -128,6 +129,7 @@ static bool execute_watched(struct op *op) {
 static bool run(CUstream stream, uint64_t until, bool watched) {
     uint64_t completed = 0;
     bool undisturbed = true;
+    if (tracing()) trace_stream = stream;
     pthread_mutex_lock(&stream->lock);
     for (;;) {
         struct op *op = stream->first;
@@ -240,6 +242,7 @@ static __thread uint64_t appended;
 
 /* Queue an operation; the caller schedules the stream when the result is true. */
 static bool append(CUstream stream, struct op *op, CUevent event) {
+    op->call = tracing() ? trace_call : 0;
     pthread_mutex_lock(&stream->lock);
     op->next = NULL;
     op->sequence = appended = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
@@ -329,6 +332,7 @@ CUresult stream_submit(CUstream stream, struct op *op) { return stream_submit_ma
 
 /* Make the operation the only one of an idle stream, for this thread to carry out. */
 static bool begin_if_idle(CUstream stream, struct op *op) {
+    op->call = tracing() ? trace_call : 0;
     pthread_mutex_lock(&stream->lock);
     bool idle = stream->state == STREAM_IDLE;
     if (idle) {
