@@ -4,9 +4,9 @@
     python -m benchmarks.programs --scaling 1,2,4,8,16 [--seconds S] [--json FILE] [NAME ...]
 
 Both sides have the same threads, take turns, and are checked against each other after one run. A figure is the best of
-many runs: of all launches and the wait for their end, or of one call of the function. The ratio is the CPU device's
-time over that of C, so lower is better. With --scaling each number of threads is a process of its own, and the table
-has the speed over one thread of both sides; `triad` is STREAM's.
+many runs one after the other: of all launches and the wait for their end, or of one call of the function. The ratio is
+the CPU device's time over that of C, so lower is better. With --scaling each number of threads is a process of its own,
+and the table has the speed over one thread of both sides; `triad` is STREAM's.
 """
 
 from __future__ import annotations
@@ -30,15 +30,25 @@ from .table import PROGRAMS, Program
 Rows = dict[str, dict[str, float]]
 
 
+TURNS, QUIET_SECONDS = 2, 0.025
+
+
 def best_times(runs: list[Callable[[], None]], seconds: float) -> list[float]:
-    """The shortest of each, of as many rounds as fit into the time (at least five)."""
-    best, rounds, end = [math.inf] * len(runs), 0, time.perf_counter() + seconds * len(runs)
-    while rounds < 5 or time.perf_counter() < end:
+    """The shortest of each, of as many runs as fit into the time (at least six).
+
+    They take turns of several runs. All is quiet before each turn: the threads of OpenMP look out for more work for
+    many milliseconds after the last, on the processors that the other side needs.
+    """
+    best = [math.inf] * len(runs)
+    for _ in range(TURNS):
         for index, run in enumerate(runs):
-            start = time.perf_counter()
-            run()
-            best[index] = min(best[index], time.perf_counter() - start)
-        rounds += 1
+            time.sleep(QUIET_SECONDS)
+            rounds, end = 0, time.perf_counter() + seconds / TURNS
+            while rounds < 3 or time.perf_counter() < end:
+                start = time.perf_counter()
+                run()
+                best[index] = min(best[index], time.perf_counter() - start)
+                rounds += 1
     return best
 
 

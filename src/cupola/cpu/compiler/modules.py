@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cupola.cpu.compiler.ptx import ast
 
 
-_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool, int]
+_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool, bool, int]
 _Dim3 = tuple[int, int, int]
 
 _instrumented: list[Variant] = []
@@ -73,6 +73,8 @@ class Variant:
         The site of each barrier behind which the convergent body resumes.
     whole_blocks, rows_of_blocks
         One call of the body runs all units of a block, or of several blocks that are neighbors in x.
+    apart
+        It does not matter in which order blocks begin.
     instruments
         The names of the instruments in the code (emit/instruments), in their order.
     counter_count
@@ -98,6 +100,7 @@ class Variant:
             self.resume_sites,
             self.whole_blocks,
             self.rows_of_blocks,
+            self.apart,
             self.counter_count,
         ) = facts
         self.address = self._code.address
@@ -138,6 +141,7 @@ class Variant:
             body.resume_sites,
             body.whole_blocks,
             body.rows_of_blocks,
+            body.apart,
             body.counter_count,
         )
         recall.remember((code.key, code.helpers, facts), key)

@@ -23,6 +23,7 @@ struct cpu_variant {
     bool has_stack, stack_grows;   /* ... and whether that may not be all */
     bool whole_blocks;             /* one call of the body runs all units of a block ... */
     bool rows_of_blocks;           /* ... or of several */
+    bool apart;                    /* it does not matter in which order blocks begin */
     _Atomic uint64_t quick_blocks; /* the most blocks that have been run in a short time */
     _Atomic float block_time;      /* nanoseconds of one thread that a block took in the launches before; 0: none yet */
     const uint32_t *thread_ids[3];
@@ -87,20 +88,26 @@ typedef struct cpu_block {
     struct cpu_block *next;
 } cpu_block;
 
+/* Clusters that one thread begins, in their order; the others when they have no more of their own (ranges.c). */
+typedef struct cpu_range {
+    _Alignas(64) _Atomic uint64_t next; /* beyond the end when all have been begun */
+    uint64_t begin, end;
+} cpu_range;
+
 /* A launch while it runs. */
 typedef struct cpu_job {
     cpu_launch *launch;
     uint64_t cluster_count; /* of blocks, when they form no clusters */
-    _Atomic uint64_t next_cluster;
+    cpu_range *ranges;
+    uint32_t range_count;
+    _Atomic bool all_begun;
     _Atomic int fault; /* enum cpu_fault_kind of the first block that faulted: nobody begins another */
     uint32_t chunk, cluster_size;
     uint64_t stride, start; /* of another order than the ascending one; stride 0: of that */
     uint64_t grid_workspace;
     _Atomic uint64_t *counters; /* of instruments: the sums over the workers that are done; NULL: there are none */
     _Atomic bool stalls;        /* a block was put aside because it waits for others */
-    int helpers;                /* under the pool's lock, like the next two */
-    bool is_offered;
-    struct cpu_job *next;
+    struct cpu_slot *slot;      /* through which helpers come (threadpool.c); NULL: it has not asked for any */
     void (*task)(void *data, uint64_t index); /* not NULL: what is done for each index, instead of a kernel's blocks */
     void *task_data;
     /* For stop.c. */

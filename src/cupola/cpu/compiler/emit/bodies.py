@@ -69,8 +69,8 @@ LARGE_STATEMENTS = 6000
 class Code:
     """What `emit_body` made: LLVM IR of a module with one function, and what the runtime must know about it.
 
-    ``whole_blocks`` says that one call runs all units of a block, ``rows_of_blocks`` that it may run those of several;
-    ``counter_count`` is what its instruments count in.
+    ``whole_blocks`` says that one call runs all units of a block, ``rows_of_blocks`` that it may run those of several,
+    ``apart`` that it does not matter in which order blocks begin; ``counter_count`` is what its instruments count in.
     """
 
     ir: str
@@ -79,6 +79,7 @@ class Code:
     resume_sites: tuple[int, ...]
     whole_blocks: bool
     rows_of_blocks: bool
+    apart: bool
     counter_count: int
 
 
@@ -121,6 +122,7 @@ def emit_body(
                 resume_sites,
                 body.whole_blocks,
                 body.rows_of_blocks,
+                body.apart,
                 body.counter_count,
             )
         for name, demand in irregular.items():

@@ -245,6 +245,7 @@ static int read_flags(cpu_variant *variant, PyObject *object) {
         {"stack_grows", &variant->stack_grows},
         {"whole_blocks", &variant->whole_blocks},
         {"rows_of_blocks", &variant->rows_of_blocks},
+        {"apart", &variant->apart},
     };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         uint32_t value;

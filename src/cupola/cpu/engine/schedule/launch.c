@@ -11,52 +11,53 @@
 /* %clock and %globaltimer: called by machine code, too. Nanoseconds. */
 CPU_HELPER uint64_t cupola_clock(void) { return clock_now(); }
 
-/* Waking a helper costs tens of microseconds. So a launch begins alone, and asks for helpers when it has run long enough
- * to tell how long the rest would take: for one more for each such time, since others would come too late. It looks
- * again whenever it has run twice as long, because later blocks may take longer. */
-enum { ALONE_NANOSECONDS = 40000, WORTH_NANOSECONDS = 40000 };
+/* A helper comes at once if it has not gone to sleep since the launch before, and otherwise after tens of microseconds.
+ * So a launch asks for one more for each such time that the rest of it would take, since others would come too late. It
+ * knows that from the launches before, or begins alone until it can tell. It looks again whenever it has run twice as long,
+ * because later blocks may take longer. */
+enum { COLD_NANOSECONDS = 40000, WARM_NANOSECONDS = 4000 };
 
 struct progress {
     uint64_t begin, next; /* when to look */
-    int helpers, most;
-    uint64_t chunks; /* that this thread has run */
+    int helpers, most, warm;
+    uint64_t blocks; /* that this thread has run */
 };
 
-static void ask_for_helpers(cpu_job *job, void *argument) {
+static int helpers_worth(const struct progress *progress, double rest) {
+    double cold = rest / COLD_NANOSECONDS, warm = rest / WARM_NANOSECONDS;
+    if (warm > progress->warm) warm = progress->warm;
+    double wanted = cold > warm ? cold : warm;
+    return wanted < progress->most ? (int)wanted : progress->most;
+}
+
+static void ask_for_helpers(cpu_job *job, void *argument, uint64_t blocks) {
     struct progress *progress = argument;
-    progress->chunks++;
+    progress->blocks += blocks;
     if (progress->helpers >= progress->most) return;
     uint64_t now = clock_now(), elapsed = now - progress->begin;
     if (now < progress->next) return;
     progress->next = now + elapsed;
-    uint64_t begun = atomic_load_explicit(&job->next_cluster, memory_order_relaxed);
+    uint64_t begun = cpu_ranges_begun(job);
     int wanted = progress->most;
     if (begun >= job->cluster_count) return;
     /* Blocks that wait for others have begun and are not done: they do not tell how long it takes. */
-    if (begun && !atomic_load_explicit(&job->stalls, memory_order_relaxed)) {
-        double each = (double)elapsed * (progress->helpers + 1) / (double)begun;
-        double rest = each * (double)(job->cluster_count - begun);
-        if (rest < (double)WORTH_NANOSECONDS * wanted) wanted = (int)(rest / WORTH_NANOSECONDS);
-    }
-    if (wanted <= progress->helpers) return;
-    cpu_pool_offer(job, wanted - progress->helpers);
-    progress->helpers = wanted;
+    if (progress->blocks && !atomic_load_explicit(&job->stalls, memory_order_relaxed))
+        wanted =
+            helpers_worth(progress, (double)elapsed / (double)progress->blocks * (double)(job->cluster_count - begun));
+    if (wanted > progress->helpers && cpu_pool_offer(job, wanted)) progress->helpers = wanted;
 }
 
-/* What took long before is expected to take long again, and gets its helpers at once: it may have few long blocks. */
-static void expect(cpu_job *job, struct progress *progress) {
+/* How many helpers what took so long before is worth: it may have few long blocks. 0: none, or it is not known. */
+static int expected_helpers(const cpu_job *job, const struct progress *progress) {
     float each = atomic_load_explicit(&job->launch->variant->block_time, memory_order_relaxed);
-    double rest = (double)each * (double)job->cluster_count;
-    if (rest < 2.0 * WORTH_NANOSECONDS * progress->most) return;
-    cpu_pool_offer(job, progress->most);
-    progress->helpers = progress->most;
+    return helpers_worth(progress, (double)each * (double)job->cluster_count);
 }
 
 /* By what this thread has done itself. A launch that was shorter counts at once, one that was longer by half. */
 static void note_time(const cpu_job *job, const struct progress *progress) {
-    if (!progress->chunks || job->stalls) return;
+    if (!progress->blocks || job->stalls) return;
     cpu_variant *variant = (cpu_variant *)job->launch->variant;
-    float each = (float)(clock_now() - progress->begin) / (float)(progress->chunks * job->chunk);
+    float each = (float)(clock_now() - progress->begin) / (float)progress->blocks;
     float before = atomic_load_explicit(&variant->block_time, memory_order_relaxed);
     if (each > before) each = (each + before) / 2;
     atomic_store_explicit(&variant->block_time, each, memory_order_relaxed);
@@ -95,6 +96,7 @@ int cpu_engine_run(cpu_launch *launch) {
     uint32_t size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
     uint64_t clusters = blocks_of(launch) / size;
     uint64_t threads = cpu_share_threads(launch->share), chunk = clusters / (threads * 32);
+    cpu_range ranges[CPU_MOST_RANGES];
     cpu_job job = {
         .launch = launch,
         .cluster_count = clusters,
@@ -122,14 +124,22 @@ int cpu_engine_run(cpu_launch *launch) {
         launch->findings = cpu_findings_new();
     }
     struct progress progress = {.most = (int)(threads < clusters ? threads : clusters) - 1};
-    if (progress.most) progress.next = (progress.begin = clock_now()) + ALONE_NANOSECONDS;
+    int expected = 0;
+    if (progress.most) {
+        progress.warm = launch->variant->apart ? cpu_pool_warm() : 0;
+        progress.begin = clock_now();
+        progress.next = progress.begin + (progress.warm ? 2 * WARM_NANOSECONDS : COLD_NANOSECONDS);
+        expected = expected_helpers(&job, &progress);
+    }
+    bool one_range = launch->order || !launch->variant->apart || size > 1;
+    cpu_ranges_begin(&job, ranges, one_range ? 1 : 1 + (uint32_t)(expected ? expected : progress.most));
     cpu_share_enter(launch->share);
     cpu_stop_begin(&job);
-    if (progress.most) expect(&job, &progress);
-    cpu_worker_run(&job, progress.most ? ask_for_helpers : NULL, &progress);
+    if (expected && cpu_pool_offer(&job, expected)) progress.helpers = expected;
+    cpu_worker_run(&job, 0, progress.most ? ask_for_helpers : NULL, &progress);
     if (progress.most) note_time(&job, &progress);
     cpu_share_leave(launch->share);
-    if (progress.helpers) cpu_pool_withdraw(&job);
+    cpu_pool_withdraw(&job);
     cpu_stop_end(&job);
     if (to_learn) note_if_quick(launch, to_learn);
     if (job.grid_workspace) cpu_memory_release(job.grid_workspace);

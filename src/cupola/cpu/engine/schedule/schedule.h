@@ -13,16 +13,26 @@ cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusa
 /* A launch of code with instruments has ended: add what it has counted to what its kernel has in Python (takes the GIL). */
 void cpu_variant_count(const cpu_launch *launch, const _Atomic uint64_t *counters);
 
-/* Run blocks of the job on this thread until none is left. `between`, when not NULL, is called after each chunk. */
-void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argument);
+/* Run blocks of the job on this thread until none is left, those of the worker's own range first. `between`, when not NULL,
+ * is called after each chunk, with the number of its blocks. */
+void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, void *, uint64_t), void *argument);
+
+/* The blocks of a launch in ranges, one for each thread that is expected (ranges.c): divide them; take some of a range, or,
+ * when it has none left, of the next one that has; how many have been begun. */
+enum { CPU_MOST_RANGES = 64 };
+void cpu_ranges_begin(cpu_job *job, cpu_range *ranges, uint32_t count);
+bool cpu_range_take(cpu_job *job, uint32_t *range, uint64_t *next, uint64_t *end);
+uint64_t cpu_ranges_begun(const cpu_job *job);
 
 /* The order of the blocks of a launch that asks for one (order.c): from now on, and the block whose turn it is. */
 void cpu_order_begin(cpu_job *job);
 uint64_t cpu_order_place(const cpu_job *job, uint64_t turn);
 
-/* Let helper threads take part in the job, and wake so many of them; take the job back and wait until they have left it. */
-void cpu_pool_offer(cpu_job *job, int helpers);
+/* Let so many helper threads take part in the job; it may be offered again with more. False: too many launches run at the
+ * same time. Take it back and wait until they have left it. */
+bool cpu_pool_offer(cpu_job *job, int helpers);
 void cpu_pool_withdraw(cpu_job *job);
+int cpu_pool_warm(void);        /* helpers that come at once, because they do not sleep yet */
 int cpu_pool_threads(void);     /* threads that may work on a launch, its own included */
 void cpu_pool_look_again(void); /* a launch that had enough helpers may have room for one */
 

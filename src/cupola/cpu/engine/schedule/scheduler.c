@@ -480,7 +480,9 @@ struct run {
     cpu_block *current;
     uint32_t residents, limit;
     bool exhausted; /* all clusters have been begun */
-    void (*between)(cpu_job *, void *);
+    uint32_t range; /* from which it takes them */
+    uint64_t taken; /* how many at last */
+    void (*between)(cpu_job *, void *, uint64_t);
     void *argument;
 };
 
@@ -511,7 +513,7 @@ static void give_way(cpu_share *share, unsigned rounds) {
 
 /* After some blocks. */
 static void pause_between(struct run *run) {
-    if (run->between) run->between(run->job, run->argument);
+    if (run->between) run->between(run->job, run->argument, run->taken);
     cpu_share_turn(run->share);
 }
 
@@ -521,11 +523,12 @@ static void raise_no_memory(struct run *run) {
 }
 
 /* Take the next blocks that have not been begun. Returns whether there are any. */
-static bool take_blocks(cpu_job *job, uint64_t *next, uint64_t *end) {
-    *next = atomic_fetch_add_explicit(&job->next_cluster, job->chunk, memory_order_relaxed);
-    *end = *next + job->chunk < job->cluster_count ? *next + job->chunk : job->cluster_count;
+static bool take_blocks(struct run *run, uint64_t *next, uint64_t *end) {
+    cpu_job *job = run->job;
+    if (!cpu_range_take(job, &run->range, next, end)) return false;
+    run->taken = *end - *next;
     if (unlikely(job->stride)) *next = cpu_order_place(job, *next), *end = *next + 1;
-    return *next < job->cluster_count;
+    return true;
 }
 
 /* Should neighboring blocks run together? When each unit is a row of its block, the units that are neighbors in
@@ -540,7 +543,7 @@ static void run_whole_blocks(struct run *run) {
     cpu_job *job = run->job;
     cpu_context *context = &run->context;
     uint64_t next, end;
-    if (!take_blocks(job, &next, &end)) return;
+    if (!take_blocks(run, &next, &end)) return;
     cpu_block *block = run->current = cluster_new(job->launch, 1, &run->layout, run->kept);
     if (!block) {
         raise_no_memory(run);
@@ -568,7 +571,7 @@ static void run_whole_blocks(struct run *run) {
             at[2]++;
         }
         pause_between(run);
-    } while (take_blocks(job, &next, &end));
+    } while (take_blocks(run, &next, &end));
 }
 
 /* The body of cpu_worker_run: machine code runs below here, so a fault may leave it by a long jump. */
@@ -590,7 +593,7 @@ static void run_blocks(void *argument) {
         }
         if (next == end && !run->exhausted && run->residents < run->limit) {
             if (end) pause_between(run);
-            run->exhausted = !take_blocks(job, &next, &end);
+            run->exhausted = !take_blocks(run, &next, &end);
             if (run->exhausted) end = next;
         }
         cpu_block *block = run->current;
@@ -653,7 +656,7 @@ static void add_counters(cpu_job *job, const uint64_t *counters) {
         if (counters[i]) atomic_fetch_add_explicit(&job->counters[i], counters[i], memory_order_relaxed);
 }
 
-void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argument) {
+void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, void *, uint64_t), void *argument) {
     const cpu_launch *launch = job->launch;
     const cpu_variant *variant = launch->variant;
     struct keepsakes *kept = keepsakes();
@@ -661,6 +664,7 @@ void cpu_worker_run(cpu_job *job, void (*between)(cpu_job *, void *), void *argu
                       .share = launch->share,
                       .kept = kept,
                       .layout = lay_out(launch),
+                      .range = worker % job->range_count,
                       .between = between,
                       .argument = argument};
     size_t affordable = RESIDENT_BYTES / run.layout.total;

@@ -92,6 +92,8 @@ class Body:
         One call of the body runs all units of a block, one after the other: no unit ever waits for another.
     rows_of_blocks
         It runs those of several blocks in a row of the grid: each unit of all blocks before the next one.
+    apart
+        No thread ever waits for another block, and it cannot be seen who comes first, but by atomic operations.
     """
 
     def __init__(
@@ -142,11 +144,15 @@ class Body:
             warp_lines=facts.analysis.warp_lines,
             constants=constants,
         )
-        self.whole_blocks = (
-            not independent
-            and not instruments
-            and not facts.analysis.spinning
+        self.apart = (
+            not facts.analysis.spinning
             and not facts.layout.has_stack
+            and all(i.opcode not in ("call", "trap", "brkpt") for b in self.blocks for i in b.code())
+        )
+        self.whole_blocks = (
+            self.apart
+            and not independent
+            and not instruments
             and all(i.description.waits == "no" for b in self.blocks for i in b.code())
         )
         self.rows_of_blocks = self.whole_blocks and self._may_mix_blocks()
