@@ -95,6 +95,8 @@ class Builder:
         self._counter = 0
         self._masked: dict[str, tuple[str, int]] = {}
         """What ``x & mask`` was computed into, of patterns: x and the mask."""
+        self._small: dict[str, tuple[str, int]] = {}
+        """Of vectors of wider integers that are made of bytes: the same in 16 bits, and the largest that it can be."""
 
     # Text
 
@@ -214,9 +216,42 @@ class Builder:
                 return self._remember(op, a, b, Value(pattern.base, a.type))
             if affine is None or affine.exact != "true":
                 affine = patterns.line(pattern) or affine
+        small = self._small_binary(op, a, b) if affine is None and pattern is None and self._small else None
+        if small is not None:
+            return small
         x, y = self.align_shapes(a, b)
         result = Value(self.emit(f"{op} {self.typed(x)}, {y.ir}"), x.type, x.vector, affine, pattern=pattern)
         return self._remember(op, a, b, result) if pattern is not None else result
+
+    def _small_binary(self, op: str, a: Value, b: Value) -> Value | None:
+        """Computed in 16 bits, of which a vector holds twice as many, when the result is certain to fit."""
+        x, y = self._in_16_bits(a), self._in_16_bits(b)
+        if x is None or y is None or op not in ("add", "mul") or a.type == "i16":
+            return None
+        most = x[1] + y[1] if op == "add" else x[1] * y[1]
+        if most > 0xFFFF:
+            return None
+        narrow = self.emit(f"{op} nuw {self.vector_type('i16')} {x[0]}, {y[0]}")
+        wide = self.emit(f"zext {self.vector_type('i16')} {narrow} to {self.vector_type(a.type)}")
+        self._small[wide] = narrow, most
+        return Value(wide, a.type, True)
+
+    def _in_16_bits(self, value: Value) -> tuple[str, int] | None:
+        number = value.integer
+        if number is not None:
+            return (f"splat (i16 {signed(number, 16)})", number) if 0 <= number <= 0xFFFF else None
+        return self._small.get(value.ir) if value.vector else None
+
+    def _note_small(self, value: Value, wide: Value) -> None:
+        """Bytes that are widened with zeros are kept in 16 bits, too; what is not used is left out by LLVM."""
+        if not value.vector or wide.affine or wide.type not in ("i16", "i32", "i64"):
+            return
+        if value.type == "i8":
+            is_narrow = wide.type == "i16"
+            narrow = wide.ir if is_narrow else self.emit(f"zext {self.typed(value)} to {self.vector_type('i16')}")
+            self._small[wide.ir] = narrow, 0xFF
+        elif value.ir in self._small:
+            self._small[wide.ir] = self._small[value.ir]
 
     def _remember(self, op: str, a: Value, b: Value, result: Value) -> Value:
         if op == "and" and b.integer is not None:
@@ -357,7 +392,10 @@ class Builder:
         if pattern is not None and (affine is None or affine.exact != "true"):
             affine = patterns.line(pattern) or affine
         ir = self.emit(f"{op} {self.typed(value)} to {self.vector_type(type) if value.vector else type}")
-        return Value(ir, type, value.vector, affine, pattern=pattern)
+        wide = Value(ir, type, value.vector, affine, pattern=pattern)
+        if op == "zext":
+            self._note_small(value, wide)
+        return wide
 
     def _affine_cast(self, op: str, value: Value, type: str) -> Affine | None:
         line = value.affine
