@@ -279,3 +279,27 @@ def test_a_record_of_something_else_is_told() -> None:
     with pytest.raises(KeyError):
         Data().add({"lines": []})
     assert coverage.prepare(None) == coverage.prepare("cpu") == "cpu"
+
+
+def test_linked_code_finds_its_source() -> None:
+    """By the name of the program; by the function where several have one name."""
+    data = Data()
+    data.texts = {
+        "1": {"default_program": "__global__ void first() {}\n"},
+        "2": {"default_program": "template <class T> __global__ void second() {}\n"},
+        "3": {"kernel.cu": "__global__ void third() {}\n", "kernel.cuh": "#pragma once\n"},
+    }
+    rows = [
+        ["", "default_program", 1, "first", 1, 32, 32, 32],
+        ["", "default_program", 1, "_Z6secondIiEvv", 2, 64, 32, 32],
+        ["", "/elsewhere/kernel.cu", 1, "third", 3, 96, 32, 32],
+        ["", "default_program", 1, "unknown", 4, 128, 32, 32],
+        ["3", "vector_types.h", 1, "third", 4, 128, 32, 32],
+    ]
+    data.add({"texts": {"2": [[1, 1, "/there/program.py", 7]]}, "lines": rows, "branches": [], "barriers": []})
+    found = {file.text[0]: (file.lines[1].total.runs, file.place(1)) for file in data.files()}
+    assert found == {
+        data.texts["1"]["default_program"].strip(): (1, None),
+        data.texts["2"]["default_program"].strip(): (2, ("/there/program.py", 7)),
+        data.texts["3"]["kernel.cu"].strip(): (3, None),
+    }

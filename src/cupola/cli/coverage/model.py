@@ -188,11 +188,23 @@ class Sources:
             if "." not in digest:
                 self.texts.setdefault(digest, sources.read(folder, digest))
 
-    def file(self, source: str, name: str) -> File | None:
-        """The source for a name in the table of files of some PTX; None if it is not the program's own."""
+    def file(self, source: str, name: str, function: str) -> File | None:
+        """The source for a name in the table of files of some PTX; None if it is not the program's own.
+
+        Linked code does not say which source it is from: that is then the one that has the name, and the function.
+        """
+        source = source or self._guess(name, function)
         if (source, name) not in self._files:
             self._files[source, name] = self._find(source, name)
         return self._files[source, name]
+
+    def _guess(self, name: str, function: str) -> str:
+        base = os.path.basename(name)
+        found = [digest for digest, texts in self.texts.items() if base in map(os.path.basename, texts)]
+        if len(found) > 1:
+            plain = readable(function).partition("<")[0].rpartition("::")[2]
+            found = [digest for digest in found if any(plain in text for text in self.texts[digest].values())]
+        return found[0] if len(found) == 1 else ""
 
     def _find(self, source: str, name: str) -> File | None:
         texts = self.texts.get(source, {})
@@ -257,8 +269,8 @@ class Data(Sources):
         self._files.clear()
 
         def line_of(key: tuple[Any, ...]) -> Line | None:
-            source, name, number = key[:3]
-            file = self.file(source, name)
+            source, name, number, function = key[:4]
+            file = self.file(source, name, function)
             return None if file is None else file.lines.setdefault(number, Line())
 
         for key, numbers in self.tables["lines"].items():

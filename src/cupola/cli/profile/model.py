@@ -201,8 +201,8 @@ class Profile(Sources):
 
     def _place(self, source: str, at: list[tuple[str, int, str]]) -> tuple[tuple[str, int], str]:
         """The innermost place that is in the program's own sources, and its text."""
-        for name, line, _ in at:
-            file = self.file(source, name)
+        for name, line, function in at:
+            file = self.file(source, name, function)
             if file is not None and 0 < line <= len(file.text):
                 place = file.place(line)
                 label = file.name.rpartition(":")[0] if file.pieces and ":" in file.name else file.name

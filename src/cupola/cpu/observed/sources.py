@@ -43,7 +43,11 @@ def read(folder: str | Path, digest: str) -> dict[str, str]:
 
 def places(digests: Iterable[str], folder: str) -> dict[str, list[Piece]]:
     """Where texts stand in the Python files of this process's program, as far as they do."""
-    texts = {digest: next(iter(read(folder, digest).values()), "") for digest in digests if digest}
+    known = set(digests)
+    if "" in known:  # linked code, which may be of any of them
+        names = (path.name.removeprefix("source-") for path in Path(folder).glob("source-*"))
+        known.update(name for name in names if "." not in name)
+    texts = {digest: next(iter(read(folder, digest).values()), "") for digest in known if digest}
     found: dict[str, list[Piece]] = {}
     if not texts:
         return found
