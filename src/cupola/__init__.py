@@ -211,3 +211,7 @@ def __dir__() -> list[str]:
 # Completing a name at the prompt must not run properties. Outside of a prompt this costs nothing.
 if "rlcompleter" in _sys.modules or _sys.flags.interactive:
     from cupola import _completion as _completion
+
+# Errors in notebooks end where the program called cupola.
+if "IPython" in _sys.modules:
+    from cupola import _notebook as _notebook

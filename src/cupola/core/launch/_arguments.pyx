@@ -222,13 +222,17 @@ cdef int _pack_other(
     cdef uint32_t given                     # bytes that the value has
     cdef double complex number
     if isinstance(value, Buffer):
-        _require_open(kernel, i, value, True)
+        if (<Buffer>value).pointer == 0:
+            _require_open(kernel, i, value, True)
+        (<Buffer>value).open_allocation()
         slot.u = (<Buffer>value).pointer
         given = _pack_pointer(kernel, i, parameter, value)
     elif isinstance(value, Array):
         if type(value) is not Array:
             value._lend()
-        _require_open(kernel, i, value, False)
+        if (<Array>value).memory is None or (<Array>value).memory.pointer == 0:
+            _require_open(kernel, i, value, False)
+        (<Array>value).open_memory()
         slot.u = (<Array>value).pointer
         given = _pack_pointer(kernel, i, parameter, value)
         if not parameter.elements & (<Array>value).element and size in (0, 8):
