@@ -53,7 +53,7 @@ def test_a_finding_says_where(device, stream, reverse):
     with cpu.checks(race=True) as checks:
         run(device, stream, reverse)
     (race,) = checks.findings
-    assert [finding.kernel for finding in cpu.findings("race")] == ["reverse"]
+    assert "reverse" in {finding.kernel for finding in cpu.findings("race")}
     assert (race.kind, race.kernel, race.count) == ("race", "reverse", 64)
     later, earlier = race.places
     assert [(p.file, p.line, p.block) for p in race.places] == [("reverse.cu", n, (0, 0, 0)) for n in (4, 6)]

@@ -15,7 +15,7 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from cupola.cpu.compiler import collector
-from cupola.cpu.compiler.emit.instruments import names_of
+from cupola.cpu.compiler.emit.instruments import OF_ANY_WIDTH, names_of
 from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
@@ -300,7 +300,7 @@ class LoadedModule:
         ImageError
             When llvmlite is not installed, or the kernel cannot be compiled.
         """
-        shape = _shape(self.kernels[index], block, whole_warps=instruments != 0)
+        shape = _shape(self.kernels[index], block, whole_warps=not OF_ANY_WIDTH.issuperset(names_of(instruments)))
         with self._lock:
             variant = self._variants.get((index, shape, instruments))
             if variant is None:

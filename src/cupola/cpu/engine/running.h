@@ -122,4 +122,22 @@ typedef struct cpu_job {
 
 enum cpu_stop { CPU_STOP_NONE, CPU_STOP_TIMEOUT, CPU_STOP_INTERRUPT, CPU_STOP_FAILED };
 
+/* A line of addresses that come from a narrow value which was widened: lane i has base + i * step unless its narrow
+ * value wrapped (emit/values/values.py, Origin). `kind` is the narrow value's step | bits << 32 | signed << 40;
+ * `narrow` is lane 0's. Returns whether no lane wrapped; if one did, `addresses` receives them all. */
+static inline bool cpu_lanes_stay_on_line(uint64_t *addresses, uint64_t base, uint64_t step, uint64_t narrow,
+                                          uint64_t kind, uint64_t scale, uint32_t width) {
+    const uint64_t slope = (uint64_t)(int64_t)(int32_t)(uint32_t)kind;
+    const unsigned unused = 64 - (unsigned)(kind >> 32 & 255);
+    const bool is_signed = kind >> 40 & 1;
+    bool on_line = true;
+    for (uint32_t i = 0; i < width; i++) {
+        uint64_t exact = narrow + i * slope, cut = exact << unused;
+        uint64_t wide = is_signed ? (uint64_t)((int64_t)cut >> unused) : cut >> unused;
+        on_line &= wide == exact;
+        addresses[i] = base + i * step + scale * (wide - exact);
+    }
+    return on_line;
+}
+
 #endif

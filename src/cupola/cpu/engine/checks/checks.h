@@ -39,6 +39,7 @@ typedef struct cpu_watch_copy {
 
 struct cpu_watch {
     unsigned checks; /* enum cpu_check; 0: the launch is not checked */
+    bool is_used;    /* something below is not NULL */
     const cpu_launch *launch;
     uint32_t id, first, count; /* its number, and those of the launch's blocks, by their places in the launch */
     uint32_t rank, cluster_size;
@@ -109,6 +110,8 @@ void cpu_watch_copied(const cpu_context *context, const cpu_warp *warp, int lane
 /* The same of a bulk copy to anywhere. */
 void cpu_watch_moved(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                      uint64_t size, uint64_t barrier);
+/* Give each word of a row a record of its own, where one stands for all of them. (watch.c) */
+void cpu_watch_unroll(const cpu_shadow *shadow, uint64_t index);
 /* Copies are complete: those of a thread up to a group, or those that a barrier counts. */
 void cpu_watch_finish(struct cpu_watch *watch, uint32_t thread, uint32_t group, uint64_t barrier);
 /* A range of bytes is written by one thread, at a generic address; for the checks that are on (watch.c). */

@@ -22,7 +22,10 @@ static void join(uint32_t *into, const uint32_t *from, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) into[i] = larger(into[i], from[i]);
 }
 
-static uint32_t *new_row(const struct cpu_watch *watch) { return calloc(watch->threads, sizeof(uint32_t)); }
+static uint32_t *new_row(struct cpu_watch *watch) {
+    watch->is_used = true;
+    return calloc(watch->threads, sizeof(uint32_t));
+}
 
 static uint32_t *row_of_warp(struct cpu_watch *watch, uint32_t warp) {
     if (!watch->warp_row[warp]) watch->warp_row[warp] = new_row(watch);
@@ -39,6 +42,8 @@ static uint32_t *row_of_lane(struct cpu_watch *watch, uint32_t thread) {
 /* ---- a block ------------------------------------------------------------------------------------------------------ */
 
 static void forget(struct cpu_watch *watch) {
+    if (!watch->is_used) return;
+    watch->is_used = false;
     for (uint32_t i = 0; i < CPU_WARP_THREADS; i++) {
         free(watch->pairs[i]);
         free(watch->warp_row[i]);
@@ -91,8 +96,8 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
     struct cpu_watch *watch = block->watch;
     const unsigned checks = launch->variant->checks;
     const uint32_t threads = block->live;
-    const uint32_t shared_words = (shared_bytes + 3) / 4;
-    const uint32_t local_words = checks & CPU_CHECK_INIT ? (launch->local_size + 3) / 4 * threads : 0;
+    const uint32_t shared_words = (shared_bytes + 127) / 128 * CPU_SHADOW_ROW;
+    const uint32_t local_words = checks & CPU_CHECK_INIT ? ((launch->local_size + 3) / 4 * threads + 31) / 32 * 32 : 0;
     if (!watch && !(watch = block->watch = calloc(1, sizeof *watch))) return false;
     forget(watch);
     const size_t bytes = (size_t)(shared_words + local_words) * CPU_SHADOW_BYTES;
@@ -194,6 +199,7 @@ void cpu_watch_warp(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint
         return;
     }
     uint32_t *pairs = watch->pairs[warp], known[CPU_WARP_THREADS];
+    watch->is_used = true;
     if (!pairs) pairs = watch->pairs[warp] = calloc(CPU_WARP_THREADS * CPU_WARP_THREADS, sizeof *pairs);
     if (pairs) {
         for (uint32_t i = 0; i < CPU_WARP_THREADS; i++) {
@@ -260,6 +266,7 @@ static cpu_watch_object *object_of(struct cpu_watch *owner, uint64_t address, bo
     cpu_watch_object *object = owner->objects;
     while (object && object->address != address) object = object->next;
     if (object || !make || !(object = calloc(1, sizeof *object))) return object;
+    owner->is_used = true;
     object->address = address;
     object->next = owner->objects;
     owner->objects = object;
@@ -328,6 +335,7 @@ void cpu_watch_learn_of_grid(struct cpu_watch *watch, uint64_t address) {
     const struct told *found = *bucket_of(address);
     while (found && (found->address != address || found->first != watch->first)) found = found->next;
     if (found && found->stamps) {
+        watch->is_used = true;
         if (!watch->others) watch->others = calloc(watch->count, sizeof(uint32_t));
         if (watch->others) join(watch->others, found->stamps, watch->count);
     }

@@ -15,7 +15,7 @@ static bool is_for_all(const cpu_block *block, const cpu_barrier *barrier) {
 void cpu_watch_arrived(cpu_block *block, const cpu_warp *warp, uint32_t lanes, uint32_t id, uint32_t expected) {
     struct cpu_watch *watch = cpu_watch_of(block);
     if (watch && expected && expected < block->live && id < CPU_BARRIERS)
-        cpu_watch_arrive(watch, warp->first / CPU_WARP_THREADS, lanes, id);
+        cpu_watch_arrive(watch, warp->first / CPU_WARP_THREADS, lanes << warp->first % CPU_WARP_THREADS, id);
 }
 
 /* A part of a warp is at a barrier for which the model wants all of it. Of instructions without .aligned that is allowed;
@@ -52,8 +52,8 @@ void cpu_watch_barrier(cpu_block *block, uint32_t id) {
             if (warp->lanes[__builtin_ctz(left)].barrier == id) parked |= left & -left;
         if (parked && watch->checks & CPU_CHECK_SYNC) check_parts(block, watch, warp, parked);
         const bool is_whole = warp->status == CPU_WARP_BLOCKED && !warp->independent && warp->barrier == id;
-        waiting[number] = is_whole ? warp->live : parked;
-        alive[number] = warp->live;
+        waiting[number] |= (is_whole ? warp->live : parked) << warp->first % CPU_WARP_THREADS;
+        alive[number] |= warp->live << warp->first % CPU_WARP_THREADS;
     }
     if (!is_for_all(block, &block->barriers[id])) {
         cpu_watch_release(watch, id, waiting, alive);
@@ -85,7 +85,9 @@ void cpu_watch_arrival(const cpu_context *context, const cpu_warp *warp, int lan
 void cpu_watch_wait(const cpu_context *context, const cpu_warp *warp, uint32_t lanes, uint64_t address) {
     struct cpu_watch *watch = cpu_watch_of(context->block), *owner = watch ? owner_of(context, &address) : NULL;
     if (!owner || !(watch->checks & CPU_CHECK_RACE)) return;
-    cpu_watch_learn(watch, owner, address, warp->first / CPU_WARP_THREADS, lanes, warp->mask);
+    const bool is_whole = context->width == CPU_WARP_THREADS; /* else others of the warp are in other units */
+    cpu_watch_learn(watch, owner, address, warp->first / CPU_WARP_THREADS, lanes << warp->first % CPU_WARP_THREADS,
+                    is_whole ? warp->mask : UINT32_MAX);
     const cpu_cluster *cluster = context->block->cluster;
     const uint64_t generic = CPU_SHARED_WINDOW | (uint64_t)(owner->rank + 1) << CPU_RANK_SHIFT | address;
     for (uint32_t i = 0; i < cluster->size; i++) /* copies into other blocks may signal here, too */
@@ -97,6 +99,7 @@ void cpu_watch_wait(const cpu_context *context, const cpu_warp *warp, uint32_t l
 /* In the words that a copy has written, the records of the copy become those of a plain write. */
 static void settle(const struct cpu_watch *watch, const cpu_watch_copy *copy, uint32_t stamp) {
     for (uint32_t i = copy->offset / 4; i < (copy->offset + copy->size + 3) / 4 && i < watch->shared_words; i++) {
+        cpu_watch_unroll(&watch->shared, i);
         cpu_record *place = &watch->shared.records[WRITTEN][i], record = *place;
         if (record_kind(record) != CPU_ACCESS_COPY || record_thread(record) != copy->thread ||
             record_block(record) != copy->block)
@@ -135,6 +138,7 @@ void cpu_watch_copied(const cpu_context *context, const cpu_warp *warp, int lane
                     barrier ? CPU_ACCESS_COPY : CPU_ACCESS_PLAIN);
     cpu_watch_copy *copy = barrier && watch->checks & CPU_CHECK_RACE ? malloc(sizeof *copy) : NULL;
     if (!copy) return;
+    owner->is_used = true;
     struct cpu_watch *signaled = owner_of(context, &barrier);
     if (signaled) barrier |= CPU_SHARED_WINDOW | (uint64_t)(signaled->rank + 1) << CPU_RANK_SHIFT;
     *copy = (cpu_watch_copy){.thread = thread,
@@ -160,6 +164,7 @@ CPU_HELPER void cupola_watch_copy(cpu_context *context, cpu_warp *warp, uint32_t
                                   const uint64_t *addresses) {
     struct cpu_watch *watch = cpu_watch_of(context->block);
     if (!watch || !(watch->checks & CPU_CHECK_RACE)) return;
+    watch->is_used = true;
     for (uint32_t left = mask; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(left), thread = warp->first + lane;
         if (!watch->groups && !(watch->groups = calloc(watch->threads, sizeof *watch->groups))) return;
@@ -255,6 +260,7 @@ CPU_HELPER void cupola_watch_leave(cpu_context *context, cpu_warp *warp, uint32_
 CPU_HELPER void cupola_watch_fence(cpu_context *context, cpu_warp *warp, uint32_t mask) {
     struct cpu_watch *watch = cpu_watch_of(context->block);
     if (!watch) return;
+    watch->is_used = true;
     if (!watch->fenced && !(watch->fenced = calloc(watch->threads, sizeof *watch->fenced))) return;
     for (uint32_t left = mask; left; left &= left - 1)
         watch->fenced[warp->first + (uint32_t)__builtin_ctz(left)] = watch->now;

@@ -10,6 +10,7 @@
 
 #include "common/common.h"
 #include "findings.h"
+#include "rows.h"
 
 enum { ACQUIRES = 4, RELEASES = 8, KIND = 3 }; /* bits of `kind` */
 
@@ -30,6 +31,9 @@ struct place {
     struct cpu_watch *owner; /* of the block whose shared memory it is; NULL: none's */
     uint8_t space;
 };
+
+/* A row of words of which nothing is known: the record of no block. */
+#define NOTHING 1
 
 #define load(P) __atomic_load_n(P, __ATOMIC_RELAXED)
 #define store(P, V) __atomic_store_n(P, V, __ATOMIC_RELAXED)
@@ -71,6 +75,21 @@ static void found(const struct access *access, int what, uint32_t lane, const st
     cpu_finding_add(watch, &finding);
 }
 
+static void unroll(const cpu_shadow *shadow, uint64_t index, int which) {
+    const uint64_t row = index / CPU_SHADOW_ROW, first = row * CPU_SHADOW_ROW;
+    const cpu_record all = load(&shadow->rows[which][row]);
+    if (likely(!all)) return;
+    if (all == NOTHING) memset(shadow->records[which] + first, 0, CPU_SHADOW_ROW * sizeof(cpu_record));
+    else
+        cpu_rows_fill(shadow->records[which] + first, shadow->sites[which] + first, all,
+                      load(&shadow->sites[which][first]), CPU_SHADOW_ROW, 0);
+    store(&shadow->rows[which][row], 0);
+}
+
+void cpu_watch_unroll(const cpu_shadow *shadow, uint64_t index) {
+    for (int which = 0; which < RECORDS; which++) unroll(shadow, index, which);
+}
+
 /* ---- one word ------------------------------------------------------------------------------------------------------- */
 
 /* Whether a record is of this launch; in shared memory, of the blocks that have it at present. */
@@ -91,6 +110,7 @@ static bool conflicts(const struct access *access, uint32_t thread, uint32_t byt
 
 static void look(const struct access *access, uint32_t lane, uint32_t bytes, const struct place *place) {
     const uint32_t thread = access->warp->first + lane;
+    cpu_watch_unroll(place->shadow, place->index);
     for (int i = 0; i < (access->writes ? RECORDS : 1); i++) {
         const cpu_record before = load(&place->shadow->records[i][place->index]);
         if (likely(!conflicts(access, thread, bytes, place, before))) continue;
@@ -194,8 +214,8 @@ static void order(const struct access *access, uint32_t lane, const struct place
     struct cpu_watch *watch = access->watch;
     const uint32_t thread = access->warp->first + lane;
     if (!access->writes || (access->kind & KIND) == CPU_ACCESS_ATOMIC) {
-        cpu_watch_learn(watch, place->owner ? place->owner : watch, place->address, access->warp->first / 32,
-                        1u << lane, access->warp->mask);
+        cpu_watch_learn(watch, place->owner ? place->owner : watch, place->address, thread / CPU_WARP_THREADS,
+                        1u << thread % CPU_WARP_THREADS, UINT32_MAX);
         if (!place->owner) cpu_watch_learn_of_grid(watch, place->address);
     }
     if (!access->writes) return;
@@ -279,6 +299,135 @@ void cpu_watch_write(const cpu_context *context, const cpu_warp *warp, int lane,
     }
 }
 
+/* ---- rows: lane i accesses the i-th of words that follow each other --------------------------------------------------- */
+
+/* What the words of a row, or a part of one, say of a slot, and the record in their place. */
+struct slot {
+    const cpu_shadow *shadow;
+    uint64_t index;
+    uint32_t count, shift;
+    int which;
+};
+
+/* 1: harmless, 2: of other launches. */
+static unsigned survey_slot(const struct limits *limits, const struct slot *slot, cpu_record mine, bool is_row) {
+    cpu_record *row = &slot->shadow->rows[slot->which][slot->index / CPU_SHADOW_ROW];
+    const cpu_record all = load(row);
+    if (all && is_row) return (unsigned)is_harmless(limits, all, mine) | (unsigned)is_of_others(limits, all) << 1;
+    if (all) { /* and the words are in two rows perhaps */
+        const cpu_record next =
+            load(row + ((slot->index + slot->count - 1) / CPU_SHADOW_ROW > slot->index / CPU_SHADOW_ROW));
+        if (next && is_of_others(limits, all) && is_of_others(limits, next)) return 3;
+    }
+    for (uint64_t i = slot->index / CPU_SHADOW_ROW; !is_row && i <= (slot->index + slot->count - 1) / CPU_SHADOW_ROW;
+         i++)
+        unroll(slot->shadow, i * CPU_SHADOW_ROW, slot->which);
+    const cpu_record *records = slot->shadow->records[slot->which] + slot->index;
+    if (slot->count == 1) return (unsigned)is_harmless(limits, *records, mine);
+    const unsigned result = cpu_rows_survey(limits, records, mine, slot->count, slot->shift);
+    if (is_row && result & 2) store(row, NOTHING); /* to be seen at a glance the next time */
+    return result;
+}
+
+static void set_slot(const struct slot *slot, cpu_record mine, uint16_t site, bool is_row, bool as_row) {
+    cpu_record *row = &slot->shadow->rows[slot->which][slot->index / CPU_SHADOW_ROW];
+    uint16_t *sites = slot->shadow->sites[slot->which] + slot->index;
+    for (uint64_t i = slot->index / CPU_SHADOW_ROW; !is_row && i <= (slot->index + slot->count - 1) / CPU_SHADOW_ROW;
+         i++)
+        unroll(slot->shadow, i * CPU_SHADOW_ROW, slot->which);
+    if (as_row || *row) {
+        store(row, mine);
+        store(sites, site);
+        return;
+    }
+    cpu_rows_fill(slot->shadow->records[slot->which] + slot->index, sites, mine, site, slot->count, slot->shift);
+}
+
+static void clear_slot(const struct limits *limits, const struct slot *slot, bool is_row) {
+    cpu_record *row = &slot->shadow->rows[slot->which][slot->index / CPU_SHADOW_ROW];
+    if (is_row) {
+        if (*row != NOTHING) store(row, NOTHING);
+        return;
+    }
+    (void)limits;
+    for (uint64_t i = slot->index / CPU_SHADOW_ROW; i <= (slot->index + slot->count - 1) / CPU_SHADOW_ROW; i++) {
+        const cpu_record all = slot->shadow->rows[slot->which][i];
+        if (all && all != NOTHING) unroll(slot->shadow, i * CPU_SHADOW_ROW, slot->which);
+    }
+    if (*row == NOTHING && slot->index % CPU_SHADOW_ROW + slot->count <= CPU_SHADOW_ROW) return;
+    cpu_record *records = slot->shadow->records[slot->which] + slot->index, any = 0;
+    for (uint32_t i = 0; i < slot->count; i++) any |= records[i];
+    if (any) memset(records, 0, slot->count * sizeof *records);
+}
+
+/* The usual access of a row: nothing is wrong, and that is seen at a glance. False: look at each lane. */
+static bool watch_row(const struct access *access, uint32_t mask, uint64_t first, uint64_t step) {
+    const struct cpu_watch *watch = access->watch;
+    const uint32_t size = access->site.size, kind = access->kind & KIND;
+    const uint32_t low = (uint32_t)__builtin_ctz(mask), lanes = (uint32_t)__builtin_popcount(mask);
+    if (kind != CPU_ACCESS_PLAIN || access->site.flags >> CPU_SITE_UNUSED_SHIFT) return false;
+    if (mask >> low != UINT32_MAX >> (32 - lanes)) return false;
+    const bool uniform = !step;
+    if ((!uniform && step != size) || size & 3 || size > 16) return false;
+    struct place place;
+    if (!find(access, low, first + low * step, &place) || place.space == CPU_SPACE_LOCAL || place.address & 3)
+        return false;
+    const uint32_t shift = uniform ? 8 : size == 4 ? 0 : size == 8 ? 1 : 2;
+    const uint32_t count = uniform ? size / 4 : lanes << shift;
+    const uint64_t words = place.owner ? place.owner->shared_words : UINT64_C(1) << (CPU_SHADOW_SHIFT - 2);
+    if (place.index + count > words) return false;
+    if (watch->checks & CPU_CHECK_INIT) {
+        uint8_t *unset = place.shadow->unset + place.index, any = 0;
+        for (uint32_t i = 0; i < count; i++) any |= unset[i];
+        if (any && !access->writes) return false;
+        if (any) memset(unset, 0, count);
+    }
+    if (!(watch->checks & CPU_CHECK_RACE)) return true;
+    const uint32_t begin = place.owner ? watch->id - watch->rank : watch->first;
+    const uint32_t blocks = place.owner ? watch->cluster_size : watch->count;
+    const struct limits limits = {(int64_t)begin << 32, (int64_t)(begin + blocks) << 32, (int64_t)watch->id << 32,
+                                  (int64_t)((uint64_t)watch->id << 32 | (uint64_t)(watch->floor + 1) << 16)};
+    if (watch->floor + 1 >= STAMP_MOST || (uint64_t)begin + blocks >= INT32_MAX) return false;
+    const bool is_row = count == CPU_SHADOW_ROW && !shift && place.index % CPU_SHADOW_ROW == 0;
+    const cpu_record mine = make_record(watch->id, watch->now, access->warp->first + low, CPU_ACCESS_PLAIN, 15);
+    const uint16_t site = (uint16_t)access->site.index;
+    struct slot slot = {place.shadow, place.index, count, shift, WRITTEN};
+    const unsigned written = survey_slot(&limits, &slot, mine, is_row);
+    if (!(written & 1)) return false;
+    slot.which = READ;
+    const unsigned read = survey_slot(&limits, &slot, mine, is_row);
+    if (!access->writes) {
+        if (!(read & 1)) {
+            slot.which = READ_TOO; /* as for single words: the first one stays */
+            if (!is_row || !place.shadow->rows[READ][place.index / CPU_SHADOW_ROW]) {
+                for (uint64_t i = place.index / CPU_SHADOW_ROW; i <= (place.index + count - 1) / CPU_SHADOW_ROW; i++) {
+                    unroll(place.shadow, i * CPU_SHADOW_ROW, READ);
+                    unroll(place.shadow, i * CPU_SHADOW_ROW, READ_TOO);
+                }
+                cpu_rows_note_reads(&limits, place.shadow, place.index,
+                                    uniform ? mine + ((uint64_t)(lanes - 1) << 6) : mine, site, count, shift);
+                return true;
+            }
+        }
+        if (uniform && lanes > 1) { /* the lowest and the highest lane stand for all */
+            set_slot(&slot, mine, site, false, false);
+            slot.which = READ_TOO;
+            set_slot(&slot, mine + ((uint64_t)(lanes - 1) << 6), site, false, false);
+            return true;
+        }
+        set_slot(&slot, mine, site, is_row, is_row && read & 2);
+        return true;
+    }
+    slot.which = READ_TOO;
+    if (!(read & 1) || !(survey_slot(&limits, &slot, mine, is_row) & 1)) return false;
+    clear_slot(&limits, &slot, is_row);
+    slot.which = READ;
+    clear_slot(&limits, &slot, is_row);
+    slot.which = WRITTEN;
+    set_slot(&slot, uniform ? mine + ((uint64_t)(lanes - 1) << 6) : mine, site, is_row, is_row && written & 2);
+    return true;
+}
+
 /* ---- called by machine code ------------------------------------------------------------------------------------------- */
 
 /* An access is about to happen. `kind`: enum cpu_access_kind, and whether it acquires and releases. */
@@ -289,4 +438,28 @@ CPU_HELPER void cupola_watch_access(cpu_context *context, cpu_warp *warp, uint64
     const cpu_site site = unpack_site(packed);
     const struct access access = {context, warp, watch, site, kind, site.flags & CPU_SITE_WRITE};
     watch_lanes(&access, mask, addresses);
+}
+
+/* The same where lane i has its place at first + i * step. */
+CPU_HELPER void cupola_watch_line(cpu_context *context, cpu_warp *warp, uint64_t packed, uint32_t mask, uint32_t kind,
+                                  uint64_t first, uint64_t step) {
+    struct cpu_watch *watch = cpu_watch_of(context->block);
+    if (!watch || !mask) return;
+    const cpu_site site = unpack_site(packed);
+    const struct access access = {context, warp, watch, site, kind, site.flags & CPU_SITE_WRITE};
+    if (likely(watch_row(&access, mask, first, step))) return;
+    const uint64_t bits = site.space == CPU_SPACE_SHARED || site.space == CPU_SPACE_LOCAL ? UINT32_MAX : UINT64_MAX;
+    uint64_t addresses[CPU_WARP_THREADS];
+    for (uint32_t i = 0; i < CPU_WARP_THREADS; i++) addresses[i] = (first + i * step) & bits;
+    watch_lanes(&access, mask, addresses);
+}
+
+/* The same where lanes may have wrapped: the narrow value that was widened tells (emit/values/values.py, Origin). */
+CPU_HELPER void cupola_watch_wrapping(cpu_context *context, cpu_warp *warp, uint64_t packed, uint32_t mask,
+                                      uint32_t kind, uint64_t first, uint64_t step, uint64_t narrow, uint64_t origin,
+                                      uint64_t scale) {
+    uint64_t addresses[CPU_WARP_THREADS];
+    if (cpu_lanes_stay_on_line(addresses, first, step, narrow, origin, scale, context->width))
+        cupola_watch_line(context, warp, packed, mask, kind, first, step);
+    else cupola_watch_access(context, warp, packed, mask, kind, addresses);
 }

@@ -191,24 +191,6 @@ static void line_up(uint64_t *addresses, cpu_site site, uint64_t base, uint64_t 
     for (uint32_t i = 0; i < width; i++) addresses[i] = (base + i * step) & bits;
 }
 
-/* A line of addresses that come from a narrow value which was widened: lane i has base + i * step unless its narrow
- * value wrapped (emit/values/values.py, Origin). `kind` is the narrow value's step | bits << 32 | signed << 40;
- * `narrow` is lane 0's. Returns whether no lane wrapped; if one did, `addresses` receives them all. */
-static bool stays_on_line(uint64_t *addresses, uint64_t base, uint64_t step, uint64_t narrow, uint64_t kind,
-                          uint64_t scale, uint32_t width) {
-    const uint64_t slope = (uint64_t)(int64_t)(int32_t)(uint32_t)kind;
-    const unsigned unused = 64 - (unsigned)(kind >> 32 & 255);
-    const bool is_signed = kind >> 40 & 1;
-    bool on_line = true;
-    for (uint32_t i = 0; i < width; i++) {
-        uint64_t exact = narrow + i * slope, cut = exact << unused;
-        uint64_t wide = is_signed ? (uint64_t)((int64_t)cut >> unused) : cut >> unused;
-        on_line &= wide == exact;
-        addresses[i] = base + i * step + scale * (wide - exact);
-    }
-    return on_line;
-}
-
 /* May a line's elements be copied as one piece of memory, parts of which memcpy may write twice? ThreadSanitizer takes
  * each by itself: it would report the copy of a piece that threads of several blocks use at once, and what brings them
  * in order is machine code, which it does not see. */
@@ -260,7 +242,7 @@ CPU_HELPER CPU_VARIANTS uint32_t cupola_store_line(CPU_ACCESS_ARGUMENTS, uint64_
 CPU_HELPER uint32_t cupola_load_wrapping_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, uint64_t narrow,
                                               uint64_t kind, uint64_t scale, void *elements) {
     uint64_t addresses[CPU_WARP_THREADS];
-    if (stays_on_line(addresses, base, step, narrow, kind, scale, context->width))
+    if (cpu_lanes_stay_on_line(addresses, base, step, narrow, kind, scale, context->width))
         return cupola_load_line(context, warp, shared, sites, packed, mask, base, step, elements);
     return cupola_load(context, warp, shared, sites, packed, mask, addresses, elements);
 }
@@ -268,7 +250,7 @@ CPU_HELPER uint32_t cupola_load_wrapping_line(CPU_ACCESS_ARGUMENTS, uint64_t bas
 CPU_HELPER uint32_t cupola_store_wrapping_line(CPU_ACCESS_ARGUMENTS, uint64_t base, uint64_t step, uint64_t narrow,
                                                uint64_t kind, uint64_t scale, const void *elements) {
     uint64_t addresses[CPU_WARP_THREADS];
-    if (stays_on_line(addresses, base, step, narrow, kind, scale, context->width))
+    if (cpu_lanes_stay_on_line(addresses, base, step, narrow, kind, scale, context->width))
         return cupola_store_line(context, warp, shared, sites, packed, mask, base, step, elements);
     return cupola_store(context, warp, shared, sites, packed, mask, addresses, elements);
 }

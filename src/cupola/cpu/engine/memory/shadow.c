@@ -22,6 +22,10 @@ void cpu_shadow_lay_out(cpu_shadow *shadow, void *memory, size_t words) {
         place += words * sizeof(cpu_record);
     }
     for (int i = 0; i < RECORDS; i++) {
+        shadow->rows[i] = (cpu_record *)place;
+        place += words / CPU_SHADOW_ROW * sizeof(cpu_record);
+    }
+    for (int i = 0; i < RECORDS; i++) {
         shadow->sites[i] = (uint16_t *)place;
         place += words * sizeof(uint16_t);
     }
@@ -143,7 +147,10 @@ void cpu_shadow_forget(uint64_t address, uint64_t size) {
     for (uint64_t at = address & ~UINT64_C(3); at < address + size; at += 4) {
         const cpu_shadow *shadow = look(at, false);
         if (!shadow) continue;
-        for (int i = 0; i < RECORDS; i++)
-            __atomic_store_n(&shadow->records[i][at >> 2 & (WORDS - 1)], 0, __ATOMIC_RELAXED);
+        for (int i = 0; i < RECORDS; i++) {
+            const uint64_t word = at >> 2 & (WORDS - 1);
+            __atomic_store_n(&shadow->records[i][word], 0, __ATOMIC_RELAXED);
+            __atomic_store_n(&shadow->rows[i][word / CPU_SHADOW_ROW], 0, __ATOMIC_RELAXED);
+        }
     }
 }

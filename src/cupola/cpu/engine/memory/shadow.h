@@ -23,16 +23,18 @@ static inline uint32_t record_bytes(cpu_record r) { return (uint32_t)r & 15; }
 /* What is known of some words of memory, 4 bytes each; the instruction of each record, by its number, is beside it. */
 enum { WRITTEN, READ, READ_TOO, RECORDS };
 typedef struct cpu_shadow {
+    /* For each 32 words, a record that stands for theirs if it is not 0: a thread for each word, from its thread on. */
+    cpu_record *rows[RECORDS];
     cpu_record *records[RECORDS];
     uint16_t *sites[RECORDS];
     uint8_t *unset; /* the bytes of each word that nobody has written */
 } cpu_shadow;
-enum { CPU_SHADOW_BYTES = RECORDS * (sizeof(cpu_record) + sizeof(uint16_t)) + 1 /* for a word */ };
+enum { CPU_SHADOW_ROW = 32 /* words */, CPU_SHADOW_BYTES = RECORDS * (sizeof(cpu_record) + sizeof(uint16_t) + 1) + 1 };
 
 /* The shadow of a 2 MiB piece of the arena; NULL: the address is not in the arena, or there is no memory. */
 enum { CPU_SHADOW_SHIFT = 21 };
 const cpu_shadow *cpu_shadow_of(uint64_t address);
-/* Lay a shadow of so many words out in memory of CPU_SHADOW_BYTES for each. */
+/* Lay a shadow of so many words, a multiple of CPU_SHADOW_ROW, out in memory of CPU_SHADOW_BYTES for each. */
 void cpu_shadow_lay_out(cpu_shadow *shadow, void *memory, size_t words);
 
 /* ---- device memory that nobody has written ---------------------------------------------------------------------------- */

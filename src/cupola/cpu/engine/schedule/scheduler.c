@@ -562,6 +562,7 @@ static void run_whole_blocks(struct run *run) {
             context->row_end = at[0] + count;
             context->multiprocessor = multiprocessor_of(job->launch, next);
             if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
+            if (unlikely(job->launch->variant->checks)) cpu_watch_begin(block, job->launch, next, context->shared_size);
             if (run_unit(context, block, block->warps) != CPU_STATE_DONE) return;
             at[0] += count;
             if (at[0] < context->nctaid[0]) continue;

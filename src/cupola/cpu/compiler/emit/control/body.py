@@ -152,10 +152,10 @@ class Body:
         self.whole_blocks = (
             self.apart
             and not independent
-            and not instruments
+            and all(kind.of_any_width for kind in instruments)
             and all(i.description.waits == "no" for b in self.blocks for i in b.code())
         )
-        self.rows_of_blocks = self.whole_blocks and self._may_mix_blocks()
+        self.rows_of_blocks = self.whole_blocks and not instruments and self._may_mix_blocks()
         self.control = Control(self)
         self._of_block: dict[Callable[[Block], Any], Any] = {}
         self.instruments: list[Instrument] = []

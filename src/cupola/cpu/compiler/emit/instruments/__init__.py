@@ -21,6 +21,10 @@ NAMES = ("blocks", "race", "init", "sync", "counters")
 """All instruments; the bit of each in the driver's set is that of its place here."""
 
 
+OF_ANY_WIDTH = frozenset(["race", "init", "sync"])
+"""Those for which units may have less than 32 threads, and one call of a body may run all units of a block."""
+
+
 def set_of(names: tuple[str, ...]) -> int:
     """The set that the driver keeps, for some names."""
     if unknown := set(names) - set(NAMES):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cupola.cpu.compiler.emit.memory.addresses import space_of
+from cupola.cpu.compiler.emit.memory.addresses import address_of, space_of
 from cupola.cpu.compiler.emit.memory.mbarriers import shared_address
 from cupola.cpu.compiler.emit.memory.memory import lane_addresses
 from cupola.cpu.compiler.emit.values.builder import constant
-from cupola.cpu.compiler.emit.values.values import Value
+from cupola.cpu.compiler.emit.values.values import BITS, Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.ptx import ast
 
@@ -33,6 +33,7 @@ _ORDERS_NOTHING = frozenset(["proxy", "mbarrier_init"])
 class Accesses(Instrument):
     """What races and reads of unset memory have in common: they see each access."""
 
+    of_any_width = True
     sees_all = True
 
     def access(self, access: MemoryAccess) -> None:
@@ -50,15 +51,30 @@ class Accesses(Instrument):
         if instruction.opcode == "cp" and access.writes:
             kind = COPY
         kind |= ACQUIRES * (not _ACQUIRING.isdisjoint(words)) | RELEASES * (not _RELEASING.isdisjoint(words))
-        self._tell(
-            "access",
-            f"i64 {self._packed(access)}",
-            f"i32 {lanes.ir}",
-            f"i32 {kind}",
-            f"ptr {self.addresses(access)}",
-        )
+        self._tell_place(access, f"i64 {self._packed(access)}", f"i32 {lanes.ir}", f"i32 {kind}")
         if kind & 3 == COPY:
             self._tell("copy", f"i32 {lanes.ir}", f"i32 {access.size}", f"ptr {self.addresses(access)}")
+
+    def _tell_place(self, access: MemoryAccess, *what: str) -> None:
+        """Tell an access, by the first address and the step where the lanes are on a line."""
+        builder = self.builder
+        address = address_of(self.body, access.instruction.operands[access.operand], access.space)
+        line = address.affine
+        if not address.vector:
+            first = builder.cast("zext", address, "i64")
+            self._tell("line", *what, builder.typed(first), "i64 0")
+        elif line is not None and (line.exact == "true" or access.space in ("shared", "local")):
+            first = builder.cast("sext", Value(line.base, address.type), "i64")
+            self._tell("line", *what, builder.typed(first), f"i64 {line.stride}")
+        elif line is not None and line.origin is not None:
+            origin = line.origin
+            narrow = builder.cast("sext" if origin.signed else "zext", Value(origin.narrow, origin.type), "i64")
+            kind = origin.step & 0xFFFFFFFF | BITS[origin.type] << 32 | origin.signed << 40
+            first = builder.cast("sext", Value(line.base, address.type), "i64")
+            more = (builder.typed(first), f"i64 {line.stride}", builder.typed(narrow), f"i64 {kind}")
+            self._tell("wrapping", *what, *more, f"i64 {origin.scale}")
+        else:
+            self._tell("access", *what, f"ptr {self.addresses(access)}")
 
     def _is_first(self) -> bool:
         """Whether this is the one of the body's instruments that tells accesses, for all of them."""

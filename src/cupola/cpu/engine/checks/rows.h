@@ -1,0 +1,35 @@
+/* Loops over the records of words that follow each other, which the compiler is to make vectors of (rows.c). */
+#ifndef CUPOLA_CPU_ROWS_H
+#define CUPOLA_CPU_ROWS_H
+
+#include "engine/memory/shadow.h"
+
+/* What makes a record harmless without a closer look: it is of none of the blocks from `low` to `high`; or of this one, at
+ * a time that all know of, or by the same thread. Copies are not. */
+struct limits {
+    int64_t low, high, own, known;
+};
+#define THREAD_OF UINT64_C(0xFFFFFFFF0000FFC0) /* of a record: the block and the thread */
+
+static inline bool is_of_others(const struct limits *limits, cpu_record before) {
+    return ((int64_t)before < limits->low) | ((int64_t)before >= limits->high);
+}
+
+static inline bool is_harmless(const struct limits *limits, cpu_record before, cpu_record mine) {
+    const int64_t r = (int64_t)before;
+    const bool known = (r >= limits->own) & (r < limits->known);
+    const bool same = !((before ^ mine) & THREAD_OF), copy = (before & 0x30) == 0x30;
+    return is_of_others(limits, before) | ((known | same) & !copy);
+}
+
+/* `mine` is the record of the first word; 2**shift words are of one lane. The survey says whether all records are harmless
+ * (1), and whether all are of others (2). */
+unsigned cpu_rows_survey(const struct limits *limits, const cpu_record *records, cpu_record mine, uint32_t count,
+                         uint32_t shift);
+void cpu_rows_fill(cpu_record *records, uint16_t *sites, cpu_record mine, uint16_t site, uint32_t count,
+                   uint32_t shift);
+/* Reads of words that others have read, too: each goes to the first slot where that is free, else to the second. */
+void cpu_rows_note_reads(const struct limits *limits, const cpu_shadow *shadow, uint64_t index, cpu_record mine,
+                         uint16_t site, uint32_t count, uint32_t shift);
+
+#endif
