@@ -1,0 +1,1 @@
+"""The CPU device's math libraries beside NumPy and SciPy."""
