@@ -251,10 +251,37 @@ def sparse():
             agree(result, 2 * dense @ b + c, error)
 
 
+def sparse_solvers():
+    """Sparse systems of SciPy's: all types, several right-hand sides, halves of symmetric matrices."""
+    from nvmath.sparse import advanced as solvers
+
+    kinds, views = solvers.DirectSolverMatrixType, solvers.DirectSolverMatrixViewType
+    for dtype, error in (("f", 1e-5), ("d", 1e-12), ("F", 1e-5), ("D", 1e-12)):
+        dense = np.where(random.random((60, 60)) < 0.1, normal(60, 60, dtype=dtype), 0).astype(dtype)
+        dense += 8 * np.eye(60, dtype=dtype)
+        b = np.asfortranarray(normal(60, 4, dtype=dtype))
+        agree(dense @ solvers.direct_solver(matrices.csr_matrix(dense), b), b, error)
+        whole = dense @ dense.conj().T
+        kind = kinds.HPD if dtype in "FD" else kinds.SPD
+        for view, part in ((views.FULL, whole), (views.LOWER, np.tril(whole)), (views.UPPER, np.triu(whole))):
+            options = {"sparse_system_type": kind, "sparse_system_view": view}
+            agree(whole @ solvers.direct_solver(matrices.csr_matrix(part), b, options=options), b, 100 * error)
+    a, b = matrices.csr_matrix(dense), np.asfortranarray(normal(60, 2, dtype="D"))
+    with solvers.DirectSolver(a, b) as solver:
+        solver.plan()
+        solver.factorize()
+        agree(dense @ solver.solve(), b, error)
+        other = a.copy()
+        other.data *= 1.5
+        solver.reset_operands(a=other, b=2 * b)
+        solver.factorize()
+        agree(dense @ solver.solve(), 2 * b / 1.5, error)
+
+
 PROGRAMS = {
     f.__name__: f for f in (
         matmul, compute_types, eight_bits, batches, epilogs, gradients, structured, direct_solver, fft, fft_callbacks,
-        sparse,
+        sparse, sparse_solvers,
     )
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import importlib.metadata
 import logging
 import os
 import re
@@ -35,6 +36,7 @@ LIBRARIES = {
     "libnvrtc.so.12": "_libnvrtc12",
     "libnvrtc.so.13": "_libnvrtc13",
     **{f"lib{name}.so.{n}": f"_lib{name}{n}" for name, versions in SONAMES.items() for n in versions},
+    "libcudss.so.0": "_libcudss0",
 }
 """What programs load, and the module of this package that is its file."""
 
@@ -140,9 +142,26 @@ def provide() -> None:
     compilers = [path for path, _ in copies_of("nvrtc")]
     os.environ.setdefault("CUPOLA_LIBNVRTC", ":".join(compilers))
     there = {os.path.basename(path) for path in compilers}
+    other_cudss = f"libcudss.so.{1 - cudss_version()}"  # packages ask for any, and then for its version
     for name, module in LIBRARIES.items():
+        if name == other_cudss:
+            continue
         if not name.startswith("libnvrtc.so") or name in there:  # that one is of use before NVIDIA's only
             _loaded.append(ctypes.CDLL(library_path(module)))
+
+
+def cudss_version() -> int:
+    """The major version of cuDSS for this process: 0 (0.8) or 1, as the wheel that is installed has it.
+
+    Without one it is 1, unless nvmath-python is there and asks for 0.8.
+    """
+    for path, _ in copies_of("cudss"):
+        return int(path.endswith(".so.1"))
+    try:
+        wanted = importlib.metadata.requires("nvmath-python") or ()
+    except importlib.metadata.PackageNotFoundError:
+        return 1
+    return int(not any(re.match(r"nvidia-cudss-cu\d+\W*0\.", requirement) for requirement in wanted))
 
 
 # ---- before it starts -----------------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ from cupola.cpu import programs
 from cupola.cpu.mathlibs import SONAMES
 
 PROVIDER = Path(__file__).resolve().parents[3] / "src" / "cupola" / "cpu" / "provider"
-NAMES = sorted({f"lib{name}.so.{version}" for name, versions in SONAMES.items() for version in versions})
+NAMES = sorted(
+    {f"lib{name}.so.{version}" for name, versions in SONAMES.items() for version in versions} | {"libcudss.so.0"}
+)
 
 HEAD = """
 #include <stdio.h>
@@ -138,6 +140,44 @@ print(library.cublasCreate_v2(ctypes.byref(handle)), library.cublasGetPointerMod
       number.value, library.cublasSetPointerMode_v2(handle, 9), library.cublasDestroy_v2(handle))
 """)
     assert done.stdout == "0 0 0 7 0\n", done.stderr
+
+
+def test_both_versions_of_cudss(run_python):
+    done = run_python("""
+import ctypes, os
+from cupola.cpu import programs
+for major in (0, 1):
+    library = ctypes.CDLL(os.path.join(programs.library_folder(), f"libcudss.so.{major}"))
+    handle, parts, part = ctypes.c_void_p(), [], ctypes.c_int()
+    for number in range(4):
+        parts.append((library.cudssGetProperty(number, ctypes.byref(part)), part.value))
+    print(parts, library.cudssCreate(ctypes.byref(handle)), library.cudssDestroy(handle))
+""")
+    assert done.stdout == ("[(0, 0), (0, 8), (0, 0), (3, 0)] 0 0\n[(0, 1), (0, 0), (0, 0), (3, 0)] 0 0\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("wheel", "wanted", "version"),
+    [
+        (None, None, 1),
+        (None, [], 1),
+        (None, ['nvidia-cudss-cu13==0.8.*; extra == "cu13"'], 0),
+        (None, ['nvidia-cudss-cu13==1.0.*; extra == "cu13"'], 1),
+        ("libcudss.so.0", ['nvidia-cudss-cu13==1.0.*; extra == "cu13"'], 0),
+        ("libcudss.so.1", ['nvidia-cudss-cu13==0.8.*; extra == "cu13"'], 1),
+    ],
+)
+def test_which_cudss_a_process_gets(wheel, wanted, version, monkeypatch):
+    """That of the wheel, or the one that nvmath-python asks for."""
+
+    def requires(name):
+        if wanted is None:
+            raise programs.importlib.metadata.PackageNotFoundError(name)
+        return wanted
+
+    monkeypatch.setattr(programs, "copies_of", lambda _: [(f"/lib/{wheel}", "site-packages")] if wheel else [])
+    monkeypatch.setattr(programs.importlib.metadata, "requires", requires)
+    assert programs.cudss_version() == version
 
 
 def test_handles_may_be_freed_when_python_has_ended(tmp_path):

@@ -5,6 +5,7 @@
  * have the name of the file as their version, as NVIDIA's have (libmath.map.in). */
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "connect.h"
 
@@ -14,7 +15,20 @@
 
 static int absent(void) { return ABSENT; }
 
+#ifdef VERSION_0_8
+/* libcudss.so.0: cuDSS 1.0 has the same functions with the same numbers, and more of both. Programs ask which it is. */
+static int get_property(int part, int *value) {
+    static const int parts[] = {0, 8, 0};
+    if ((unsigned)part > 2 || !value) return 3; /* CUDSS_STATUS_INVALID_VALUE */
+    *value = parts[part];
+    return 0;
+}
+#endif
+
 static void *find_function(const char *symbol) {
+#ifdef VERSION_0_8
+    if (!strcmp(symbol, "cudssGetProperty")) return (void *)(uintptr_t)get_property;
+#endif
     const struct cpu_programs *programs = connect_driver();
     if (programs) programs->explain_errors(); /* the program gets no exception that tells */
     void *function = programs ? programs->math(LIBRARY, symbol) : NULL;
