@@ -164,7 +164,8 @@ def record(path: str) -> int:
                 continue  # the units
             for name, metric in wanted.items():
                 if row.get(metric):
-                    found.setdefault(row["Kernel Name"], {})[name] = int(float(row[metric].replace(",", "")))
+                    kernel = row["Kernel Name"].partition("(")[0]
+                    found.setdefault(kernel, {})[name] = int(float(row[metric].replace(",", "")))
         Path(path).write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
     print(f"{len(found)} kernels")
     return 0

@@ -62,6 +62,9 @@ template <class T, int N> __global__ void k(T *x, int n) {
         __syncthreads();
     x[t] = s[t];
 }
+extern "C" __global__ void registers(double *x) {        // more than 64 each without optimization
+    @LIVE@
+}
 template <class T> __global__ void other(T *x) {
     if (threadIdx.x > 4) return;
     __syncthreads();
@@ -76,7 +79,8 @@ def run(n):
     expressions = ["k<float, 64>", "k<int, 64>", "other<int>"]
     options = ProgramOptions(include_path=".", lineinfo=True, define_macro="LATE")
     code = Program(SOURCE, "c++", options).compile("cubin", name_expressions=expressions)
-    x = dev.allocate(512, stream=stream)
+    x = dev.allocate(8192, stream=stream)
+    launch(stream, LaunchConfig(grid=1, block=1024), code.get_kernel("registers"), x)
     launch(stream, LaunchConfig(grid=1, block=64), code.get_kernel(expressions[0]), x, n)
     launch(stream, LaunchConfig(grid=1, block=64), code.get_kernel(expressions[2]), x)
     stream.sync()
@@ -90,6 +94,8 @@ if __name__ == "__main__":
         assert child.exitcode == 0
     print("done")
 '''
+_STEPS = "".join(f"double a{i} = sin(x[{i}] * threadIdx.x); " for i in range(40))
+PROGRAM = PROGRAM.replace("@LIVE@", _STEPS + f"x[threadIdx.x] = {' + '.join(f'a{i}' for i in range(40))};")
 HEADER = """#pragma once
 template <class T> __device__ T half(T v) {
     if (v < 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -65,3 +66,8 @@ class VariableInfo:
     init: bytes | None
     relocations: tuple[tuple[int, int, str, int, bool], ...]
     managed: bool
+
+
+def counts_lines(ptx: str) -> bool:
+    """Whether a program was compiled without optimization, to have its lines counted (driver/module/observed.c)."""
+    return "\n// cupola: the source is " in ptx[-200:] and re.search(r"^\.target .*\bdebug$", ptx, re.M) is not None

@@ -24,7 +24,7 @@ from cupola.cpu.compiler.emit.threads.layout import (
 )
 from cupola.cpu.compiler.emit.threads.shape import Shape
 from cupola.cpu.compiler.errors import ImageError
-from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
+from cupola.cpu.compiler.facts import KernelInfo, VariableInfo, counts_lines
 from cupola.cpu.compiler.images.device_runtime import UPDATES, link_device_runtime
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.objects.device_calls import ASKED, FUNCTIONS
@@ -75,9 +75,9 @@ class ParsedModule:
         self._lock = threading.Lock()
         self._kernels: dict[int, Kernel] = {}
         try:
-            counts_lines = _counts_lines(text)
-            self.module = ptx.parse(text, lazily=lazily and not counts_lines)
-            if counts_lines:
+            marked = counts_lines(text)
+            self.module = ptx.parse(text, lazily=lazily and not marked)
+            if marked:
                 passes.mark_lines(self.module)
             self.module.code_base = _code_base(text)
             link_device_runtime(self.module)
@@ -196,11 +196,6 @@ class ParsedModule:
                     found.add(name)
                     waiting.append(self.module.functions[name])
         return found
-
-
-def _counts_lines(text: str) -> bool:
-    """Whether a module was compiled without optimization to have its lines counted (driver/module/observed.c)."""
-    return "\n// cupola: the source is " in text[-200:] and re.search(r"^\.target .*\bdebug$", text, re.M) is not None
 
 
 def _code_base(text: str) -> int:

@@ -18,7 +18,7 @@ from cupola.cpu.compiler import collector
 from cupola.cpu.compiler.emit.instruments import OF_ANY_WIDTH, names_of
 from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
 from cupola.cpu.compiler.errors import ImageError
-from cupola.cpu.compiler.facts import KernelInfo, VariableInfo
+from cupola.cpu.compiler.facts import KernelInfo, VariableInfo, counts_lines
 from cupola.cpu.compiler.images.containers import open_image
 from cupola.cpu.compiler.objects import machine, recall
 
@@ -397,7 +397,9 @@ def load_image(image: bytes) -> LoadedModule:
     """
     opened = open_image(bytes(image))
     machine.require_compiler()
-    module = LoadedModule(opened.ptx, opened.registers, opened.architecture)
+    # Without optimization kernels take more registers than they would, and might not be launched.
+    registers = {} if counts_lines(opened.ptx) else opened.registers
+    module = LoadedModule(opened.ptx, registers, opened.architecture)
     if _loaded is not None:
         with _instrumented_lock:
             _loaded.append(module)
