@@ -270,7 +270,12 @@ def test_the_command(dev, tmp_path, ending):
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [([], "name a script"), (["p.py"], "--timeline FILE"), (["--timeline", "t.txt", "p.py"], ".html")],
+    [
+        ([], "name a script"),
+        (["--timeline", "t.txt", "p.py"], ".html"),
+        (["--timeline", "t.html", "--json", "p.py"], "once for the timeline"),
+        (["--device", "gpu", "p.py"], "CPU device only"),
+    ],
 )
 def test_bad_options(arguments, words):
     command = [sys.executable, "-m", "cupola", "profile", *arguments]

@@ -100,6 +100,7 @@ static struct { /* the library */
     int (*thread_type)(int);
     int (*result_string)(int, const char **);
     int (*version)(uint32_t *);
+    int (*finalize)(void);
 } cupti;
 static const struct {
     const char *name;
@@ -117,6 +118,7 @@ static const struct {
     SYMBOL("cuptiSetThreadIdType", thread_type),
     SYMBOL("cuptiGetResultString", result_string),
     SYMBOL("cuptiGetVersion", version),
+    SYMBOL("cuptiFinalize", finalize),
 #undef SYMBOL
 };
 
@@ -271,11 +273,6 @@ static PyObject *load(PyObject *self, PyObject *arguments) {
             }
             memcpy((char *)&cupti + symbols[i].place, &symbol, sizeof symbol);
         }
-        int status = cupti.register_clock(now);
-        if (status) return failed("cuptiActivityRegisterTimestampCallback", status);
-        status = cupti.register_callbacks(buffer_wanted, buffer_full);
-        if (status) return failed("cuptiActivityRegisterCallbacks", status);
-        (void)cupti.thread_type(SYSTEM_THREADS); /* older libraries number threads otherwise */
     }
     if (cupti.version(&version)) version = 0;
     return PyLong_FromUnsignedLong(version);
@@ -290,8 +287,13 @@ static PyObject *begin(PyObject *self, PyObject *arguments) {
     count = lost = 0;
     limit = (size_t)most;
     pthread_mutex_unlock(&lock);
+    int status = cupti.register_clock(now);
+    if (status) return failed("cuptiActivityRegisterTimestampCallback", status);
+    status = cupti.register_callbacks(buffer_wanted, buffer_full);
+    if (status) return failed("cuptiActivityRegisterCallbacks", status);
+    (void)cupti.thread_type(SYSTEM_THREADS); /* older libraries number threads otherwise */
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        int status = cupti.enable(kinds[i]);
+        status = cupti.enable(kinds[i]);
         if (!status) continue;
         while (i--) (void)cupti.disable(kinds[i]);
         return failed("cuptiActivityEnable", status);
@@ -299,10 +301,15 @@ static PyObject *begin(PyObject *self, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-static const char *name_of(const struct record *r) {
-    const char *name = NULL;
-    if (r->kind != OUR_CALL) return r->name ? r->name : "";
-    return cupti.callback_name(r->is_runtime ? RUNTIME_API : DRIVER_API, r->function, &name) || !name ? "call" : name;
+/* The names of calls are the library's, which stays loaded. */
+static void name_calls(void) {
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < count; i++) {
+        struct record *r = &records[i];
+        int domain = r->is_runtime ? RUNTIME_API : DRIVER_API;
+        if (r->kind == OUR_CALL && (cupti.callback_name(domain, r->function, &r->name) || !r->name)) r->name = "call";
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 static PyObject *take(PyObject *self, PyObject *none) {
@@ -311,6 +318,8 @@ static PyObject *take(PyObject *self, PyObject *none) {
     Py_BEGIN_ALLOW_THREADS
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) (void)cupti.disable(kinds[i]);
     (void)cupti.flush(FLUSH_FORCED);
+    name_calls();
+    (void)cupti.finalize(); /* else each call goes on to cost more than before; the next one sets all up again */
     Py_END_ALLOW_THREADS
     pthread_mutex_lock(&lock);
     struct record *taken = records;
@@ -321,10 +330,11 @@ static PyObject *take(PyObject *self, PyObject *none) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < many; i++) {
         const struct record *r = &taken[i];
-        PyObject *each = Py_BuildValue(
-            "(iKKIIKis(III)(III)IiICC)", r->kind, (unsigned long long)r->begin, (unsigned long long)r->end, r->call,
-            r->place, (unsigned long long)r->bytes, 0, name_of(r), r->grid[0], r->grid[1], r->grid[2], r->block[0],
-            r->block[1], r->block[2], r->shared, r->device, r->status, r->from ? r->from : ' ', r->to ? r->to : ' ');
+        PyObject *each =
+            Py_BuildValue("(iKKIIKis(III)(III)IiICC)", r->kind, (unsigned long long)r->begin,
+                          (unsigned long long)r->end, r->call, r->place, (unsigned long long)r->bytes, 0,
+                          r->name ? r->name : "", r->grid[0], r->grid[1], r->grid[2], r->block[0], r->block[1],
+                          r->block[2], r->shared, r->device, r->status, r->from ? r->from : ' ', r->to ? r->to : ' ');
         if (!each || PyList_Append(list, each)) Py_CLEAR(list);
         Py_XDECREF(each);
     }

@@ -23,11 +23,22 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "profile",
         help="count what the kernels of a program do, line by line, and say what to change",
-        usage="cupola profile [--model NAME] [--json] [--roofline FILE] (SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
+        usage="cupola profile [--model NAME] [--json] [--roofline FILE] (SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]\n"
+        "       cupola profile --timeline FILE [--device {auto,cpu,gpu}] [--model NAME] [--devices N] "
+        "(SCRIPT | -m MODULE) [ARGUMENT ...]",
         description="Run a program on the CPU device and count, for each kernel and line, instructions, memory "
-        "traffic, bank conflicts, divergence and contention. Counts are those of the modeled GPU; no time is guessed.",
+        "traffic, bank conflicts, divergence and contention. Counts are those of the modeled GPU; no time is guessed. "
+        "With --timeline, record when calls, kernels, copies and named ranges happened instead, on any device.",
     )
-    command.add_argument("--device", choices=("cpu",), help="where to run: it counts on the CPU device only")
+    command.add_argument(
+        "--device", choices=("auto", "cpu", "gpu"), help="where to run: it counts on the CPU device only"
+    )
+    command.add_argument("--devices", metavar="N", type=int, help="how many of them")
+    command.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="write what happened when: .html for a browser, .json for Perfetto and Chrome",
+    )
     command.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
     command.add_argument("--json", action="store_true", help="print all counts as JSON, when the program ends")
     command.add_argument("--roofline", metavar="FILE", help="also draw the roofline of the modeled GPU (SVG)")
@@ -45,10 +56,16 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
 
     if not options.module and not options.program:
         command.error("name a script, or a module with -m")
+    if options.timeline is not None:
+        from cupola.cli import timeline
+
+        return timeline.run(options, command)
+    if options.device not in (None, "cpu"):
+        command.error("kernels are counted on the CPU device only: leave --device out, or ask for a --timeline")
     folder = tempfile.mkdtemp(prefix="cupola-profile-")
     os.environ[VARIABLE] = folder
     try:
-        runner.choose_device("cpu", options.model, None)
+        runner.choose_device("cpu", options.model, options.devices)
     except ValueError as error:
         shutil.rmtree(folder)
         command.error(str(error))
