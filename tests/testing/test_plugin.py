@@ -96,12 +96,16 @@ def test_without_the_fixture():
 """
 
 
+# pytest would like to rewrite the loader of an editable installation, too.
+EDITABLE = "Module already imported so cannot be rewritten; _cupola_editable_loader"
+
+
 @pytest.fixture
 def pytest_in(tmp_path):
     def run(source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "test_it.py").write_text(source)
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", f"ignore:{EDITABLE}", *arguments],
             cwd=tmp_path, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
 

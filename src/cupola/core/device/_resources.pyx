@@ -13,6 +13,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from cupola.core.base._errors import CUDAError
 from cupola.core.base._cuda cimport (
     CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, CUDA_SUCCESS, CU_DEV_RESOURCE_TYPE_SM,
     CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG, CU_DEV_SM_RESOURCE_GROUP_BACKFILL, CU_DEV_SM_RESOURCE_GROUP_PARAMS,
@@ -90,7 +91,13 @@ cdef class DeviceResources:
         return found
 
     def __repr__(self):
-        return f"<DeviceResources sm={self.sm!r} workqueue={self.workqueue!r}>"
+        shown = ["<DeviceResources"]
+        for name in ("sm", "workqueue"):
+            try:
+                shown.append(f"{name}={getattr(self, name)!r}")
+            except (CUDAError, RuntimeError) as error:  # such as a driver that is too old for workqueues
+                shown.append(f"{name}: {type(error).__name__}")
+        return " ".join(shown) + ">"
 
     def __reduce__(self):
         raise TypeError("DeviceResources belong to this process: they cannot be pickled or copied")
