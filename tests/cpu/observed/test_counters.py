@@ -24,6 +24,7 @@ pytestmark = pytest.mark.cpu_only
         ("cvt.f64.f32 %fd1, %f1;", "convert", (0, 0)),
         ("setp.lt.f32 %p1, %f1, %f2;", "compare", (0, 0)),
         ("ld.global.f32 %f1, [%rd1];", "load", (0, 0)),
+        ("ld.param.u32 %r1, [p];", "move", (0, 0)),
         ("red.global.add.f32 [%rd1], %f1;", "atomic", (0, 0)),
         ("cp.async.ca.shared.global [%r1], [%rd1], 8;", "copy", (0, 0)),
         (
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.cpu_only
 )
 def test_classes_and_operations(text: str, kind: str, operations: tuple[int, int]) -> None:
     ptx = (
-        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n"
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u32 p) {\n"
         ".reg .f32 %f<5>; .reg .f64 %fd<4>; .reg .b64 %rd<4>; .reg .b32 %r<4>; .reg .pred %p<2>;\n"
         f"{text}\nret;\n}}\n"
     )

@@ -100,6 +100,12 @@ def test_a_program_compiles_and_runs_its_kernel(tmp_path, major):
     assert not done.stderr
 
 
+def test_what_its_kernel_does_is_counted(tmp_path, major):
+    done = cupola_run("--coverage", build(tmp_path, major))
+    assert done.stdout == f"{major} 1 NVRTC_SUCCESS\n1 8 1 1\n25 961\n", done.stderr
+    assert "square.cu      1      1  100%" in done.stderr
+
+
 def test_a_virtual_architecture_has_no_cubin(tmp_path, major):
     done = cupola_run(build(tmp_path, major), "-arch=compute_90")
     assert done.stdout == f"{major} 0 NVRTC_SUCCESS\n", done.stderr

@@ -53,6 +53,8 @@ OPERATIONS = {"fma": 2, "mad": 2} | dict.fromkeys(["add", "sub", "mul", "div", "
 def class_of(instruction: ast.Instruction) -> str:
     """One of `CLASSES`."""
     opcode = instruction.opcode
+    if opcode == "ld" and "param" in instruction.modifiers:
+        return "move"  # a GPU has parameters at hand, as operands
     if opcode == "mbarrier" or (opcode == "cp" and "mbarrier" in instruction.modifiers):
         return "barrier"
     if opcode in ("rcp", "sqrt", "rsqrt", "div") and "f64" in instruction.modifiers:
