@@ -164,8 +164,8 @@ rebuilt(n.linalg.svd(a[0], full_matrices=False)), rebuilt(n.linalg.svd(a[0].T, f
 n.linalg.svd(a).U.shape
 n.matmul(*n.linalg.qr(m)), n.matmul(*n.linalg.qr(a)), n.matmul(*n.linalg.qr(a.mT, mode="complete")),
 n.matmul(*n.linalg.qr(z))
-eigen(n.linalg.eigh(m)), eigen(n.linalg.eigh(z + n.conj(z).T)), eigen(n.linalg.eig(m + n.triu(m)))
-n.sort(n.linalg.eigvals(m + n.triu(m))), n.abs(n.linalg.eigvals(n.asarray([[0.0, 1], [-1, 0]])))
+eigen(n.linalg.eigh(m)), eigen(n.linalg.eigh(z + n.conj(z).T)), eigen(n.linalg.eig(m + n.triu(m))) + 0j
+n.sort(n.linalg.eigvals(m + n.triu(m)).real), n.abs(n.linalg.eigvals(n.asarray([[0.0, 1], [-1, 0]])))
 n.linalg.pinv(a), n.linalg.pinv(z), n.linalg.matrix_rank(a), n.linalg.matrix_rank(n.ones((3, 3)))
 n.linalg.lstsq(a[0].T, i[:4])[0], n.linalg.lstsq(a[0].T, i[:4])[2], n.polyfit(i[:3], f[5:], 1)
 n.linalg.norm(m), n.linalg.norm(i), n.linalg.norm(m, 1), n.linalg.norm(m, 2), n.linalg.norm(m, "nuc"),

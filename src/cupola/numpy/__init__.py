@@ -10,11 +10,20 @@ from typing import Any
 
 import numpy as _numpy
 
-from cupola.numpy import (
+from cupola.numpy import _methods, _user_kernels
+from cupola.numpy import fft as fft
+from cupola.numpy import linalg as linalg
+from cupola.numpy import random as random
+from cupola.numpy._known import NAMESPACE as _NAMESPACE
+from cupola.numpy._known import UFUNCS as _UFUNCS
+from cupola.numpy._ndarray import ndarray as ndarray
+from cupola.numpy._operations import ALIASES as _ALIASES
+from cupola.numpy._report import report as report
+from cupola.numpy._ufunc import ufunc as ufunc
+from cupola.numpy.functions import (
     _choosing,
     _creation,
     _einsum,
-    _methods,
     _numeric,
     _polynomials,
     _products,
@@ -23,24 +32,8 @@ from cupola.numpy import (
     _shapes,
     _sorting,
     _types,
-    _user_kernels,
 )
-from cupola.numpy import (
-    fft as fft,
-)
-from cupola.numpy import (
-    linalg as linalg,
-)
-from cupola.numpy import (
-    random as random,
-)
-from cupola.numpy._known import NAMESPACE as _NAMESPACE
-from cupola.numpy._known import UFUNCS as _UFUNCS
-from cupola.numpy._ndarray import ndarray as ndarray
-from cupola.numpy._operations import ALIASES as _ALIASES
-from cupola.numpy._report import report as report
-from cupola.numpy._types import __array_namespace_info__ as __array_namespace_info__
-from cupola.numpy._ufunc import ufunc as ufunc
+from cupola.numpy.functions._types import __array_namespace_info__ as __array_namespace_info__
 
 # NumPy's own types and constants, and what only looks at types or sets how arrays are printed.
 _TYPES = [

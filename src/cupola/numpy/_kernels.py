@@ -141,6 +141,8 @@ struct combined {{
     }}
 }};"""
         store = f"combine<combined>({place}, ({kind})({result}));"
+        if combine == "a + b" and to in "iIlLqQfd":
+            store = f"add_there({place}, ({MEMORY[to]})({result}));"
     source = f"""{preamble(lines, *types, *scalars, to)}{file_text("combine.cu") if combine else ""}
 struct Layout {{ long long extent[{MOST_AXES}], stride[16][{MOST_AXES}]; }};{head}
 extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(

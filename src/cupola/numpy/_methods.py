@@ -7,10 +7,9 @@ from typing import Any
 import numpy
 
 from cupola.core.device._device import Device
-from cupola.numpy import _choosing, _numeric, _products, _reductions, _shapes, _sorting
-from cupola.numpy._creation import _on
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import _like, _operand, elementwise, ndarray, write
+from cupola.numpy._ndarray import _like, _operand, elementwise, ndarray, on, write
+from cupola.numpy.functions import _choosing, _numeric, _products, _reductions, _shapes, _sorting
 
 # Functions whose first argument is the array.
 METHODS = {
@@ -126,7 +125,7 @@ def device(self: ndarray) -> Device:
 def to_device(self: ndarray, device: Any, /, *, stream: Any = None) -> ndarray:
     """The array on a device, which must be its own."""
     if device != self.device:
-        _on(device)
+        on(device)
     return self
 
 

@@ -18,6 +18,7 @@ from cupola.core.array._array import Array, element_type
 from cupola.core.device._stream import Stream
 from cupola.numpy import _faults
 from cupola.numpy._evaluate import compute, compute_into, current_stream, device, new_memory, reduce_into
+from cupola.numpy._evaluate import device as current_device
 from cupola.numpy._expression import MOST_LEAVES, MOST_NODES, Node, Operand
 from cupola.numpy._known import NAMESPACE, UFUNCS
 from cupola.numpy._operations import MEMORY
@@ -460,20 +461,35 @@ def adopt(plain: Array, queue: Stream) -> ndarray:
     return made
 
 
-def empty(shape: Any, dtype: Any = "float64") -> ndarray:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     """An array whose elements are whatever the memory holds, as ``numpy.empty``."""
+    on(device)
     queue = current_stream()
-    return adopt(new_memory(shape, known_type(dtype), queue), queue)
+    return adopt(new_memory(shape, known_type("float64" if dtype is None else dtype), queue), queue)
 
 
-def array(obj: Any, dtype: Any = None, *, copy: bool = True) -> ndarray:
-    """An array with the elements of another one, as ``numpy.array``; it is always copied."""
+def on(place: Any) -> None:
+    """Check a `device` argument."""
+    here = current_device()
+    if place is not None and place != here:
+        raise ValueError(f"arrays are made on the current device, {here}; {place}.set_current() makes that one current")
+
+
+def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, order: Any = "K") -> ndarray:
+    """An array with the elements of another one, as ``numpy.array``: a copy, unless `copy` is None or False."""
+    if ndmin or not copy:
+        if copy is False and not isinstance(obj, ndarray):
+            raise ValueError("array(copy=False): these elements can only be had in a copy")
+        same = isinstance(obj, ndarray) and not copy and (dtype is None or known_type(dtype) == obj.dtype)
+        found: ndarray = obj if same else array(obj, dtype)
+        return found.reshape((*[1] * (ndmin - found.ndim), *found.shape)) if found.ndim < ndmin else found
     to = None if dtype is None else known_type(dtype)
     if isinstance(obj, ndarray):
         return obj.copy() if to is None or to == obj.dtype else obj.astype(to)
     queue = current_stream()
-    if isinstance(obj, (list, tuple)):
-        obj = _host(obj)
+    if isinstance(obj, (list, tuple)) and _has_arrays(obj):
+        made = _joined(obj)
+        return made if to is None else made.astype(to, copy=False)
     if isinstance(obj, Array) or hasattr(obj, "__cuda_array_interface__"):
         made = adopt(device().array(obj, stream=queue), queue)
         return made if to is None else made.astype(to, copy=False)
@@ -495,11 +511,23 @@ def on_device(obj: Any) -> ndarray:
     return array(obj)
 
 
-def _host(values: Any) -> Any:
-    """Nested sequences, in which there may be arrays of the device."""
-    if isinstance(values, ndarray):
-        return values.to_numpy()
-    return [_host(value) for value in values] if isinstance(values, (list, tuple)) else values
+def _has_arrays(values: Any) -> bool:
+    """Whether there are arrays of the device in nested sequences."""
+    if isinstance(values, (list, tuple)):
+        return any(map(_has_arrays, values))
+    return isinstance(values, ndarray)
+
+
+def _joined(values: Any) -> ndarray:
+    """Nested sequences with arrays of the device among them, as an array, which the device puts together."""
+    parts = [_joined(one) if isinstance(one, (list, tuple)) else array(one) for one in values]
+    shapes = {one.shape for one in parts}
+    if len(shapes) > 1:
+        raise ValueError(f"the parts of a sequence have different shapes: {', '.join(map(str, sorted(shapes)))}")
+    made = empty((len(parts), *parts[0].shape), numpy.result_type(*[one.dtype for one in parts]))
+    for k, one in enumerate(parts):
+        write(made._part(k), one)
+    return made
 
 
 # --- expressions ----------------------------------------------------------------------------------------------

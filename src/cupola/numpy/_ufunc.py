@@ -14,8 +14,8 @@ import numpy
 from cupola.numpy import _index, _ndarray, _rows
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._operations import COMPUTED, MEMORY, OPERATIONS, expression
-from cupola.numpy._reductions import running
-from cupola.numpy._shapes import concatenate
+from cupola.numpy.functions._reductions import running
+from cupola.numpy.functions._shapes import concatenate
 
 # The ufuncs whose results do not depend on the order, and the kernels for them.
 HOW = {name: how for how, name in _ndarray.REDUCED_BY.items()}

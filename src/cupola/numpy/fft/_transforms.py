@@ -10,12 +10,12 @@ from typing import Any
 import numpy
 
 from cupola.bindings import cufft
-from cupola.numpy._creation import _on, array
 from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import _axes, empty, ndarray, on_device, write
+from cupola.numpy._ndarray import _axes, empty, ndarray, on, on_device, write
 from cupola.numpy._rows import as_rows, back
-from cupola.numpy._shapes import roll
+from cupola.numpy.functions._creation import array
+from cupola.numpy.functions._shapes import roll
 
 KEPT = 32  # plans of a thread
 
@@ -209,13 +209,13 @@ def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> nda
 
 def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
     """As ``numpy.fft.fftfreq``. The host computes them."""
-    _on(device)
+    on(device)
     return array(numpy.fft.fftfreq(n, d), dtype)
 
 
 def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
     """As ``numpy.fft.rfftfreq``. The host computes them."""
-    _on(device)
+    on(device)
     return array(numpy.fft.rfftfreq(n, d), dtype)
 
 

@@ -5,6 +5,13 @@ template <> struct word<2> { typedef unsigned short type; };
 template <> struct word<4> { typedef unsigned int type; };
 template <> struct word<8> { typedef unsigned long long type; };
 
+// What the hardware adds by itself; the two's complement makes signed and unsigned numbers one.
+template <typename M> __device__ void add_there(M* place, M value) {
+    if constexpr (is_floating<M>) atomicAdd(place, value);
+    else if constexpr (sizeof(M) == 4) atomicAdd((unsigned int*)place, (unsigned int)value);
+    else atomicAdd((unsigned long long*)place, (unsigned long long)value);
+}
+
 template <typename HOW, typename M, typename T> __device__ void combine(M* place, T value) {
     if constexpr (sizeof(M) == 1) {
         unsigned long long address = (unsigned long long)place;

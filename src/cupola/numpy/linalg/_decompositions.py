@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy
 
 from cupola.bindings import cusolver_dn as cusolver
-from cupola.numpy._creation import tril, triu
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import empty, ndarray
+from cupola.numpy.functions._creation import tril, triu
 from cupola.numpy.linalg._solver import address, check, columns_first, function, given, real_of, solver
 
 _LOWER = 0

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from cupola.numpy._creation import eye
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import broadcast, empty, ndarray, on_device, reduce
+from cupola.numpy.functions._creation import eye
 from cupola.numpy.linalg._decompositions import _svd
 from cupola.numpy.linalg._products import matmul
 from cupola.numpy.linalg._solver import address, check, columns_first, computed, function, given, real_of, solver

@@ -9,7 +9,7 @@ import numpy
 
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import _axes, ndarray, on_device, reduce
-from cupola.numpy._shapes import moveaxis
+from cupola.numpy.functions._shapes import moveaxis
 from cupola.numpy.linalg._decompositions import svdvals
 from cupola.numpy.linalg._equations import inv
 from cupola.numpy.linalg._solver import real_of

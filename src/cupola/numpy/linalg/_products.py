@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy
 
-from cupola.numpy import _products
 from cupola.numpy._ndarray import ndarray, on_device
-from cupola.numpy._products import matmul as matmul
-from cupola.numpy._products import outer as _outer
-from cupola.numpy._products import tensordot as tensordot
-from cupola.numpy._products import vecdot as vecdot
-from cupola.numpy._shapes import matrix_transpose as matrix_transpose
+from cupola.numpy.functions import _products
+from cupola.numpy.functions._products import matmul as matmul
+from cupola.numpy.functions._products import outer as _outer
+from cupola.numpy.functions._products import tensordot as tensordot
+from cupola.numpy.functions._products import vecdot as vecdot
+from cupola.numpy.functions._shapes import matrix_transpose as matrix_transpose
 
 
 def outer(x: Any, y: Any, /) -> ndarray:

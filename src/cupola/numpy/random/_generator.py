@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy
 
-from cupola.numpy._choosing import where
-from cupola.numpy._creation import arange
 from cupola.numpy._evaluate import compute_into, current_stream
 from cupola.numpy._expression import Node
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import _axes, empty, known_type, ndarray, on_device, reduce, write
-from cupola.numpy._products import matmul
-from cupola.numpy._reductions import cumsum
-from cupola.numpy._shapes import moveaxis
-from cupola.numpy._sorting import argsort, searchsorted
+from cupola.numpy.functions._choosing import where
+from cupola.numpy.functions._creation import arange
+from cupola.numpy.functions._products import matmul
+from cupola.numpy.functions._reductions import cumsum
+from cupola.numpy.functions._shapes import moveaxis
+from cupola.numpy.functions._sorting import argsort, searchsorted
 from cupola.numpy.linalg import cholesky
 
 _WORD = numpy.dtype("uint64")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy
 
 from cupola.core.array._array import Array
+from cupola.core.device._device import Device
 from cupola.numpy import _ndarray
 from cupola.numpy._evaluate import compute_into, current_stream
-from cupola.numpy._evaluate import device as _device
 from cupola.numpy._expression import Node
 from cupola.numpy._index import setitem
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import array, empty, known_type, ndarray, on_device, write
+from cupola.numpy._ndarray import array, empty, known_type, ndarray, on, on_device, write
 
 __all__ = [
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "asnumpy", "copy", "diag",
@@ -26,17 +26,9 @@ __all__ = [
 LARGE = 1 << 14  # elements of sequences that the device computes; the host computes shorter ones
 
 
-def _on(place: Any) -> None:
-    """Check a `device` argument."""
-    if place is not None and place != _device():
-        raise ValueError(
-            f"arrays are made on the current device, {_device()}; {place}.set_current() makes that one current"
-        )
-
-
 def asarray(obj: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
     """As ``numpy.asarray``: an array of the device as it is, else a copy of the data there."""
-    _on(device)
+    on(device)
     if isinstance(obj, ndarray) and not copy and (dtype is None or known_type(dtype) == obj.dtype):
         return obj
     if copy is False:
@@ -69,7 +61,7 @@ def asnumpy(x: Any) -> numpy.ndarray:
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
     """As ``numpy.from_dlpack``: the elements of another library's array, in a copy on the device."""
-    _on(device)
+    on(device)
     if isinstance(x, ndarray):
         return x.copy() if copy else x
     if copy is False:
@@ -77,7 +69,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     if x.__dlpack_device__()[0] in (1, 3):
         return array(numpy.from_dlpack(x))
     queue = current_stream()
-    return _ndarray.adopt(_device().array(x, stream=queue), queue)
+    return _ndarray.adopt(Device().array(x, stream=queue), queue)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> ndarray:
@@ -87,7 +79,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     """An array of one value, as ``numpy.full``."""
-    _on(device)
+    on(device)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else numpy.asarray(fill_value).dtype
     made = empty(shape, dtype)
@@ -107,7 +99,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
 
 def empty_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> ndarray:
     """An array of the shape and type of another one, as ``numpy.empty_like``."""
-    _on(device)
+    on(device)
     return empty(x.shape if shape is None else shape, x.dtype if dtype is None else dtype)
 
 
@@ -138,7 +130,7 @@ def positions(n: int) -> ndarray:
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> ndarray:
     """Evenly spaced values in an interval, as ``numpy.arange``."""
-    _on(device)
+    on(device)
     if step is None:
         step = 1
     first, end, by = (
@@ -160,7 +152,7 @@ def linspace(
     axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
     """Evenly spaced values, as ``numpy.linspace``."""
-    _on(device)
+    on(device)
     if isinstance(start, ndarray) or isinstance(stop, ndarray) or axis != 0 or num > LARGE:
         parts = num - 1 if endpoint else num
         first, last = (value if isinstance(value, ndarray) else numpy.asarray(value)[()] for value in (start, stop))

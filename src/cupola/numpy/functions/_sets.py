@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy
 
 from cupola.numpy import _rows
-from cupola.numpy._creation import arange
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import known_type, ndarray, on_device
 from cupola.numpy._rows import ready
-from cupola.numpy._shapes import concatenate
-from cupola.numpy._sorting import searchsorted, sort
+from cupola.numpy.functions._creation import arange
+from cupola.numpy.functions._shapes import concatenate
+from cupola.numpy.functions._sorting import searchsorted, sort
 
 __all__ = [
     "in1d", "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts",

@@ -8,9 +8,9 @@ from typing import Any
 import numpy
 
 from cupola.numpy import _ndarray
-from cupola.numpy._creation import ascontiguousarray, full
 from cupola.numpy._index import getitem, setitem
 from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device, write
+from cupola.numpy.functions._creation import ascontiguousarray, full
 
 __all__ = [
     "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "broadcast_shapes",

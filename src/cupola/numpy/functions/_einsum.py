@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from cupola.numpy._ndarray import known_type, ndarray, on_device, reduce, write
-from cupola.numpy._products import matmul
+from cupola.numpy.functions._products import matmul
 
 __all__ = ["einsum", "einsum_path"]
 

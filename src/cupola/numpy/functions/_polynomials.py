@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cupola.numpy._creation import arange
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import ndarray, on_device, reduce
+from cupola.numpy.functions._creation import arange
 from cupola.numpy.linalg import lstsq
 
 __all__ = ["polyfit", "polyval"]

@@ -9,17 +9,17 @@ from typing import Any
 import numpy
 
 from cupola.numpy import _ndarray
-from cupola.numpy._choosing import clip, where
-from cupola.numpy._creation import asarray
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device, write
-from cupola.numpy._reductions import all as _all
-from cupola.numpy._reductions import max as _max
-from cupola.numpy._reductions import min as _min
-from cupola.numpy._reductions import sum as _sum
-from cupola.numpy._shapes import broadcast_arrays, concatenate, moveaxis
-from cupola.numpy._sorting import searchsorted
+from cupola.numpy.functions._choosing import clip, where
+from cupola.numpy.functions._creation import asarray
+from cupola.numpy.functions._reductions import all as _all
+from cupola.numpy.functions._reductions import max as _max
+from cupola.numpy.functions._reductions import min as _min
+from cupola.numpy.functions._reductions import sum as _sum
+from cupola.numpy.functions._shapes import broadcast_arrays, concatenate, moveaxis
+from cupola.numpy.functions._sorting import searchsorted
 
 __all__ = [
     "allclose", "angle", "around", "array_equal", "array_equiv", "bartlett", "bincount", "blackman", "convolve",

@@ -7,9 +7,8 @@ from typing import Any
 import numpy
 
 from cupola.core.device._device import Device
-from cupola.numpy._creation import _on
 from cupola.numpy._evaluate import device as current
-from cupola.numpy._ndarray import ndarray, on_device
+from cupola.numpy._ndarray import ndarray, on, on_device
 
 __all__ = [
     "astype", "can_cast", "finfo", "iinfo", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype",
@@ -84,7 +83,7 @@ may_share_memory = shares_memory
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> ndarray:
     """The elements converted to another type, as ``numpy.astype``."""
-    _on(device)
+    on(device)
     return on_device(x).astype(dtype, copy=copy)
 
 

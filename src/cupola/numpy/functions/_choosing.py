@@ -8,13 +8,13 @@ from typing import Any
 import numpy
 
 from cupola.numpy import _index, _ndarray
-from cupola.numpy._creation import arange
 from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device, pending, write
 from cupola.numpy._rows import as_rows, back, best
 from cupola.numpy._rows import nonzero as _nonzero
-from cupola.numpy._shapes import broadcast_arrays
+from cupola.numpy.functions._creation import arange
+from cupola.numpy.functions._shapes import broadcast_arrays
 
 __all__ = [
     "argmax", "argmin", "argwhere", "choose", "clip", "compress", "copyto", "count_nonzero", "extract", "fill_diagonal",

@@ -9,14 +9,14 @@ from typing import Any
 import numpy
 
 from cupola.numpy import _ndarray
-from cupola.numpy._choosing import take_along_axis
-from cupola.numpy._choosing import where as _where
-from cupola.numpy._creation import full
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import _axes, known_type, mean, ndarray, on_device, reduce, write
 from cupola.numpy._rows import as_rows, back, scan, sort
-from cupola.numpy._shapes import concatenate, expand_dims, moveaxis
+from cupola.numpy.functions._choosing import take_along_axis
+from cupola.numpy.functions._choosing import where as _where
+from cupola.numpy.functions._creation import full
+from cupola.numpy.functions._shapes import concatenate, expand_dims, moveaxis
 
 __all__ = [
     "all", "amax", "amin", "any", "average", "corrcoef", "cov", "cumprod", "cumsum", "cumulative_prod",

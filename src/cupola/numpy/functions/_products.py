@@ -13,7 +13,7 @@ from cupola.numpy import _ndarray
 from cupola.numpy._handles import handle
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device, reduce, write
-from cupola.numpy._shapes import moveaxis, stack
+from cupola.numpy.functions._shapes import moveaxis, stack
 
 __all__ = [
     "cross",
