@@ -21,6 +21,7 @@ from opengl import (
     RGBA8,
     TEXTURE_2D,
     UNSIGNED_BYTE,
+    LostContext,
     NoOpenGL,
     OpenGL,
 )
@@ -198,10 +199,25 @@ def drawn(gl: OpenGL, dev: Device, smoke: Smoke, width: int, height: int) -> np.
         gl.UseProgram(gl.program(VERTEX, FRAGMENT))
         gl.Viewport(0, 0, width, height)
         gl.DrawArrays(0x0005, 0, 4)  # GL_TRIANGLE_STRIP
-        picture = np.empty((height, width, 4), np.uint8)
+        picture = np.zeros((height, width, 4), np.uint8)
         gl.ReadPixels(0, 0, width, height, RGBA, UNSIGNED_BYTE, picture.ctypes.data)
-        gl.check("while drawing")
+    gl.check("while drawing")
+    if not picture[..., 3].all():  # CUDA has painted all of it opaque
+        raise LostContext("OpenGL has drawn nothing, and reports no error")
     return picture
+
+
+def drawn_by_opengl(dev: Device, smoke: Smoke, width: int, height: int) -> tuple[np.ndarray, str]:
+    """The picture, and the name of what has drawn it. A context that a fault of another program ended is made anew."""
+    tries = 3
+    while True:
+        with OpenGL(None if dev.name.startswith("cupola") else dev.device_id) as gl:
+            try:
+                return drawn(gl, dev, smoke, width, height), gl.GetString(0x1F01).decode()
+            except LostContext:
+                tries -= 1
+                if not tries:
+                    raise
 
 
 def write_png(path: Path, picture: np.ndarray) -> None:
@@ -264,10 +280,9 @@ def main() -> None:
     picture = pictured(dev, smoke, width, height)
     how = "drawn by CUDA alone"
     try:
-        with OpenGL(None if dev.name.startswith("cupola") else dev.device_id) as gl:
-            seen = drawn(gl, dev, smoke, width, height)
-            assert (seen == picture).all(), "OpenGL draws another picture"
-            how = f"drawn by OpenGL ({gl.GetString(0x1F01).decode()})"
+        seen, name = drawn_by_opengl(dev, smoke, width, height)
+        assert (seen == picture).all(), "OpenGL draws another picture"
+        how = f"drawn by OpenGL ({name})"
     except NoOpenGL:
         pass
     if options.save:

@@ -16,7 +16,7 @@ import numpy as np
 PLATFORM_DEVICE, PLATFORM_SURFACELESS = 0x313F, 0x31DD
 EXTENSIONS, OPENGL_API, OPENGL_BIT, PBUFFER_BIT = 0x3055, 0x30A2, 0x8, 0x1
 SURFACE_TYPE, RENDERABLE_TYPE, NONE, WIDTH, HEIGHT = 0x3033, 0x3040, 0x3038, 0x3057, 0x3056
-CUDA_DEVICE = 0x323A
+CUDA_DEVICE, RESET_NOTIFICATION_STRATEGY, LOSE_CONTEXT_ON_RESET = 0x323A, 0x31BD, 0x31BF
 
 # Functions of OpenGL: what they take. None of them gives anything back but those in RESULTS.
 SIZES, NAMES, TEXT = POINTER(c_int), POINTER(c_uint), POINTER(c_char_p)
@@ -51,6 +51,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "glGenVertexArrays": (c_int, NAMES),
     "glGetBufferSubData": (c_uint, c_size_t, c_size_t, c_void_p),
     "glGetError": (),
+    "glGetGraphicsResetStatus": (),
     "glGetIntegerv": (c_uint, SIZES),
     "glGetShaderInfoLog": (c_uint, c_int, SIZES, c_void_p),
     "glGetShaderiv": (c_uint, c_uint, SIZES),
@@ -79,6 +80,7 @@ RESULTS: dict[str, Any] = {
     "glCreateProgram": c_uint,
     "glCreateShader": c_uint,
     "glGetError": c_uint,
+    "glGetGraphicsResetStatus": c_uint,
     "glGetString": c_char_p,
 }
 
@@ -90,6 +92,10 @@ FRAMEBUFFER, COLOR_ATTACHMENT0, VERTEX_SHADER, FRAGMENT_SHADER = 0x8D40, 0x8CE0,
 
 class NoOpenGL(RuntimeError):
     """This machine has no EGL, or no OpenGL behind it."""
+
+
+class LostContext(RuntimeError):
+    """The driver has given the context up, because of a fault in this or in another program: make a new one."""
 
 
 class OpenGL:
@@ -156,7 +162,12 @@ class OpenGL:
         wanted = (c_int * 5)(SURFACE_TYPE, PBUFFER_BIT, RENDERABLE_TYPE, OPENGL_BIT, NONE)
         self.egl.eglBindAPI(OPENGL_API)
         self.egl.eglChooseConfig(self.display, wanted, byref(config), 1, byref(count))
-        context = c_void_p(self.egl.eglCreateContext(self.display, config, None, None) if count.value else None)
+        # One that says when it is lost, where there is such a thing: else OpenGL draws nothing, and reports no error.
+        telling = (c_int * 3)(RESET_NOTIFICATION_STRATEGY, LOSE_CONTEXT_ON_RESET, NONE)
+        context = c_void_p(self.egl.eglCreateContext(self.display, config, None, telling) if count.value else None)
+        self.tells_losses = bool(context)
+        if not context:
+            context = c_void_p(self.egl.eglCreateContext(self.display, config, None, None) if count.value else None)
         if not context:
             raise NoOpenGL(f"EGL makes no context of OpenGL (error {self.egl.eglGetError():#x})")
         size = (c_int * 5)(WIDTH, 1, HEIGHT, 1, NONE)
@@ -239,6 +250,9 @@ class OpenGL:
 
     def check(self, where: Sequence[str] | str = "") -> None:
         """Raise what went wrong in OpenGL meanwhile."""
+        reset = self.GetGraphicsResetStatus() if self.tells_losses else 0
+        if reset:
+            raise LostContext(f"the driver has reset this context of OpenGL (status {reset:#x}) {where}: make another")
         error = self.GetError()
         if error:
             raise RuntimeError(f"OpenGL's error {error:#x} {where}")

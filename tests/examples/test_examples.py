@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import on_cpu_device
 from tests.cpu.engine.kernels import skip_without_crt
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -33,6 +34,11 @@ def test_example(name, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path)
     if done.returncode:
         skip_without_crt(done.stderr)
+        if "LostContext" in done.stderr:
+            assert not on_cpu_device(), done.stderr
+            pytest.skip(
+                "kernels of other tests have faulted on the GPU, whose driver then ends contexts of OpenGL (Xid 109)"
+            )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip(), "an example says what it shows"
     assert not done.stderr.strip(), done.stderr
