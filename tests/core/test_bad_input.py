@@ -197,7 +197,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], list[str]]] = {
     "a copy to a closed buffer": (
         lambda t: t.out.copy_to(t.closed_buffer, stream=t.stream),
         RuntimeError,
-        ["Buffer has been closed"],
+        ["Buffer has been closed: it is the argument dst"],
     ),
     "a fill of a closed buffer": (
         lambda t: t.closed_buffer.fill(0, stream=t.stream),

@@ -8,9 +8,10 @@ import textwrap
 from . import smoke
 from .checks import FAIL, NOTE, OK, WARN, Check, judge
 from .installation import Facts, collect, collect_more
-from .output import show
+from .output import DIM, GREEN, RED, YELLOW, paint, show
 from .table import rows
 
+COLOURS = {OK: GREEN, NOTE: DIM, WARN: YELLOW, FAIL: RED}
 MARKS = {OK: "ok", NOTE: "note", WARN: "WARN", FAIL: "FAIL"}
 WIDTH = 100
 
@@ -29,7 +30,8 @@ def as_text(facts: Facts, checks: list[Check]) -> str:
     """The verdicts as a table for people, and below it what to do."""
     python = facts["python"]
     lines = [f"cupola {facts['cupola']} on Python {python['version']} ({python['executable']})", ""]
-    lines += rows([(MARKS[check.status], check.name, check.found) for check in checks])
+    table = rows([(MARKS[check.status], check.name, check.found) for check in checks])
+    lines += [paint(line[:4], COLOURS[check.status]) + line[4:] for check, line in zip(checks, table, strict=True)]
     for status, title in ((FAIL, "To be fixed"), (WARN, "Better fixed"), (NOTE, "Optional")):
         found = [check for check in checks if check.status == status]
         if found:

@@ -48,6 +48,8 @@ OPTIONS = [
     (lambda: StreamOptions(prio=1), "priority"),
     (lambda: LaunchConfig(grid=1, block=1, shared=3), "shmem_size"),
     (lambda: LaunchConfig(grid=1, block=1, cooperative=True), "is_cooperative"),
+    (lambda: LaunchConfig(grid=1, threads=1), "block"),
+    (lambda: LaunchConfig(blocks=1, threads=1), "grid"),
     (lambda: ProgramOptions(includes=["x"]), "include_path"),
     (lambda: ProgramOptions(rdc=True), "relocatable_device_code"),
     (lambda: ProgramOptions(maxrregcount=3), "max_register_count"),

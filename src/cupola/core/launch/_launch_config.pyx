@@ -76,6 +76,8 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
             warnings.warn("LaunchConfig(cooperative_launch=) is now is_cooperative=", DeprecationWarning, stacklevel=1)
             is_cooperative = attributes.pop("cooperative_launch")
         if grid is None or block is None:
+            if attributes:
+                _refuse_unknown(attributes)     # such as threads=256
             raise ValueError(_missing(grid, cluster, block))
         _read_extents("grid", grid, self.grid_size)
         _read_extents("block", block, &self.native.blockDimX)
@@ -458,13 +460,19 @@ cdef LaunchConfig copy_config(LaunchConfig config):
     return made
 
 
-cdef dict _convert_all(dict attributes):
-    """Name -> (value, bytes) of those that are not None, in the order of their numbers."""
-    from cupola.core.launch._launch_attributes import ATTRIBUTES, convert
+cdef int _refuse_unknown(dict attributes) except -1:
+    from cupola.core.launch._launch_attributes import ATTRIBUTES
     unknown = [name for name in attributes if name not in ATTRIBUTES]
     if unknown:
         fields = [name for name in dir(LaunchConfig) if not name.startswith("_")]
         raise no_such_name("LaunchConfig", "field", min(unknown), fields)
+    return 0
+
+
+cdef dict _convert_all(dict attributes):
+    """Name -> (value, bytes) of those that are not None, in the order of their numbers."""
+    from cupola.core.launch._launch_attributes import ATTRIBUTES, convert
+    _refuse_unknown(attributes)
     return {name: convert(name, attributes[name]) for name in ATTRIBUTES if attributes.get(name) is not None}
 
 

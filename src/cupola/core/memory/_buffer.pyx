@@ -510,6 +510,8 @@ cdef class Buffer:
                 raise ValueError("this buffer has no memory resource to allocate the destination from; pass dst")
             dst = allocation.resource.allocate(self.nbytes, stream=stream)
         if options is None and isinstance(dst, Buffer):
+            if (<Buffer>dst).pointer == 0:
+                _require_open_argument("dst", <Buffer>dst)
             _copy(<Buffer>dst, self, stream)
         else:
             above("copy_arrays")(dst, self, stream, options)
@@ -543,6 +545,8 @@ cdef class Buffer:
         if older is not None:
             stream = older_stream(older, stream, "copy_from(src")
         if options is None and isinstance(src, Buffer):
+            if (<Buffer>src).pointer == 0:
+                _require_open_argument("src", <Buffer>src)
             _copy(self, <Buffer>src, stream)
         else:
             above("copy_arrays")(self, src, stream, options)
@@ -706,6 +710,13 @@ def wrap_handle(cls, ptr, size, mr, owner, stream):
     buffer = new_buffer(pointer, count, None, None, cls)
     buffer.allocation.owner = owner
     return buffer
+
+
+cdef int _require_open_argument(str name, Buffer buffer) except -1:
+    """Say which of both buffers of a copy has been closed, where it is not the one whose method is called."""
+    if buffer.known_allocation() is None:
+        raise RuntimeError(f"{closed_error(buffer)}: it is the argument {name}")
+    return 0
 
 
 cdef int _copy(Buffer target, Buffer source, object stream) except -1:
