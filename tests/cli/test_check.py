@@ -67,7 +67,7 @@ def test_a_signal(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--check", "race,colour"), "there is no check 'colour': there are race, init, sync, memory, or all"),
+        (("--check", "race,colour"), "there is no check 'colour': there are race, init, sync, memory, leak, or all"),
         (("--check", "race", "--report", "found.txt"), "the name must end with .json or .sarif"),
         (("--report", "found.json"), "--report goes with --check"),
         (("--check", "memory", "--device", "gpu"), "--check is for the CPU device only: add --device cpu"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -59,6 +60,7 @@ def test_a_finding_says_where(device, stream, reverse):
     assert [(p.file, p.line, p.block) for p in race.places] == [("reverse.cu", n, (0, 0, 0)) for n in (4, 6)]
     assert {place.what for place in (later, earlier)} == {"write of 4 bytes", "read of 4 bytes, earlier"}
     assert later.thread != earlier.thread
+    assert race.launched.startswith(f"{__file__}:")
     assert str(race).startswith("race in kernel 'reverse': shared memory is accessed by two threads")
     assert "found 64 times" in str(race) and "__syncthreads()" in race.advice
     assert from_dict(json.loads(json.dumps(race.as_dict()))) == race
@@ -133,6 +135,45 @@ def test_processes(tmp_path, sync, status):
     if results:
         region = results[0]["locations"][0]["physicalLocation"]
         assert region["artifactLocation"]["uri"] == "reverse.cu" and region["region"]["startLine"] in (4, 6)
+
+
+LEAKS = """
+import sys
+from cupola import Device
+from cupola.bindings import driver
+dev = Device()
+dev.set_current()
+stream = dev.create_stream()
+with dev.allocate(1024, stream=stream):
+    pass
+for _ in range(int(sys.argv[1])):
+    driver.cuMemAlloc(256)
+"""
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_leaks(tmp_path, count):
+    script = tmp_path / "leaks.py"
+    script.write_text(LEAKS)
+    environment = {**os.environ, "CUPOLA_DEVICE": "cpu", "CUPOLA_CHECK": "leak"}
+    command = [sys.executable, str(script), str(count)]
+    plain = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    command[1:1] = ["-m", "cupola", "run", "--check", "leak"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    for done in (plain, run):
+        assert done.returncode == bool(count), done.stderr
+        text = "768 bytes in 3 allocations by cuMemAlloc were never freed"
+        assert done.stderr.count(text) == done.stderr.count(f"allocated at {script}:11") == bool(count)
+
+
+def test_a_fault_says_who_launched(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.replace("x[threadIdx.x] = s", "x[threadIdx.x + 99999999] = s"))
+    command = [sys.executable, "-m", "cupola", "run", "--check", "memory", str(script), "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    line = SCRIPT[: SCRIPT.index("launch(stream")].count("\n") + 1
+    assert f"launched at {script}:{line}" in done.stderr, done.stderr
 
 
 TESTS = f"""

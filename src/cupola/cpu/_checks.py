@@ -78,7 +78,9 @@ class Checks:
         return [finding._since(count) if count else finding for finding, count in made if finding.count > count]
 
 
-def checks(*, race: bool = False, init: bool = False, sync: bool = False, memory: bool = False) -> Checks:
+def checks(
+    *, race: bool = False, init: bool = False, sync: bool = False, memory: bool = False, leak: bool = False
+) -> Checks:
     """Check the kernels that are launched inside a ``with`` statement.
 
     Parameters
@@ -92,6 +94,9 @@ def checks(*, race: bool = False, init: bool = False, sync: bool = False, memory
     memory
         Accesses outside of what is allocated, and all else that ends kernels. These are errors in any case; the check
         makes findings of them.
+    leak
+        Memory that is still allocated when the process ends, if this check is on then: for `CUPOLA_CHECK` and
+        ``cupola run --check``. It is told then, and is not among `findings`.
 
     Returns
     -------
@@ -113,7 +118,7 @@ def checks(*, race: bool = False, init: bool = False, sync: bool = False, memory
     >>> checks.findings
     []
     """
-    asked = {"race": race, "init": init, "sync": sync, "memory": memory}
+    asked = {"race": race, "init": init, "sync": sync, "memory": memory, "leak": leak}
     names = tuple(name for name, is_asked in asked.items() if is_asked)
     if not names:
         raise TypeError(f"checks() takes at least one of {', '.join(asked)}")

@@ -12,6 +12,7 @@
 #include "cudart/host_code.h"
 #include "driver/base/base.h"
 #include "driver/base/checks.h"
+#include "driver/base/origin.h"
 #include "engine/memory/shadow.h"
 #include "driver/inject/inject.h"
 #include "driver/lookup.h"
@@ -247,7 +248,17 @@ static PyObject *set_checks(PyObject *self, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "I:set_checks", &set)) return NULL;
     atomic_store(&checks_on, set);
     atomic_store(&cpu_shadow_tracks, set & CPU_CHECK_INIT);
+    if (set & CHECK_LEAK) origin_watch_end();
     Py_RETURN_NONE;
+}
+
+static PyObject *allocated_at(PyObject *self, PyObject *arguments) {
+    unsigned long long base;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "K:allocated_at", &base)) return NULL;
+    const struct cpu_origin *origin = origin_of(base);
+    if (!origin) Py_RETURN_NONE;
+    return PyUnicode_FromFormat("%s:%d", origin->file, origin->line);
 }
 
 /* A process in which something was found ends with a status that says so. */
@@ -377,6 +388,9 @@ static PyMethodDef methods[] = {
                "probability: float, amount: float) -> int\n\nBegin to inject a fault (driver/inject/inject.h).")},
     {"set_checks", set_checks, METH_VARARGS,
      PyDoc_STR("set_checks(set: int) -> None\n\nChoose which checks are on (cupola.cpu.reports.kinds).")},
+    {"allocated_at", allocated_at, METH_VARARGS,
+     PyDoc_STR("allocated_at(base: int) -> str | None\n\nThe line of Python that allocated memory, if it was while "
+               "something was checked.")},
     {"fail_at_end", fail_at_end, METH_NOARGS,
      PyDoc_STR("fail_at_end() -> None\n\nEnd the process with status 1 where it would be 0.")},
     {"set_instruments", set_instruments, METH_VARARGS,

@@ -11,9 +11,9 @@ import itertools
 import json
 import os
 import threading
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from cupola.cpu import _driver
 from cupola.cpu.compiler.emit.instruments.instrument import instructions_of
 from cupola.cpu.compiler.modules import Variant
 from cupola.cpu.compiler.ptx import ast
@@ -77,7 +77,7 @@ class Finding:
     Attributes
     ----------
     kind
-        The check: ``"race"``, ``"init"``, ``"sync"`` or ``"memory"``.
+        The check: ``"race"``, ``"init"``, ``"sync"``, ``"memory"`` or ``"leak"``.
     kernel
         The name of the kernel; empty where there is none.
     summary
@@ -189,8 +189,6 @@ _lock = threading.Lock()
 _found: dict[object, Finding] = {}
 _numbers = itertools.count(1)
 _silences: list[Silence] = []
-origin_of: Callable[[int], str | None] = lambda base: None  # noqa: E731
-"""The line of Python that allocated what begins at an address."""
 
 
 # ---- keeping them ----------------------------------------------------------------------------------------------------
@@ -378,7 +376,7 @@ def _memory(row: _Row) -> str:
         return f"at offset {row.address} in {_SPACES[row.space]} memory"
     allocation = (*row.allocation, 0) if row.allocation is not None else None
     text = f"at address {row.address:#x}: {nearest(row.address, row.size, allocation)}"
-    origin = origin_of(row.allocation[0]) if row.allocation is not None else None
+    origin = _driver.allocated_at(row.allocation[0]) if row.allocation is not None else None
     return f"{text}, allocated at {origin}" if origin else text
 
 
@@ -403,7 +401,7 @@ def add_unset_copy(address: int, unset: int, size: int, base: int, length: int) 
     """Add a copy to the host of memory that nobody has written."""
     summary = f"{unset:,} of {size:,} bytes that are copied to the host were never written"
     details = [f"the first at address {address:#x}: {nearest(address, 1, (base, length, 0))}"]
-    origin = origin_of(base)
+    origin = _driver.allocated_at(base)
     if origin:
         details.append(f"allocated at {origin}")
     advice = "write the memory first, or copy only what was written"

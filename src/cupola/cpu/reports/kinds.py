@@ -7,13 +7,14 @@ CHECKS = {
     "init": "reads of memory that nobody has written since it was allocated",
     "sync": "barriers and warp operations that not all named threads take part in",
     "memory": "accesses outside of what is allocated, and all else that ends kernels",
+    "leak": "memory that is allocated when the program ends",
 }
 """All checks, with what each finds."""
 
 INSTRUMENTS = ("race", "init", "sync")
 """Those for which kernels are compiled anew, with the instrument of the same name."""
 
-RACE, INIT, SYNC, MEMORY = (1 << place for place in range(4))
+RACE, INIT, SYNC, MEMORY, LEAK = (1 << place for place in range(5))
 """``enum cpu_check`` of the engine and the driver, in the order of `CHECKS`."""
 
 

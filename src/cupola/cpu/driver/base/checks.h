@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 
 /* The checks that are on: enum cpu_check, and behind them those of the driver alone (cupola.cpu.reports.kinds). */
-enum { CHECK_MEMORY = 8 };
+enum { CHECK_MEMORY = 8, CHECK_LEAK = 16, CHECK_ANY = 31 };
 extern _Atomic unsigned checks_on;
 static inline bool checks(unsigned which) {
     return unlikely(atomic_load_explicit(&checks_on, memory_order_relaxed) & which);

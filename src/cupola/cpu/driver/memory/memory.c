@@ -1,4 +1,5 @@
 /* Allocation of device, pinned and managed memory (CUDA Driver API, "Memory Management"). */
+#include "driver/base/origin.h"
 #include "driver/trace/trace.h"
 #include "pool.h"
 
@@ -126,6 +127,7 @@ CUresult cuMemAlloc(CUdeviceptr *dptr, size_t bytesize) {
     RETURN_IF(capture_check_thread("cuMemAlloc"));
     uint64_t address;
     RETURN_IF(memory_allocate(context, CPU_MEMORY_DEVICE, bytesize, &address));
+    if (checks(CHECK_ANY)) origin_allocated(address, bytesize, "cuMemAlloc");
     *dptr = address;
     return CUDA_SUCCESS;
 }
@@ -146,6 +148,7 @@ CUresult cuMemAllocPitch(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
     RETURN_IF(capture_check_thread("cuMemAllocPitch"));
     uint64_t address;
     RETURN_IF(memory_allocate(context, CPU_MEMORY_DEVICE, bytes, &address));
+    if (checks(CHECK_ANY)) origin_allocated(address, bytes, "cuMemAllocPitch");
     *dptr = address;
     *pPitch = pitch & ~(size_t)511;
     return CUDA_SUCCESS;
@@ -162,6 +165,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     uint64_t address;
     RETURN_IF(memory_allocate(context, CPU_MEMORY_MANAGED, bytesize, &address));
     cpu_memory_set_flags(address, flags);
+    if (checks(CHECK_ANY)) origin_allocated(address, bytesize, "cuMemAllocManaged");
     *dptr = address;
     return CUDA_SUCCESS;
 }
@@ -199,6 +203,7 @@ CUresult cuMemFree(CUdeviceptr dptr) {
                             dptr, "cuMemFree");
     if (tracing() && found.device >= 0) memory_trace(true, found.device, found.size, NULL);
     if (handle_was_live(found.owner, HANDLE_POOL)) { /* assumed to be unused: without a wait */
+        if (checks(CHECK_ANY)) origin_freed(dptr);
         pool_free_now(&found);
         return CUDA_SUCCESS;
     }
@@ -213,6 +218,7 @@ CUresult cuMemFree(CUdeviceptr dptr) {
                     (unsigned long long)dptr);
     memory_wait_for_users(found.owner);
     int status = cpu_memory_free(dptr);
+    if (checks(CHECK_ANY)) origin_freed(dptr);
     ipc_memory_freed();
     return status ? free_refused(status, dptr, "cuMemFree") : CUDA_SUCCESS;
 }
@@ -249,6 +255,7 @@ static CUresult allocate_host(const char *call, void **pp, size_t bytesize, unsi
     uint64_t address;
     RETURN_IF(memory_allocate(context, CPU_MEMORY_PINNED, bytesize, &address));
     cpu_memory_set_flags(address, flags | CU_MEMHOSTALLOC_DEVICEMAP); /* always so with unified addressing */
+    if (checks(CHECK_ANY)) origin_allocated(address, bytesize, call);
     *pp = (void *)address;
     return CUDA_SUCCESS;
 }
@@ -276,6 +283,7 @@ CUresult cuMemFreeHost(void *p) {
         return fail(CUDA_ERROR_INVALID_VALUE, "%p is memory of a pool, which cuMemFreeAsync and cuMemFree free.", p);
     memory_wait_for_users(found.owner);
     int status = cpu_memory_free(address);
+    if (checks(CHECK_ANY)) origin_freed(address);
     return status ? free_refused(status, address, "cuMemFreeHost") : CUDA_SUCCESS;
 }
 

@@ -1,4 +1,5 @@
 /* Memory pools and stream-ordered allocation (CUDA Driver API, "Stream Ordered Memory Allocator"). */
+#include "driver/base/origin.h"
 #include "driver/trace/trace.h"
 #include "engine/above.h"
 #include "pool.h"
@@ -382,6 +383,7 @@ static CUresult allocate_on(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool poo
         RETURN_IF(capture_allocate(stream, pool, bytesize, &address));
     } else if (likely(bytesize)) {
         RETURN_IF(pool_allocate(pool, bytesize, stream, &address));
+        if (checks(CHECK_ANY)) origin_allocated(address, bytesize, "cuMemAllocFromPoolAsync");
         if (tracing() && pool->device >= 0) memory_trace(false, pool->device, bytesize, stream);
     }
     *dptr = address;
@@ -424,6 +426,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
                  (found.kind != CPU_MEMORY_DEVICE && found.kind != CPU_MEMORY_MANAGED)))
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx is not from a pool or cuMemAlloc.",
                     (unsigned long long)dptr);
+    if (checks(CHECK_ANY)) origin_freed(dptr);
     return pool_free_on(&found, stream);
 }
 

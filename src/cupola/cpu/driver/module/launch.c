@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "driver/base/origin.h"
 #include "driver/inject/inject.h"
 #include "driver/trace/trace.h"
 #include "engine/memory/usage.h"
@@ -278,6 +279,7 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
         return status;
     }
     launch->variant = variant;
+    if (checks(CHECK_ANY)) launch->origin = origin_here();
     if (unlikely(where && where->green)) {
         op->kernel.green = where;
         launch->share = where->share;

@@ -139,6 +139,9 @@ size_t cpu_fault_describe(const cpu_launch *launch, const cpu_fault *fault, char
         while (copied < (size_t)length && copied && (utf8[copied] & 0xC0) == 0x80) copied--; /* whole characters */
         memcpy(text, utf8, copied);
         text[copied] = 0;
+        const struct cpu_origin *origin = launch->origin;
+        if (origin && copied == (size_t)length)
+            length += snprintf(text + copied, size - copied, "\n  launched at %s:%d", origin->file, origin->line);
     }
     Py_XDECREF(message);
     PyErr_Restore(type, value, traceback);

@@ -1,0 +1,210 @@
+/* Lines of Python, and leaks: memory that was allocated while something was checked, with the line that did it.
+ *
+ * Leaks are told when Python has ended: until then, objects that are still there may free what they have. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "origin.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/memory/memory.h"
+
+enum { BUCKETS = 1024 };
+
+/* ---- lines ---------------------------------------------------------------------------------------------------------- */
+
+struct line {
+    struct cpu_origin origin;
+    struct line *next;
+};
+
+struct allocation {
+    uint64_t base;
+    size_t size;
+    const char *call;
+    const struct cpu_origin *origin;
+    struct allocation *next;
+};
+
+static struct line *lines[BUCKETS];
+static struct allocation *allocations[BUCKETS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const struct cpu_origin *intern(const char *file, int number) {
+    uint32_t hash = (uint32_t)number;
+    for (const char *c = file; *c; c++) hash = hash * 31 + (unsigned char)*c;
+    struct line **bucket = &lines[hash % BUCKETS];
+    pthread_mutex_lock(&lock);
+    struct line *line = *bucket;
+    while (line && (line->origin.line != number || strcmp(line->origin.file, file))) line = line->next;
+    if (!line && (line = malloc(sizeof *line))) {
+        *line = (struct line){{strdup(file), number}, *bucket};
+        if (line->origin.file) {
+            *bucket = line;
+        } else {
+            free(line);
+            line = NULL;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return line ? &line->origin : NULL;
+}
+
+/* Where cupola's own Python files are; empty when that is not known. With the GIL. */
+static const char *own_folder(void) {
+    static char folder[1024];
+    if (*folder) return folder;
+    PyObject *module = PyImport_ImportModule("cupola"),
+             *file = module ? PyObject_GetAttrString(module, "__file__") : NULL;
+    const char *path = file ? PyUnicode_AsUTF8(file) : NULL;
+    const char *end = path ? strrchr(path, '/') : NULL;
+    if (end && (size_t)(end - path) + 2 < sizeof folder)
+        snprintf(folder, sizeof folder, "%.*s/", (int)(end - path), path);
+    PyErr_Clear();
+    Py_XDECREF(file);
+    Py_XDECREF(module);
+    return folder;
+}
+
+const struct cpu_origin *origin_here(void) {
+    if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return NULL; /* a thread that runs no Python */
+    const struct cpu_origin *found = NULL;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    const char *own = own_folder();
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    while (frame && !found) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        const char *file = PyUnicode_AsUTF8(code->co_filename);
+        if (!file) PyErr_Clear();
+        else if (!*own || strncmp(file, own, strlen(own))) found = intern(file, PyFrame_GetLineNumber(frame));
+        Py_DECREF(code);
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    Py_XDECREF(frame);
+    PyGILState_Release(gil);
+    return found;
+}
+
+/* ---- allocations ---------------------------------------------------------------------------------------------------- */
+
+static struct allocation **bucket_of(uint64_t base) { return &allocations[(base >> 8) % BUCKETS]; }
+
+void origin_allocated(uint64_t base, size_t size, const char *call) {
+    if (!base) return;
+    const struct cpu_origin *origin = origin_here();
+    origin_freed(base); /* what became of an earlier one there is not known: its context has gone, perhaps */
+    struct allocation *allocation = malloc(sizeof *allocation);
+    if (!allocation) return;
+    pthread_mutex_lock(&lock);
+    struct allocation **bucket = bucket_of(base);
+    *allocation = (struct allocation){base, size, call, origin, *bucket};
+    *bucket = allocation;
+    pthread_mutex_unlock(&lock);
+}
+
+void origin_freed(uint64_t base) {
+    pthread_mutex_lock(&lock);
+    struct allocation **at = bucket_of(base);
+    while (*at && (*at)->base != base) at = &(*at)->next;
+    struct allocation *allocation = *at;
+    if (allocation) *at = allocation->next;
+    pthread_mutex_unlock(&lock);
+    free(allocation);
+}
+
+const struct cpu_origin *origin_of(uint64_t base) {
+    pthread_mutex_lock(&lock);
+    const struct allocation *allocation = *bucket_of(base);
+    while (allocation && allocation->base != base) allocation = allocation->next;
+    const struct cpu_origin *origin = allocation ? allocation->origin : NULL;
+    pthread_mutex_unlock(&lock);
+    return origin;
+}
+
+/* ---- the end of the process ------------------------------------------------------------------------------------------- */
+
+struct leak {
+    const struct cpu_origin *origin;
+    const char *call;
+    size_t count, bytes;
+};
+
+/* Without quotes and backslashes, which names of files hardly have. */
+static void put_name(FILE *file, const char *name) {
+    for (; *name; name++) fputc(*name == '"' || *name == '\\' || (unsigned char)*name < ' ' ? '?' : *name, file);
+}
+
+static void tell(const struct leak *leak, int number) {
+    const char *path = getenv("CUPOLA_FINDINGS");
+    FILE *log = path && *path ? fopen(path, "ae") : NULL;
+    const char *plural = leak->count > 1 ? "s" : "";
+    if (!log) {
+        fprintf(stderr, "cupola: leak: %zu bytes in %zu allocation%s by %s were never freed", leak->bytes, leak->count,
+                plural, leak->call);
+        if (leak->origin) fprintf(stderr, "\n  allocated at %s:%d", leak->origin->file, leak->origin->line);
+        fputc('\n', stderr);
+        return;
+    }
+    fprintf(
+        log,
+        "{\"kind\": \"leak\", \"kernel\": \"\", \"summary\": \"%zu bytes in %zu allocation%s by %s were never freed\", "
+        "\"places\": [], \"details\": [",
+        leak->bytes, leak->count, plural, leak->call);
+    if (leak->origin) {
+        fputs("\"allocated at ", log);
+        put_name(log, leak->origin->file);
+        fprintf(log, ":%d\"", leak->origin->line);
+    }
+    fprintf(
+        log,
+        "], \"launched\": \"\", \"advice\": \"free it, or close the buffer, before the program ends\", \"count\": %zu, "
+        "\"silenced\": null, \"number\": %d, \"process\": %d, \"taken\": false}\n",
+        leak->count, -number, (int)getpid());
+    fclose(log);
+}
+
+/* All from one line by one function are one leak. */
+static size_t collect(struct leak *leaks, size_t room) {
+    size_t count = 0;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (const struct allocation *a = allocations[i]; a; a = a->next) {
+            cpu_allocation found;
+            if (!cpu_memory_find(a->base, &found) || found.base != a->base || found.freeing) continue;
+            size_t k = 0;
+            while (k < count && (leaks[k].origin != a->origin || strcmp(leaks[k].call, a->call))) k++;
+            if (k == room) continue;
+            if (k == count) leaks[count++] = (struct leak){a->origin, a->call, 0, 0};
+            leaks[k].count++;
+            leaks[k].bytes += a->size;
+        }
+    return count;
+}
+
+static pid_t watched;
+
+static void tell_leaks(int status, void *unused) {
+    struct leak leaks[64];
+    (void)unused;
+    if (!checks(CHECK_LEAK) || watched != getpid()) return; /* a child of fork() has its parent's */
+    pthread_mutex_lock(&lock);
+    const size_t count = collect(leaks, sizeof leaks / sizeof *leaks);
+    pthread_mutex_unlock(&lock);
+    for (size_t i = 0; i < count; i++) tell(&leaks[i], (int)i + 1);
+    if (!count || status) return;
+    fflush(NULL);
+    _exit(1);
+}
+
+void origin_watch_end(void) {
+    if (watched == getpid()) return;
+    watched = getpid();
+    (void)on_exit(tell_leaks, NULL);
+}
