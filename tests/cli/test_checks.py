@@ -36,6 +36,7 @@ HEALTHY: dict[str, Any] = {
     "folders": {"object cache": {"path": "/home/me/.cache/cupola"}},
     "programs": {"nvcc": {"path": "/site-packages/nvcc", "version": "13"}, "libpython": {"path": "/lib/libpython.so"}},
     "private_runtime": ["cupy-cuda13x"],
+    "mpi": {"version": "MPICH Version: 5.0.2", "cuda_aware": False},
     "smoke_test": {"found": "right result"},
 }
 MISSING = {"missing": "it was not found"}
@@ -74,6 +75,7 @@ CASES = [
     ({"programs.nvcc": {"missing": "nvcc is not installed"}}, "nvcc", NOTE, 'pip install "cupola[nvcc]"'),
     ({"programs.nvcc": {"error": "there is no g++: install one"}}, "nvcc", WARN, "there is no g++: install one"),
     ({"programs.libpython": {"missing": "install it"}}, "libpython", NOTE, "install it"),
+    ({"mpi": {"error": "RuntimeError: cannot load MPI library"}}, "MPI", NOTE, "pip install mpich"),
     ({**ON_CPU}, "cupy-cuda13x", NOTE, "runs on GPUs only"),
     (
         {"device.emulated": True, "device.said": ["running on the CPU device: there is no GPU"]},
@@ -143,3 +145,13 @@ def test_the_cpu_device_takes_any_ptx():
 @pytest.mark.parametrize("path", ["device", "libraries.nvrtc", "libraries.cudart", "headers.cudart", "packages.numpy"])
 def test_broken_parts_do_not_stop_the_others(path):
     assert len(judge(with_changes({path: BROKEN}))) > 8
+
+
+@pytest.mark.parametrize(("aware", "words"), [(True, "takes device memory"), (False, "through pinned memory")])
+def test_mpi(aware, words):
+    (check,) = [each for each in judge(with_changes({"mpi.cuda_aware": aware})) if each.name == "MPI"]
+    assert check.status == OK and "MPICH" in check.found and words in check.found
+
+
+def test_without_mpi_nothing_is_said():
+    assert not [each for each in judge(with_changes({"mpi": MISSING})) if each.name == "MPI"]

@@ -39,6 +39,7 @@ def judge(facts: Facts) -> list[Check]:
         *_headers(facts),
         *_packages(facts),
         *_programs(facts),
+        *_mpi(facts),
         *_environment(facts),
         *_folders(facts),
         *_smoke_test(facts),
@@ -253,6 +254,16 @@ def _programs(facts: Facts) -> Iterator[Check]:
                 "has NVIDIA's CUDA runtime inside",
                 "It runs on GPUs only: that runtime works with NVIDIA's driver only (docs/cuda-programs.md).",
             )
+
+
+def _mpi(facts: Facts) -> Iterator[Check]:
+    mpi = facts["mpi"]
+    if "version" in mpi:
+        how = "takes device memory" if mpi["cuda_aware"] else "messages pass through pinned memory"
+        yield Check(OK, "MPI", f"{mpi['version']}; {how}")
+    elif "error" in mpi:
+        advice = "cupola.mpi needs a library of MPI: Open MPI, MPICH, or pip install mpich. MPI4PY_LIBMPI names it."
+        yield Check(NOTE, "MPI", f"unusable: {first_line(mpi['error'])}", advice)
 
 
 def _environment(facts: Facts) -> Iterator[Check]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 
-from . import smoke
+from . import mpi, smoke
 from .checks import FAIL, NOTE, OK, WARN, Check, judge
 from .installation import Facts, collect, collect_more
 from .output import DIM, GREEN, RED, YELLOW, paint, show
@@ -18,7 +18,7 @@ WIDTH = 100
 
 def run(*, as_json: bool = False) -> int:
     """Print the verdict on each part; the exit status is 1 when something would fail."""
-    facts = {**collect(), **collect_more(), "smoke_test": smoke.in_child()}
+    facts = {**collect(), **collect_more(), "mpi": mpi.in_child(), "smoke_test": smoke.in_child()}
     checks = judge(facts)
     healthy = all(check.status != FAIL for check in checks)
     report = {"healthy": healthy, "checks": [check._asdict() for check in checks], "facts": facts}
