@@ -7,16 +7,19 @@ import time
 from collections.abc import Iterable
 from xml.sax.saxutils import quoteattr
 
-from .model import Line
+from .model import Line, relative
 
 Placed = Iterable[tuple[str, dict[int, Line]]]
 
 
 def lcov(placed: Placed) -> str:
-    """A tracefile: counts are those of threads. It may be put behind that of ``coverage lcov``, for the Python part."""
+    """A tracefile: counts are those of threads.
+
+    Files have the names that coverage.py gives them, so it may be put behind that of ``coverage lcov``.
+    """
     rows = ["TN:"]
     for path, lines in placed:
-        rows.append(f"SF:{path}")
+        rows.append(f"SF:{relative(path)}")
         functions: dict[str, tuple[int, int]] = {}
         for number, line in sorted(lines.items()):
             for name, count in line.functions.items():

@@ -291,16 +291,17 @@ class Data(Sources):
 
 def _name(name: str, path: str | None, pieces: list[sources.Piece]) -> str:
     if path is not None:
-        return _relative(path)
+        return relative(path)
     base = os.path.basename(name)
     if pieces:
         first = min(pieces)
-        place = f"{_relative(first[2])}:{first[3]}"
+        place = f"{relative(first[2])}:{first[3]}"
         return place if base == DEFAULT_NAME else f"{place} ({base})"
     return base
 
 
-def _relative(path: str) -> str:
+def relative(path: str) -> str:
+    """A path from the current folder, if it is in there."""
     short = os.path.relpath(path)
     return path if short.startswith("..") else short
 
