@@ -160,8 +160,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
     runner.add_argument(
         "--check",
         metavar="CHECKS",
-        help="check kernels on the CPU device, and fail when something is found: race, init, sync, memory, leak, several "
-        "with commas, or all",
+        help="check kernels on the CPU device, and fail when something is found: race, init, sync, memory, leak, "
+        "several with commas, or all",
     )
     runner.add_argument("--report", metavar="FILE", help="write what --check finds to a file, .json or .sarif")
     runner.add_argument(
