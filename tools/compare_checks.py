@@ -3,16 +3,17 @@
     compare_checks.py record [FILE]   on a machine with a GPU: run the table, write what compute-sanitizer found
     compare_checks.py                 say where the checks of the CPU device and compute-sanitizer differ
 
-Each kernel runs in a process of its own, since some of them never end on a GPU.
+A kernel that does not end on a GPU takes its process with it, and the others go on in another one.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
-import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,7 +23,9 @@ ROW = re.compile(r"^//: (\w+) <<<(\d+), (?:dim3\()?([\d, ]+)\)?>>>\nK (\w+)\(int
 TOOLS = {"race": "racecheck", "init": "initcheck", "sync": "synccheck"}
 CHECKS = {"init.cu": "init", "sync.cu": "sync"}
 WORDS = 4096
-SECONDS = 15
+SECONDS = 25
+MARK = "##"
+FINDING = re.compile(r"=+ +(Error|Warning|Race|Potential|Uninitialized|Barrier|Divergent|Invalid|ERROR|.*hazard)")
 
 
 def rows() -> list[tuple[str, str, str, int, tuple[int, ...], bool]]:
@@ -34,42 +37,57 @@ def rows() -> list[tuple[str, str, str, int, tuple[int, ...], bool]]:
     return found
 
 
-def run(file: str, name: str, cubin: str) -> None:
-    """Run one kernel; compute-sanitizer watches this process."""
+def run(file: str, cubin: str, names: Sequence[str]) -> None:
+    """Run kernels, with a line in front of what compute-sanitizer says of each; it watches this process."""
     from cupola import Device, LaunchConfig, ObjectCode, launch
     from cupola.bindings import driver
 
-    (case,) = [row for row in rows() if row[:2] == (file, name)]
+    cases = {row[1]: row for row in rows() if row[0] == file}
     dev = Device()
     dev.set_current()
     stream = dev.create_stream()
-    kernel = ObjectCode.from_cubin(Path(cubin).read_bytes()).get_kernel(name)
-    _, memory = driver.cuMemAlloc(4 * WORDS)
-    if file != "init.cu":
-        driver.cuMemsetD8(memory, 0, 4 * WORDS)
+    code = ObjectCode.from_cubin(Path(cubin).read_bytes())
+    for name in names:
+        case = cases[name]
+        print(MARK, name, flush=True)
+        kernel = code.get_kernel(name)
+        _, memory = driver.cuMemAlloc(4 * WORDS)
+        if file != "init.cu":
+            driver.cuMemsetD8(memory, 0, 4 * WORDS)
+            driver.cuCtxSynchronize()
+        launch(stream, LaunchConfig(grid=case[3], block=case[4]), kernel, int(memory), *((5,) if case[5] else ()))
+        stream.sync()
         driver.cuCtxSynchronize()
-    launch(stream, LaunchConfig(grid=case[3], block=case[4]), kernel, int(memory), *((5,) if case[5] else ()))
-    stream.sync()
-    print("done")
+        print(MARK, "done", flush=True)
 
 
-def watch(file: str, name: str, check: str, cubin: str) -> str:
-    """``found``, ``clean``, or ``endless`` when the kernel does not end."""
-    command = ["compute-sanitizer", "--tool", TOOLS[check], "--print-limit", "3"]
-    if check == "race":
-        command += ["--racecheck-report", "all"]
-    command += [sys.executable, __file__, "run", file, name, cubin]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        return "endless"
-    text = done.stdout + done.stderr
-    if "done" not in text and "=========" not in text:
-        return "failed " + " ".join(text.split())[-200:]
-    summary = re.search(r"(?:ERROR SUMMARY|RACECHECK SUMMARY): (\d+)", text)
-    if summary is None:
-        return "failed " + " ".join(text.split())[-200:]
-    return "found" if int(summary[1]) else "clean"
+def watch(file: str, cubin: str, names: Sequence[str], check: str) -> dict[str, str]:
+    """For each kernel ``found``, ``clean``, or ``endless`` when it does not end; ``failed`` when its launch does."""
+    results: dict[str, str] = {}
+    while left := [name for name in names if name not in results]:
+        command = ["compute-sanitizer", "--tool", TOOLS[check], "--print-limit", "1000"]
+        command += ["--racecheck-report", "all"] if check == "race" else []
+        command += [sys.executable, __file__, "run", file, cubin, *left]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+            timer = threading.Timer(SECONDS, child.kill)
+            timer.start()
+            assert child.stdout is not None
+            name, said, done = "", False, True
+            for line in child.stdout:
+                if line.startswith(MARK):
+                    word = line.split()[1]
+                    if word == "done":
+                        results[name], done = "found" if said else "clean", True
+                    else:
+                        name, said, done = word, False, False
+                elif name and FINDING.match(line):
+                    said = True
+            timer.cancel()
+        if not done:
+            results[name] = "found" if said else "endless"
+        elif not name:
+            results |= dict.fromkeys(left, "failed")
+    return results
 
 
 def record(path: Path) -> None:
@@ -78,18 +96,19 @@ def record(path: Path) -> None:
 
     dev = Device()
     dev.set_current()
-    cubins = {}
-    for file in sorted({row[0] for row in rows()}):
-        options = ProgramOptions(name=file, arch=f"sm_{dev.arch}", lineinfo=True)
-        cubins[file] = f"/tmp/{file}.cubin"
-        Path(cubins[file]).write_bytes(Program((TABLE / file).read_text(), "c++", options).compile("cubin").code)
-    version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout.split()[-1:]
+    version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout.split()[-2:]
     lines: list[str] = []
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        jobs = {pool.submit(watch, row[0], row[1], CHECKS.get(row[0], "race"), cubins[row[0]]): row for row in rows()}
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        jobs = {}
+        for file in sorted({row[0] for row in rows()}):
+            options = ProgramOptions(name=file, arch=f"sm_{dev.arch}", lineinfo=True)
+            cubin = f"/tmp/{file}.cubin"
+            Path(cubin).write_bytes(Program((TABLE / file).read_text(), "c++", options).compile("cubin").code)
+            names = [row[1] for row in rows() if row[0] == file]
+            for half in (names[::2], names[1::2]):
+                jobs[pool.submit(watch, file, cubin, half, CHECKS.get(file, "race"))] = file
         for job in concurrent.futures.as_completed(jobs):
-            file, name, *_ = jobs[job]
-            lines.append(f"{file} {name} {job.result()}\n")
+            lines += [f"{jobs[job]} {name} {result}\n" for name, result in job.result().items()]
             text = f"# {dev.name}, compute-sanitizer {' '.join(version)}\n" + "".join(sorted(lines))
             path.write_text(text)  # again and again: the time on the machine may run out
 
@@ -111,8 +130,8 @@ def differences() -> list[tuple[str, str, str, str]]:
 def main() -> None:
     """Run the command."""
     match sys.argv[1:]:
-        case ["run", file, name, cubin]:
-            run(file, name, cubin)
+        case ["run", file, cubin, *names]:
+            run(file, cubin, names)
         case ["record", *path]:
             record(Path(path[0]) if path else RECORDED)
         case []:
