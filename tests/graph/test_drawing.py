@@ -15,6 +15,8 @@ def test_layers_are_below_what_they_depend_on():
     layers = _drawing._ordered(_drawing._layers(5, edges), edges)
     assert [sorted(layer) for layer in layers] == [[0, 4], [1, 2], [3]]
     assert picture.body.count("<path") == len(edges) and picture.body.count("<rect") == 5
+    # The line from 0 to 3 passes the layer between them beside its boxes.
+    assert _drawing._by_layers([[0, 4], [1, 2], [3]], edges)[-1] == [0, 5, 3] and picture.body.count(" C") == 7
     # Lines that would cross do not.
     crossed = [(0, 3), (1, 2)]
     assert _drawing._ordered(_drawing._layers(4, crossed), crossed)[1] == [3, 2]

@@ -45,6 +45,18 @@ class Box:
         return "".join([*parts, "</g>"])
 
 
+class Bend(Box):
+    """Where a line passes a layer."""
+
+    def __init__(self) -> None:
+        super().__init__("", [])
+        self.width = self.height = 0
+
+    def draw(self) -> str:
+        """Nothing: the line is all there is."""
+        return ""
+
+
 class Picture:
     """A graph, laid out."""
 
@@ -53,17 +65,23 @@ class Picture:
 
     def __init__(self, labels: list[str], edges: list[tuple[int, int]], inside: list[list[Picture]]) -> None:
         boxes = [Box(label, pictures) for label, pictures in zip(labels, inside, strict=True)]
-        layers = _ordered(_layers(len(labels), edges), edges)
+        layers = _layers(len(labels), edges)
+        chains = _by_layers(layers, edges)
+        boxes += [Bend() for layer in layers for i in layer if i >= len(boxes)]
+        layers = _ordered(layers, [pair for chain in chains for pair in zip(chain, chain[1:], strict=False)])
         self.width = max([sum(boxes[i].width + GAP for i in layer) - GAP for layer in layers], default=40)
         top = 0
         for layer in layers:
             left = (self.width - sum(boxes[i].width + GAP for i in layer) + GAP) / 2
+            height = max(boxes[i].height for i in layer)
             for i in layer:
                 boxes[i].x, boxes[i].y = left, top
                 left += boxes[i].width + GAP
-            top += max(boxes[i].height for i in layer) + LAYER
+                if isinstance(boxes[i], Bend):
+                    boxes[i].height = height
+            top += height + LAYER
         self.height = max(top - LAYER, 20)
-        self.body = "".join([_line(boxes[a], boxes[b]) for a, b in edges] + [box.draw() for box in boxes])
+        self.body = "".join([_line([boxes[i] for i in chain]) for chain in chains] + [box.draw() for box in boxes])
         if not boxes:
             self.body = "<text y='14' fill='currentColor'>empty</text>"
 
@@ -78,14 +96,32 @@ class Picture:
         )
 
 
-def _line(above: Box, below: Box) -> str:
-    x1, y1 = above.x + above.width / 2, above.y + above.height
-    x2, y2 = below.x + below.width / 2, below.y
-    half = (y1 + y2) / 2
-    return (
-        f"<path d='M{x1:.0f},{y1:.0f} C{x1:.0f},{half:.0f} {x2:.0f},{half:.0f} {x2:.0f},{y2:.0f}' fill='none' "
-        "stroke='currentColor' marker-end='url(#cupola-arrow)'/>"
-    )
+def _line(boxes: list[Box]) -> str:
+    """A line from the first box to the last one, through the bends between them."""
+    above, below = boxes[0], boxes[-1]
+    places = [(above.x + above.width / 2, above.y + above.height)]
+    for bend in boxes[1:-1]:
+        places += [(bend.x, bend.y), (bend.x, bend.y + bend.height)]
+    places.append((below.x + below.width / 2, below.y))
+    path = f"M{places[0][0]:.0f},{places[0][1]:.0f}"
+    for (x1, y1), (x2, y2) in zip(places, places[1:], strict=False):
+        half = (y1 + y2) / 2
+        path += f" C{x1:.0f},{half:.0f} {x2:.0f},{half:.0f} {x2:.0f},{y2:.0f}"
+    return f"<path d='{path}' fill='none' stroke='currentColor' marker-end='url(#cupola-arrow)'/>"
+
+
+def _by_layers(layers: list[list[int]], edges: list[tuple[int, int]]) -> list[list[int]]:
+    """Each edge as a chain from layer to layer, with a new number in `layers` for each layer that it only passes."""
+    depth = {i: n for n, layer in enumerate(layers) for i in layer}
+    chains, last = [], len(depth)
+    for a, b in edges:
+        chain = [a]
+        for layer in range(depth[a] + 1, depth[b]):
+            layers[layer].append(last)
+            chain.append(last)
+            last += 1
+        chains.append([*chain, b])
+    return chains
 
 
 def _layers(count: int, edges: list[tuple[int, int]]) -> list[list[int]]:
