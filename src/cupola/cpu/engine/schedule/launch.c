@@ -63,6 +63,20 @@ static void note_time(const cpu_job *job, const struct progress *progress) {
     atomic_store_explicit(&variant->block_time, each, memory_order_relaxed);
 }
 
+/* How many blocks a thread takes at a time: enough that taking them costs nothing, but no longer than a helper is worth, so
+ * that nobody waits at the end. One while it is not known how long they take. */
+enum { MOST_AT_A_TIME = 16, CHUNKS_OF_A_THREAD = 32 };
+
+static uint32_t blocks_at_a_time(const cpu_variant *variant, uint64_t clusters, uint64_t threads) {
+    uint64_t count = clusters / (threads * CHUNKS_OF_A_THREAD);
+    if (threads > 1) {
+        float each = atomic_load_explicit(&variant->block_time, memory_order_relaxed);
+        if ((float)count * each > COLD_NANOSECONDS) count = (uint64_t)(COLD_NANOSECONDS / each);
+        if (each <= 0) count = 1;
+    }
+    return count < 1 ? 1 : count > MOST_AT_A_TIME ? MOST_AT_A_TIME : (uint32_t)count;
+}
+
 /* Cooperative groups keep the barrier of a grid in memory that the driver provides, by %envreg1 and %envreg2: a word
  * for its size, which nobody reads, and the barrier, which is zero at first. 0 when there is no memory. */
 static uint64_t new_grid_workspace(int device) {
@@ -95,15 +109,13 @@ static void note_if_quick(const cpu_launch *launch, uint64_t begin) {
 int cpu_engine_run(cpu_launch *launch) {
     uint32_t size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
     uint64_t clusters = blocks_of(launch) / size;
-    uint64_t threads = cpu_share_threads(launch->share), chunk = clusters / (threads * 32);
+    uint64_t threads = cpu_share_threads(launch->share);
     cpu_range ranges[CPU_MOST_RANGES];
     cpu_job job = {
         .launch = launch,
         .cluster_count = clusters,
         .cluster_size = size,
-        .chunk = chunk < 1    ? 1
-                 : chunk > 16 ? 16
-                              : (uint32_t)chunk,
+        .chunk = blocks_at_a_time(launch->variant, clusters, threads),
     };
     uint64_t to_learn = cpu_engine_is_quick(launch) ? 0 : clock_now();
     launch->fault = (cpu_fault){.kind = CPU_FAULT_NONE};
