@@ -5,6 +5,7 @@ Imported when one of them is asked for.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
@@ -53,6 +54,7 @@ class Session:
         self._report = None if report is None else os.path.abspath(report)
         if self.is_first:
             os.environ[VARIABLE] = tempfile.mkdtemp(prefix="cupola-coverage-")
+            atexit.register(shutil.rmtree, os.environ[VARIABLE], ignore_errors=True)  # where nothing comes to its end
         self._folder = os.environ[VARIABLE]
         if "cupola.cpu._driver" in sys.modules:  # the device may be in use already
             from cupola.cpu import observed

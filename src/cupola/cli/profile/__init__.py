@@ -23,7 +23,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "profile",
         help="count what the kernels of a program do, line by line, and say what to change",
-        usage="cupola profile [--model NAME] [--json] [--roofline FILE] (SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]\n"
+        usage="cupola profile [--model NAME] [--lines] [--json] [--roofline FILE] "
+        "(SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]\n"
         "       cupola profile --timeline FILE [--device {auto,cpu,gpu}] [--model NAME] [--devices N] "
         "(SCRIPT | -m MODULE) [ARGUMENT ...]",
         description="Run a program on the CPU device and count, for each kernel and line, instructions, memory "
@@ -40,6 +41,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="write what happened when: .html for a browser, .json for Perfetto and Chrome",
     )
     command.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
+    command.add_argument("--lines", action="store_true", help="print the counts of every line")
     command.add_argument("--json", action="store_true", help="print all counts as JSON, when the program ends")
     command.add_argument("--roofline", metavar="FILE", help="also draw the roofline of the modeled GPU (SVG)")
     command.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
@@ -71,15 +73,15 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
         command.error(str(error))
     if not options.module and native.find_program(options.program[0]) is not None:
         status = check.run_child(options.program)  # which does not come back
-        tell(folder, as_json=options.json, picture=options.roofline)
+        tell(folder, options)
         return status
-    atexit.register(tell, folder, as_json=options.json, picture=options.roofline)
+    atexit.register(tell, folder, options)
     if options.module:
         return runner.run(options.module[1:], module=options.module[0])
     return runner.run(options.program, module=None)
 
 
-def tell(folder: str, *, as_json: bool, picture: str | None) -> None:
+def tell(folder: str, options: argparse.Namespace) -> None:
     """Say what all processes have counted."""
     from cupola.cli.output import show
 
@@ -93,9 +95,9 @@ def tell(folder: str, *, as_json: bool, picture: str | None) -> None:
     profile.read_folder(folder)
     kernels = profile.kernels
     shutil.rmtree(folder, ignore_errors=True)
-    if picture is not None and kernels:
-        Path(picture).write_text(roofline.draw(profile.model, kernels), "utf-8")
-    if as_json:
+    if options.roofline is not None and kernels:
+        Path(options.roofline).write_text(roofline.draw(profile.model, kernels), "utf-8")
+    if options.json:
         show(json.dumps(text.as_json(kernels, profile.model), indent=1))
     else:
-        print(text.report(kernels, profile.model), end="", file=sys.stderr)
+        print(text.report(kernels, profile.model, lines=options.lines), end="", file=sys.stderr)

@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from cupola.cli.table import rows
+
 from . import roofline
 from .advice import Finding, findings
 from .model import Access, Counts, Kernel
@@ -22,13 +24,13 @@ def of_kernel(kernel: Kernel, model: dict[str, Any]) -> Occupancy:
     return occupancy(model, threads=kernel.threads_of_block, registers=kernel.registers, shared=shared)
 
 
-def report(kernels: Sequence[Kernel], model: dict[str, Any]) -> str:
-    """All kernels, and the lines that matter most."""
+def report(kernels: Sequence[Kernel], model: dict[str, Any], *, lines: bool = False) -> str:
+    """All kernels, with each of their ``lines`` if that is wanted, and the lines that matter most."""
     if not kernels:
         return "cupola profile: no kernel ran on the CPU device\n"
     parts = [f"{model['name']}: what kernels did. Counts are exact; nothing is said about time.", ""]
     for kernel in kernels:
-        parts += [*_kernel(kernel, model), ""]
+        parts += [*_kernel(kernel, model), *(_lines(kernel) if lines else ()), ""]
     found = findings(kernels)
     if found:
         parts.append("The lines that matter most:")
@@ -43,21 +45,45 @@ def _kernel(kernel: Kernel, model: dict[str, Any]) -> list[str]:
     total = kernel.total
     shape = " x ".join("x".join(map(str, _short(extent))) for extent in (kernel.grid, kernel.block))
     times = "once" if kernel.launches == 1 else f"{kernel.launches} times"
-    rows = [f"{kernel.name}, launched {times} with {shape}"]
+    said = [f"{kernel.name}, launched {times} with {shape}"]
     classes = sorted(total.classes.items(), key=lambda item: -item[1][0])
     shown = ", ".join(f"{name} {_share(runs, total.instructions)}" for name, (runs, _) in classes[:_SHOWN_CLASSES])
-    rows.append(_item("instructions", f"{total.instructions:,} of warps: {shown}"))
-    rows.append(_item("threads", f"{total.lanes:.1f} of 32 run an instruction together" + _parted(total)))
+    said.append(_item("instructions", f"{total.instructions:,} of warps: {shown}"))
+    said.append(_item("threads", f"{total.lanes:.1f} of 32 run an instruction together" + _parted(total)))
     for kind, access in sorted(total.accesses.items()):
-        rows += _access(kind, access)
+        said += _access(kind, access)
     if total.operations and total.intensity is not None:
         side = "memory" if total.intensity < roofline.ridge(model) else "arithmetic"
         what = f"{total.operations:,} operations on {total.bytes:,} bytes, {total.intensity:.3g} a byte"
-        rows.append(_item("intensity", f"{what}: {side} limits (the ridge is at {roofline.ridge(model):.3g})"))
+        said.append(_item("intensity", f"{what}: {side} limits (the ridge is at {roofline.ridge(model):.3g})"))
     held, warps = of_kernel(kernel, model), -(-kernel.threads_of_block // 32)
     blocks = f"{held.blocks} blocks of {warps} warps on a multiprocessor"
-    rows.append(_item("occupancy", f"{held.share:.0%}: {blocks}, limited by {' and '.join(held.limited_by)}"))
-    return rows
+    said.append(_item("occupancy", f"{held.share:.0%}: {blocks}, limited by {' and '.join(held.limited_by)}"))
+    return said
+
+
+def _lines(kernel: Kernel) -> list[str]:
+    cells = [["", "line", "instructions", "threads", "sectors", "needed", "conflicts", "one address", ""]]
+    for place, counts in sorted(kernel.lines.items()):
+        accesses = counts.accesses.values()
+        sectors, needed = sum(a.sectors for a in accesses), sum(a.least_sectors for a in accesses)
+        conflicts = sum(a.wavefronts - a.least_wavefronts for a in accesses)
+        atomic = counts.accesses.get("atomic")
+        requests = atomic.global_requests + atomic.shared_requests if atomic else 0
+        cells.append(
+            [
+                "",
+                str(place[1] or "-"),
+                f"{counts.instructions:,}",
+                f"{counts.lanes:.1f}",
+                f"{sectors:,}" if sectors else "",
+                _share(needed, sectors) if sectors else "",
+                f"{conflicts:,}" if conflicts else "",
+                f"{atomic.same / requests:.1f}" if atomic and requests else "",
+                kernel.texts[place],
+            ]
+        )
+    return [row.rstrip() for row in rows(cells)]
 
 
 def _access(kind: str, access: Access) -> list[str]:
@@ -86,10 +112,10 @@ def _parted(counts: Counts) -> str:
 
 
 def _finding(number: int, finding: Finding) -> list[str]:
-    rows = [f"{number}. {finding.source}:{finding.line} in {finding.kernel}", "   " + finding.text[:_WIDTH]]
+    said = [f"{number}. {finding.source}:{finding.line} in {finding.kernel}", "   " + finding.text[:_WIDTH]]
     for text in (f"{finding.said}: {finding.lost:,} too many.", f"To do: {finding.advice}."):
-        rows += textwrap.wrap(text, _WIDTH, initial_indent="   ", subsequent_indent="   ")
-    return rows
+        said += textwrap.wrap(text, _WIDTH, initial_indent="   ", subsequent_indent="   ")
+    return said
 
 
 def _item(name: str, text: str) -> str:
