@@ -345,7 +345,13 @@ cdef class Stream:
                 )
             event = new_event(other.find_context(), False, False)
             awaited = other.hold()
-            record_event(event, awaited.pointer)
+            turn = None
+            if type(event_or_stream) is not Stream:
+                turn = begin_recording(event_or_stream, ())
+            try:
+                record_event(event, awaited.pointer)
+            finally:
+                end_recording(turn)
         native = self.hold()
         target = event.begin()
         others = let_others_run()
