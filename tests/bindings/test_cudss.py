@@ -227,3 +227,86 @@ except CUDAError as error:
     environment = os.environ | {"CUPOLA_DEVICE": "cpu"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert "cudssExecute: number 1 of the indices of the matrix is 7" in done.stdout, done.stdout + done.stderr
+
+
+class Batch:
+    """Batches of systems of several sizes: the arrays that describe them, and their values on the device."""
+
+    def __init__(self, solver: Solver, systems: list[Any], columns: int, on_device: bool) -> None:
+        self.solver, self.on_device, self.kept = solver, on_device, list[Any]()
+        n = np.array([len(dense) for dense in systems], np.int32)
+        parts: list[list[int]] = [[], [], []]
+        counts = []
+        for dense in systems:
+            rows, places = np.nonzero(dense)
+            counts.append(len(rows))
+            starts = np.searchsorted(rows, np.arange(len(dense) + 1)).astype(np.int32)
+            for part, array in zip(parts, (starts, places.astype(np.int32), dense[rows, places]), strict=True):
+                part.append(solver.put(array))
+        self.right = [random(len(dense), np.float64, 1, 3)[:, :columns].copy() for dense in systems]
+        self.places = [solver.put(np.zeros_like(b)) for b in self.right]
+        pointers = [self.pointers(part) for part in parts]
+        sizes, wide = self.host(n), self.host(np.full_like(n, columns))
+        self.csr = cudss.matrix_create_batch_csr(
+            len(n), sizes, sizes, self.host(np.array(counts, np.int32)), pointers[0], 0, pointers[1], pointers[2],
+            R_32I, R_32I, 1, GENERAL, FULL, 0,
+        )  # fmt: skip
+        self.x, self.b = (
+            cudss.matrix_create_batch_dn(len(n), sizes, wide, sizes, self.pointers(where), R_32I, 1, 0)
+            for where in (self.places, [solver.put(b) for b in self.right])
+        )
+
+    def host(self, array: Any) -> int:
+        self.kept.append(array)
+        return int(array.ctypes.data)
+
+    def pointers(self, places: list[int]) -> int:
+        array = np.array(places, np.uint64)
+        return self.solver.put(array) if self.on_device else self.host(array)
+
+    def check(self, systems: list[Any]) -> None:
+        for dense, b, place in zip(systems, self.right, self.places, strict=True):
+            x = self.solver.read(place, b.shape, np.float64)
+            np.testing.assert_allclose(dense @ x, b, atol=1e-9)
+
+
+@pytest.mark.parametrize("on_device", [True, False])
+def test_batches(solver: Solver, on_device: bool) -> None:
+    if not on_device and not Device().name.startswith("cupola"):
+        pytest.skip("a GPU cannot read memory of the host")
+    systems = [random(n, np.float64, seed=n) for n in (20, 1, 35)]
+    batch = Batch(solver, systems, 2, on_device)
+    for phase in ALL:
+        solver.run(phase, batch.csr, batch.x, batch.b)
+    batch.check(systems)
+    wanted = cudss.MatrixFormat.CSR | cudss.MatrixFormat.BATCH
+    assert cudss.matrix_get_format(batch.csr) == wanted
+    twice = [2 * dense for dense in systems]
+    values = [solver.put(dense[np.nonzero(dense)]) for dense in twice]
+    cudss.matrix_set_batch_values(batch.csr, batch.pointers(values))
+    for phase in (cudss.Phase.REFACTORIZATION, cudss.Phase.SOLVE):
+        solver.run(phase, batch.csr, batch.x, batch.b)
+    batch.check(twice)
+
+
+@pytest.mark.cpu_only
+def test_batches_that_are_refused(solver: Solver) -> None:
+    systems = [random(n, np.float64, seed=n) for n in (8, 9)]
+    batch, other = Batch(solver, systems, 1, True), Batch(solver, systems[:1], 1, True)
+    single = solver.csr(systems[0])
+    freed = Device().allocate(64, stream=solver.stream)
+    gone = int(freed.handle)
+    freed.close()
+    solver.stream.sync()
+    for phase, matrix, x, said in (
+        (cudss.Phase.FACTORIZATION, batch.csr, batch.x, "the analysis of this batch comes first"),
+        (cudss.Phase.SOLVE, single, batch.x, "one of the matrices is a batch"),
+        (cudss.Phase.SOLVE, batch.csr, other.x, "have 2 and 1 matrices"),
+    ):
+        with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE") as caught:
+            solver.run(phase, matrix, x, batch.b)
+        assert said in "".join(caught.value.__notes__)
+    cudss.matrix_set_batch_values(batch.csr, gone)
+    with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE") as caught:
+        solver.run(cudss.Phase.ANALYSIS, batch.csr, batch.x, batch.b)
+    assert "cannot be read" in "".join(caught.value.__notes__)

@@ -276,6 +276,11 @@ def sparse_solvers():
         solver.reset_operands(a=other, b=2 * b)
         solver.factorize()
         agree(dense @ solver.solve(), 2 * b / 1.5, error)
+    several = [8 * np.eye(n) + np.where(random.random((n, n)) < 0.1, normal(n, n), 0) for n in (20, 30, 40)]
+    sides = [np.asfortranarray(normal(len(each), 2, dtype="d")) for each in several]
+    found = solvers.direct_solver([matrices.csr_matrix(each) for each in several], sides)
+    for each, x, side in zip(several, found, sides, strict=True):
+        agree(each @ x, side, 1e-12)
 
 
 PROGRAMS = {

@@ -35,8 +35,7 @@ SAMPLES = "programs of the kinds of its samples, written for cupola, each compar
 NVMATH = (
     "programs written for cupola, each compared with NumPy: products with epilogs, products of numbers of eight bits "
     "(with tensors of PyTorch), structured matrices, direct solvers, Fourier transforms with callbacks, sparse "
-    "products, sparse direct solvers. Its tensors need cuTENSOR, which the CPU device does not have, and batches of "
-    "sparse systems functions of cuDSS that it does not have"
+    "products, sparse direct solvers and batches of them. Its tensors need cuTENSOR, which the CPU device does not have"
 )
 
 # Why something fails: what its output contains, and the reason as the page gives it.

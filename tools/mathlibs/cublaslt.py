@@ -20,6 +20,7 @@ OPERATION = {
     "alpha_stride": (14, 8), "a_scale": (17, 8), "b_scale": (18, 8), "c_scale": (19, 8), "d_scale": (20, 8),
     "amax": (21, 8), "aux_type": (22, 4), "aux_scale": (23, 8), "aux_amax": (24, 8), "fast": (25, 1),
     "bias_type": (26, 4), "a_mode": (31, 4), "b_mode": (32, 4),
+    "c_mode": (33, 4), "d_mode": (34, 4),
 }  # fmt: skip
 LAYOUT = {"order": (1, 4), "batch": (5, 4), "stride": (6, 8), "plane": (7, 8), "batch_mode": (8, 4)}
 TRANSFORM = {"pointer_mode": (1, 4), "transa": (2, 4), "transb": (3, 4)}

@@ -182,6 +182,8 @@ static cudssStatus_t cudssConfigGet(const cudssConfig_t config, cudssConfigParam
 
 /* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
+enum { NO_BATCH = -1 };
+
 struct cudssMatrix {
     struct object object;
     bool is_sparse;
@@ -189,7 +191,15 @@ struct cudssMatrix {
     struct matrix matrix;
     cudssMatrixType_t type;
     cudssMatrixViewType_t view;
+    /* A batch: the shape of each matrix, as integers in memory of the host, and arrays of pointers; `count` of a matrix
+     * that is none is NO_BATCH. */
+    int64_t count;
+    cudaDataType_t integers, offsets, values;
+    cudssIndexBase_t base;
+    const void *rows, *columns, *third; /* leading dimensions, or numbers of elements */
+    const void *const *pointers[3];     /* to offsets, indices and values */
 };
+enum { POINTERS_TO_OFFSETS, POINTERS_TO_INDICES, POINTERS_TO_VALUES };
 _Static_assert(sizeof(struct cudssMatrix) <= OBJECT_BYTES, "slots are too small");
 
 static bool is_number(cudaDataType type) { return element_of(type) <= Z; }
@@ -206,6 +216,7 @@ static cudssStatus_t cudssMatrixCreateDn(cudssMatrix_t *result, int64_t rows, in
     (*result)->dense = (struct dense){.rows = rows, .columns = columns, .ld = larger(ld, 1), .values = (void *)values};
     (*result)->dense.type = element_of(type), (*result)->dense.value_type = type;
     (*result)->dense.order = CUSPARSE_ORDER_COL, (*result)->dense.batch = 1;
+    (*result)->count = NO_BATCH;
     return CUDSS_STATUS_SUCCESS;
 }
 
@@ -227,7 +238,7 @@ static cudssStatus_t cudssMatrixCreateCsr(cudssMatrix_t *result, int64_t rows, i
               "%s: mtype is %d, mview is %d and indexBase is %d", function, (int)kind, (int)view, (int)base);
     DSS_RETURN_IF(dss_new(DSS_MATRIX, function, result));
     cudssMatrix_t made = *result;
-    made->is_sparse = true, made->type = kind, made->view = view;
+    made->is_sparse = true, made->type = kind, made->view = view, made->count = NO_BATCH;
     made->matrix = (struct matrix){.format = CUSPARSE_FORMAT_CSR, .rows = rows, .columns = columns, .count = nnz};
     made->matrix.offsets = (void *)offsets, made->matrix.indices = (void *)indices,
     made->matrix.values = (void *)values;
@@ -238,12 +249,126 @@ static cudssStatus_t cudssMatrixCreateCsr(cudssMatrix_t *result, int64_t rows, i
     return CUDSS_STATUS_SUCCESS;
 }
 
+/* ---- batches of matrices ----------------------------------------------------------------------------------------- */
+
+static bool is_integer(cudaDataType type) { return type == CUDA_R_32I || type == CUDA_R_64I; }
+
+static cudssStatus_t cudssMatrixCreateBatchDn(cudssMatrix_t *result, int64_t count, const void *rows,
+                                              const void *columns, const void *ld, const void *const *values,
+                                              cudaDataType_t integers, cudaDataType_t type, cudssLayout_t layout) {
+    static const char function[] = "cudssMatrixCreateBatchDn";
+    DSS_CHECK(is_size(count) && (!count || (rows && columns && ld && values)),
+              "%s: there are %lld matrices, or an array is a null pointer", function, (long long)count);
+    DSS_SUPPORT(is_integer(integers) && is_number(type), "%s: integers are of type %d and values of type %d", function,
+                (int)integers, (int)type);
+    DSS_SUPPORT(layout == CUDSS_LAYOUT_COL_MAJOR, "%s: layout must be CUDSS_LAYOUT_COL_MAJOR", function);
+    DSS_RETURN_IF(dss_new(DSS_MATRIX, function, result));
+    cudssMatrix_t made = *result;
+    made->count = count, made->integers = integers, made->values = type;
+    made->rows = rows, made->columns = columns, made->third = ld;
+    made->pointers[POINTERS_TO_VALUES] = values;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssMatrixCreateBatchCsr(cudssMatrix_t *result, int64_t count, const void *rows,
+                                               const void *columns, const void *nnz, const void *const *offsets,
+                                               const void *const *ends, const void *const *indices,
+                                               const void *const *values, cudaDataType_t offset_type,
+                                               cudaDataType_t index_type, cudaDataType_t type, cudssMatrixType_t kind,
+                                               cudssMatrixViewType_t view, cudssIndexBase_t base) {
+    static const char function[] = "cudssMatrixCreateBatchCsr";
+    DSS_CHECK(is_size(count) && (!count || (rows && columns && nnz && offsets && indices)),
+              "%s: there are %lld matrices, or an array is a null pointer", function, (long long)count);
+    DSS_SUPPORT(!ends, "%s: 'rowEnd' must be a null pointer", function);
+    DSS_SUPPORT(is_integer(index_type) && offset_type == index_type && is_number(type),
+                "%s: offsets are of type %d, indices of type %d and values of type %d", function, (int)offset_type,
+                (int)index_type, (int)type);
+    DSS_CHECK((unsigned)kind <= CUDSS_MTYPE_HPD && (unsigned)view <= CUDSS_MVIEW_UPPER && (unsigned)base <= 1,
+              "%s: mtype is %d, mview is %d and indexBase is %d", function, (int)kind, (int)view, (int)base);
+    DSS_RETURN_IF(dss_new(DSS_MATRIX, function, result));
+    cudssMatrix_t made = *result;
+    made->is_sparse = true, made->type = kind, made->view = view, made->base = base;
+    made->count = count, made->integers = index_type, made->offsets = offset_type, made->values = type;
+    made->rows = rows, made->columns = columns, made->third = nnz;
+    made->pointers[POINTERS_TO_OFFSETS] = offsets, made->pointers[POINTERS_TO_INDICES] = indices;
+    made->pointers[POINTERS_TO_VALUES] = values;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssMatrixSetBatchValues(cudssMatrix_t matrix, const void *const *values) {
+    DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, "cudssMatrixSetBatchValues", "matrix"));
+    DSS_CHECK(matrix->count != NO_BATCH, "cudssMatrixSetBatchValues: the matrix is no batch");
+    matrix->pointers[POINTERS_TO_VALUES] = values;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssMatrixSetBatchCsrPointers(cudssMatrix_t matrix, const void *const *offsets,
+                                                    const void *const *ends, const void *const *indices,
+                                                    const void *const *values) {
+    DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, "cudssMatrixSetBatchCsrPointers", "matrix"));
+    DSS_CHECK(matrix->count != NO_BATCH && matrix->is_sparse,
+              "cudssMatrixSetBatchCsrPointers: the matrix is no batch of sparse matrices");
+    DSS_SUPPORT(!ends, "cudssMatrixSetBatchCsrPointers: 'rowEnd' must be a null pointer");
+    matrix->pointers[POINTERS_TO_OFFSETS] = offsets, matrix->pointers[POINTERS_TO_INDICES] = indices;
+    matrix->pointers[POINTERS_TO_VALUES] = values;
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static int64_t integer_at(cudaDataType_t type, const void *integers, int64_t k) {
+    return type == CUDA_R_64I ? ((const int64_t *)integers)[k] : ((const int32_t *)integers)[k];
+}
+
+/* The arrays of a batch can be read: they are memory of the host, or of the device. */
+static cudssStatus_t check_arrays(const char *function, const struct cudssMatrix *batch) {
+    size_t size = (batch->integers == CUDA_R_64I ? 8u : 4u) * (size_t)batch->count;
+    const void *shapes[] = {batch->rows, batch->columns, batch->third};
+    for (int i = 0; i < 3; i++) {
+        const void *pointers = batch->pointers[i];
+        if (memory_check((uint64_t)shapes[i], size, RANGE_ANY, "an array of a batch", NULL) ||
+            (pointers && memory_check((uint64_t)pointers, (size_t)batch->count * sizeof pointers, RANGE_ANY,
+                                      "an array of pointers of a batch", NULL)))
+            return dss_fail(CUDSS_STATUS_INVALID_VALUE, "%s: an array of a batch of %lld matrices cannot be read",
+                            function, (long long)batch->count);
+    }
+    DSS_CHECK(batch->pointers[POINTERS_TO_VALUES], "%s: a batch has no values", function);
+    return CUDSS_STATUS_SUCCESS;
+}
+
+/* Matrix number k, in the slot of one that is no object of its own. */
+static cudssStatus_t take_one(const char *function, const struct cudssMatrix *batch, int64_t k,
+                              struct cudssMatrix *one) {
+    int64_t rows = integer_at(batch->integers, batch->rows, k), third = integer_at(batch->integers, batch->third, k);
+    int64_t columns = integer_at(batch->integers, batch->columns, k);
+    void *values = (void *)(uintptr_t)batch->pointers[POINTERS_TO_VALUES][k];
+    DSS_CHECK(is_size(rows) && is_size(columns) && is_size(third) && (batch->is_sparse || third >= rows),
+              "%s: matrix %lld of a batch is %lld by %lld, with %lld elements, or columns so far apart", function,
+              (long long)k, (long long)rows, (long long)columns, (long long)third);
+    *one = (struct cudssMatrix){
+        .is_sparse = batch->is_sparse, .type = batch->type, .view = batch->view, .count = NO_BATCH};
+    if (!batch->is_sparse) {
+        one->dense = (struct dense){.rows = rows, .columns = columns, .ld = larger(third, 1), .values = values};
+        one->dense.type = element_of(batch->values), one->dense.value_type = batch->values;
+        one->dense.order = CUSPARSE_ORDER_COL, one->dense.batch = 1;
+        return CUDSS_STATUS_SUCCESS;
+    }
+    cusparseIndexType_t index = batch->integers == CUDA_R_64I ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
+    one->matrix = (struct matrix){.format = CUSPARSE_FORMAT_CSR, .rows = rows, .columns = columns, .count = third};
+    one->matrix.offsets = (void *)(uintptr_t)batch->pointers[POINTERS_TO_OFFSETS][k];
+    one->matrix.indices = (void *)(uintptr_t)batch->pointers[POINTERS_TO_INDICES][k];
+    one->matrix.values = values;
+    one->matrix.offset_type = one->matrix.index_type = index;
+    one->matrix.type = element_of(batch->values), one->matrix.value_type = batch->values;
+    one->matrix.base = (int64_t)batch->base, one->matrix.batch = 1;
+    return CUDSS_STATUS_SUCCESS;
+}
+
 static cudssStatus_t cudssMatrixDestroy(cudssMatrix_t matrix) {
     return dss_destroy(matrix, DSS_MATRIX, "cudssMatrixDestroy");
 }
 
 static cudssStatus_t cudssMatrixSetValues(cudssMatrix_t matrix, const void *values) {
     DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, "cudssMatrixSetValues", "matrix"));
+    DSS_CHECK(matrix->count == NO_BATCH, "cudssMatrixSetValues: the matrix is a batch");
     if (matrix->is_sparse) matrix->matrix.values = (void *)values;
     else matrix->dense.values = (void *)values;
     return CUDSS_STATUS_SUCCESS;
@@ -252,7 +377,8 @@ static cudssStatus_t cudssMatrixSetValues(cudssMatrix_t matrix, const void *valu
 static cudssStatus_t cudssMatrixSetCsrPointers(cudssMatrix_t matrix, const void *offsets, const void *ends,
                                                const void *indices, const void *values) {
     DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, "cudssMatrixSetCsrPointers", "matrix"));
-    DSS_CHECK(matrix->is_sparse, "cudssMatrixSetCsrPointers: the matrix is dense");
+    DSS_CHECK(matrix->is_sparse && matrix->count == NO_BATCH,
+              "cudssMatrixSetCsrPointers: the matrix is dense, or a batch");
     DSS_SUPPORT(!ends, "cudssMatrixSetCsrPointers: 'rowEnd' must be a null pointer");
     matrix->matrix.offsets = (void *)offsets, matrix->matrix.indices = (void *)indices;
     matrix->matrix.values = (void *)values;
@@ -263,6 +389,7 @@ static cudssStatus_t cudssMatrixGetFormat(const cudssMatrix_t matrix, int *forma
     DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, "cudssMatrixGetFormat", "matrix"));
     DSS_CHECK(format, "cudssMatrixGetFormat: 'format' is a null pointer");
     *format = matrix->is_sparse ? CUDSS_MFORMAT_CSR : CUDSS_MFORMAT_DENSE;
+    if (matrix->count != NO_BATCH) *format |= CUDSS_MFORMAT_BATCH;
     return CUDSS_STATUS_SUCCESS;
 }
 
@@ -275,18 +402,41 @@ struct state {
     struct factors factors;
 };
 
-struct cudssData {
-    struct object object;
+/* What is known of one matrix. */
+struct system {
     struct state *state;
-    int64_t analysed; /* rows of the matrix, or 0 */
+    int64_t analysed; /* one more than the rows of the matrix, or 0 */
     bool factored;
 };
+struct cudssData {
+    struct object object;
+    struct system part;
+    struct system *parts; /* of a batch; NULL: there was none */
+    int64_t count;
+};
+
+static bool system_begin(struct system *part) {
+    struct state *state = calloc(1, sizeof *state);
+    *part = (struct system){.state = state};
+    if (!state) return false;
+    state->references = 1;
+    pthread_mutex_init(&state->lock, NULL);
+    return true;
+}
 
 static void state_release(struct state *state) {
     if (atomic_fetch_sub_explicit(&state->references, 1, memory_order_acq_rel) != 1) return;
     factors_free(&state->factors);
     pthread_mutex_destroy(&state->lock);
     free(state);
+}
+
+/* Forget a batch. */
+static void drop_systems(cudssData_t data) {
+    for (int64_t k = 0; k < data->count; k++)
+        if (data->parts[k].state) state_release(data->parts[k].state);
+    free(data->parts);
+    data->parts = NULL, data->count = 0;
 }
 
 static void end_call(struct call *call) { state_release(((struct sparse *)call)->plan); }
@@ -389,20 +539,16 @@ static CUresult run_solution(struct sparse *sparse) {
 static cudssStatus_t cudssDataCreate(const cudssHandle_t handle, cudssData_t *data) {
     DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, "cudssDataCreate", "handle"));
     DSS_RETURN_IF(dss_new(DSS_DATA, "cudssDataCreate", data));
-    struct state *state = (*data)->state = calloc(1, sizeof *state);
-    if (!state) {
-        object_destroy(*data, DSS_DATA, "cudssDataCreate");
-        return dss_fail(CUDSS_STATUS_ALLOC_FAILED, "cudssDataCreate: the host has no memory for an object");
-    }
-    state->references = 1;
-    pthread_mutex_init(&state->lock, NULL);
-    return CUDSS_STATUS_SUCCESS;
+    if (system_begin(&(*data)->part)) return CUDSS_STATUS_SUCCESS;
+    object_destroy(*data, DSS_DATA, "cudssDataCreate");
+    return dss_fail(CUDSS_STATUS_ALLOC_FAILED, "cudssDataCreate: the host has no memory for an object");
 }
 
 static cudssStatus_t cudssDataDestroy(cudssHandle_t handle, cudssData_t data) {
     DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, "cudssDataDestroy", "handle"));
     DSS_RETURN_IF(dss_object(data, DSS_DATA, "cudssDataDestroy", "data"));
-    struct state *state = data->state;
+    struct state *state = data->part.state;
+    drop_systems(data);
     DSS_RETURN_IF(dss_destroy(data, DSS_DATA, "cudssDataDestroy"));
     state_release(state);
     return CUDSS_STATUS_SUCCESS;
@@ -429,12 +575,12 @@ static cudssStatus_t cudssDataGet(const cudssHandle_t handle, const cudssData_t 
     if (status) return dss_status(status);
     int64_t result[16] = {0};
     size_t bytes = sizeof(int64_t);
-    pthread_mutex_lock(&data->state->lock);
-    const struct factors *f = &data->state->factors;
-    bool known = data->state->known;
+    pthread_mutex_lock(&data->part.state->lock);
+    const struct factors *f = &data->part.state->factors;
+    bool known = data->part.state->known;
     int64_t lower = known ? f->lower_offsets[f->n] : 0, upper = known ? f->upper_offsets[f->n] : 0;
     int pivots = known ? (int)f->pivots : 0;
-    pthread_mutex_unlock(&data->state->lock);
+    pthread_mutex_unlock(&data->part.state->lock);
     switch ((int)parameter) {
         case CUDSS_DATA_INFO: bytes = sizeof(int); break;
         case CUDSS_DATA_LU_NNZ: result[0] = lower + upper; break;
@@ -454,7 +600,7 @@ static cudssStatus_t cudssDataGet(const cudssHandle_t handle, const cudssData_t 
     return CUDSS_STATUS_SUCCESS;
 }
 
-static cudssStatus_t submit(cudssHandle_t handle, cudssData_t data, CUresult (*run)(struct sparse *sparse),
+static cudssStatus_t submit(cudssHandle_t handle, struct system *part, CUresult (*run)(struct sparse *sparse),
                             const struct cudssMatrix *matrix, const struct cudssMatrix *solution,
                             const struct cudssMatrix *rhs) {
     CUstream stream;
@@ -462,9 +608,9 @@ static cudssStatus_t submit(cudssHandle_t handle, cudssData_t data, CUresult (*r
     if (status) return dss_status(status);
     struct sparse *sparse = sparse_new("cudssExecute", run);
     if (!sparse) return dss_status(no_memory("a call of cuDSS"));
-    atomic_fetch_add_explicit(&data->state->references, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&part->state->references, 1, memory_order_relaxed);
     sparse->call.end = end_call;
-    sparse->plan = data->state;
+    sparse->plan = part->state;
     sparse->a = matrix->matrix;
     sparse->op_a = (cusparseOperation_t)matrix->type, sparse->op_b = (cusparseOperation_t)matrix->view;
     if (solution) sparse->y = solution->dense;
@@ -472,30 +618,22 @@ static cudssStatus_t submit(cudssHandle_t handle, cudssData_t data, CUresult (*r
     return dss_status(math_submit(stream, &sparse->call, false));
 }
 
-static cudssStatus_t cudssExecute(cudssHandle_t handle, int phase, const cudssConfig_t config, cudssData_t data,
-                                  const cudssMatrix_t matrix, cudssMatrix_t solution, const cudssMatrix_t rhs) {
+enum { FACTORS = CUDSS_PHASE_FACTORIZATION | CUDSS_PHASE_REFACTORIZATION };
+
+/* The phases for one matrix; the solution and rhs are there if it is to be solved. */
+static cudssStatus_t execute_one(cudssHandle_t handle, int phase, struct system *part, const struct cudssMatrix *matrix,
+                                 const struct cudssMatrix *solution, const struct cudssMatrix *rhs) {
     static const char function[] = "cudssExecute";
-    enum { FACTORS = CUDSS_PHASE_FACTORIZATION | CUDSS_PHASE_REFACTORIZATION };
-    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, function, "handle"));
-    DSS_RETURN_IF(dss_object(config, DSS_CONFIG, function, "config"));
-    DSS_RETURN_IF(dss_object(data, DSS_DATA, function, "data"));
-    DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, function, "inputMatrix"));
     DSS_CHECK(matrix->is_sparse && matrix->matrix.rows == matrix->matrix.columns,
               "%s: inputMatrix must be sparse and square", function);
-    DSS_CHECK(phase && !(phase & ~(CUDSS_PHASE_ANALYSIS | FACTORS | CUDSS_PHASE_SOLVE)), "%s: %d is no phase", function,
-              phase);
-    int solve = phase & CUDSS_PHASE_SOLVE, whole = CUDSS_PHASE_SOLVE & ~CUDSS_PHASE_SOLVE_REFINEMENT;
-    DSS_SUPPORT(!solve || (solve & whole) == whole, "%s: the CPU device has the phase SOLVE as a whole only", function);
-    if (phase & CUDSS_PHASE_SYMBOLIC_FACTORIZATION) data->analysed = matrix->matrix.rows + 1;
+    if (phase & CUDSS_PHASE_SYMBOLIC_FACTORIZATION) part->analysed = matrix->matrix.rows + 1;
     if (phase & FACTORS) {
-        DSS_CHECK(data->analysed == matrix->matrix.rows + 1, "%s: the analysis of this matrix comes first", function);
-        DSS_RETURN_IF(submit(handle, data, run_factorization, matrix, NULL, NULL));
-        data->factored = true;
+        DSS_CHECK(part->analysed == matrix->matrix.rows + 1, "%s: the analysis of this matrix comes first", function);
+        DSS_RETURN_IF(submit(handle, part, run_factorization, matrix, NULL, NULL));
+        part->factored = true;
     }
-    if (!solve) return CUDSS_STATUS_SUCCESS;
-    DSS_CHECK(data->factored, "%s: the factorization comes first", function);
-    DSS_RETURN_IF(dss_object(solution, DSS_MATRIX, function, "solution"));
-    DSS_RETURN_IF(dss_object(rhs, DSS_MATRIX, function, "rhs"));
+    if (!(phase & CUDSS_PHASE_SOLVE)) return CUDSS_STATUS_SUCCESS;
+    DSS_CHECK(part->factored, "%s: the factorization comes first", function);
     const struct dense *x = &solution->dense, *b = &rhs->dense;
     DSS_CHECK(!solution->is_sparse && !rhs->is_sparse && x->rows == matrix->matrix.rows && b->rows == x->rows &&
                   b->columns == x->columns,
@@ -504,7 +642,61 @@ static cudssStatus_t cudssExecute(cudssHandle_t handle, int phase, const cudssCo
               (long long)b->columns);
     DSS_SUPPORT(x->type == b->type && x->type == matrix->matrix.type, "%s: the matrices are of types %d, %d and %d",
                 function, (int)matrix->matrix.value_type, (int)x->value_type, (int)b->value_type);
-    return submit(handle, data, run_solution, matrix, solution, rhs);
+    return submit(handle, part, run_solution, matrix, solution, rhs);
+}
+
+/* One after the other. What the arrays of pointers have is read here, after the work that may write it. */
+static cudssStatus_t execute_batch(cudssHandle_t handle, int phase, cudssData_t data, const struct cudssMatrix *matrix,
+                                   const struct cudssMatrix *solution, const struct cudssMatrix *rhs) {
+    static const char function[] = "cudssExecute";
+    CUstream stream;
+    CUresult status = math_stream(handle->stream, &stream);
+    if (!status) status = cuStreamSynchronize((CUstream)handle->stream);
+    if (status) return dss_status(status);
+    const struct cudssMatrix *batches[] = {matrix, solution, rhs};
+    struct cudssMatrix ones[3];
+    for (int i = 0; i < 3 && batches[i]; i++) {
+        DSS_CHECK(batches[i]->count == matrix->count, "%s: the batches have %lld and %lld matrices", function,
+                  (long long)matrix->count, (long long)batches[i]->count);
+        DSS_RETURN_IF(check_arrays(function, batches[i]));
+    }
+    if (phase & CUDSS_PHASE_SYMBOLIC_FACTORIZATION) {
+        drop_systems(data);
+        data->parts = calloc((size_t)matrix->count + 1, sizeof *data->parts);
+        if (!data->parts) return dss_status(no_memory("a batch of matrices"));
+        for (; data->count < matrix->count; data->count++)
+            if (!system_begin(&data->parts[data->count])) return dss_status(no_memory("a batch of matrices"));
+    }
+    DSS_CHECK(data->parts && data->count == matrix->count, "%s: the analysis of this batch comes first", function);
+    for (int64_t k = 0; k < matrix->count; k++) {
+        for (int i = 0; i < 3 && batches[i]; i++) DSS_RETURN_IF(take_one(function, batches[i], k, &ones[i]));
+        DSS_RETURN_IF(execute_one(handle, phase, &data->parts[k], &ones[0], &ones[1], &ones[2]));
+    }
+    return CUDSS_STATUS_SUCCESS;
+}
+
+static cudssStatus_t cudssExecute(cudssHandle_t handle, int phase, const cudssConfig_t config, cudssData_t data,
+                                  const cudssMatrix_t matrix, cudssMatrix_t solution, const cudssMatrix_t rhs) {
+    static const char function[] = "cudssExecute";
+    DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, function, "handle"));
+    DSS_RETURN_IF(dss_object(config, DSS_CONFIG, function, "config"));
+    DSS_RETURN_IF(dss_object(data, DSS_DATA, function, "data"));
+    DSS_RETURN_IF(dss_object(matrix, DSS_MATRIX, function, "inputMatrix"));
+    DSS_CHECK(matrix->is_sparse, "%s: inputMatrix must be sparse and square", function);
+    DSS_CHECK(phase && !(phase & ~(CUDSS_PHASE_ANALYSIS | FACTORS | CUDSS_PHASE_SOLVE)), "%s: %d is no phase", function,
+              phase);
+    int solve = phase & CUDSS_PHASE_SOLVE, whole = CUDSS_PHASE_SOLVE & ~CUDSS_PHASE_SOLVE_REFINEMENT;
+    DSS_SUPPORT(!solve || (solve & whole) == whole, "%s: the CPU device has the phase SOLVE as a whole only", function);
+    if (solve) {
+        DSS_RETURN_IF(dss_object(solution, DSS_MATRIX, function, "solution"));
+        DSS_RETURN_IF(dss_object(rhs, DSS_MATRIX, function, "rhs"));
+        DSS_CHECK((solution->count == NO_BATCH) == (matrix->count == NO_BATCH) &&
+                      (rhs->count == NO_BATCH) == (matrix->count == NO_BATCH),
+                  "%s: one of the matrices is a batch, and another one is none", function);
+    }
+    const struct cudssMatrix *x = solve ? solution : NULL, *b = solve ? rhs : NULL;
+    if (matrix->count != NO_BATCH) return execute_batch(handle, phase, data, matrix, x, b);
+    return execute_one(handle, phase, &data->part, matrix, x, b);
 }
 
 #define DSS_ENTRY(name) MATH_ENTRY(cupola_cudss_table, name)
@@ -528,6 +720,10 @@ const struct entry direct_solver_entries[] = {
     DSS_ENTRY(cudssExecute),
     DSS_ENTRY(cudssMatrixCreateDn),
     DSS_ENTRY(cudssMatrixCreateCsr),
+    DSS_ENTRY(cudssMatrixCreateBatchDn),
+    DSS_ENTRY(cudssMatrixCreateBatchCsr),
+    DSS_ENTRY(cudssMatrixSetBatchValues),
+    DSS_ENTRY(cudssMatrixSetBatchCsrPointers),
     DSS_ENTRY(cudssMatrixDestroy),
     DSS_ENTRY(cudssMatrixSetValues),
     DSS_ENTRY(cudssMatrixSetCsrPointers),
