@@ -44,6 +44,7 @@ struct cpu_watch {
     uint32_t id, first, count; /* its number, and those of the launch's blocks, by their places in the launch */
     uint32_t rank, cluster_size;
     uint32_t now, floor; /* everybody knows what has happened up to `floor` */
+    uint32_t written;    /* when shared memory was last written; UINT32_MAX: by another block of the cluster */
     uint32_t threads, warps;
     uint32_t warp_floor[CPU_WARP_THREADS]; /* the same among the threads of a warp */
     uint32_t *pairs[CPU_WARP_THREADS];     /* [32][32] of a warp: what the one knows of the other; NULL: nothing more */
@@ -53,6 +54,8 @@ struct cpu_watch {
     uint32_t *groups;                      /* of each thread: how many groups of copies it has committed; NULL: none */
     uint32_t peers[CPU_CLUSTER_BLOCKS];    /* what is known of the other blocks of the cluster */
     uint32_t *others;                      /* of the other blocks of the launch; NULL: nothing */
+    uint64_t later[CPU_WARP_THREADS];      /* where to learn what other blocks of the launch tell ... */
+    uint32_t later_count;                  /* ... when the access that is about to happen has happened */
     bool knows_all;                        /* there are too many of them: nothing is said any more */
     uint32_t *at_barrier[CPU_ALL_BARRIERS];
     cpu_watch_object *objects;
@@ -82,6 +85,8 @@ void cpu_watch_publish(struct cpu_watch *watch, struct cpu_watch *owner, uint64_
 void cpu_watch_learn(struct cpu_watch *watch, struct cpu_watch *owner, uint64_t object, uint32_t warp, uint32_t lanes,
                      uint32_t alive);
 void cpu_watch_publish_to_grid(struct cpu_watch *watch, uint64_t object, uint32_t stamp);
+void cpu_watch_learn_later(struct cpu_watch *watch, uint64_t object);
+void cpu_watch_learn_now(struct cpu_watch *watch);
 void cpu_watch_learn_of_grid(struct cpu_watch *watch, uint64_t object);
 void cpu_watch_end_launch(cpu_launch *launch);
 

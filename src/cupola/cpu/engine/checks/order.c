@@ -132,12 +132,13 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
     watch->rank = block->rank;
     watch->cluster_size = block->cluster->size;
     watch->now = 1;
-    watch->floor = 0;
+    watch->floor = watch->written = 0;
     watch->threads = threads;
     watch->warps = (threads + CPU_WARP_THREADS - 1) / CPU_WARP_THREADS;
     memset(watch->warp_floor, 0, sizeof watch->warp_floor);
     memset(watch->peers, 0, sizeof watch->peers);
     watch->knows_all = false;
+    watch->later_count = 0;
     return true;
 }
 
@@ -340,6 +341,20 @@ void cpu_watch_learn_of_grid(struct cpu_watch *watch, uint64_t address) {
         if (watch->others) join(watch->others, found->stamps, watch->count);
     }
     pthread_mutex_unlock(&told_lock);
+}
+
+/* Helpers are told of an access before it happens, and another block may release between the two. What this block does next
+ * comes behind both. */
+void cpu_watch_learn_later(struct cpu_watch *watch, uint64_t address) {
+    for (uint32_t i = 0; i < watch->later_count; i++)
+        if (watch->later[i] == address) return;
+    if (watch->later_count == CPU_WARP_THREADS) cpu_watch_learn_now(watch);
+    watch->later[watch->later_count++] = address;
+}
+
+void cpu_watch_learn_now(struct cpu_watch *watch) {
+    for (uint32_t i = 0; i < watch->later_count; i++) cpu_watch_learn_of_grid(watch, watch->later[i]);
+    watch->later_count = 0;
 }
 
 void cpu_watch_end_launch(cpu_launch *launch) {

@@ -97,7 +97,8 @@ void cpu_watch_wait(const cpu_context *context, const cpu_warp *warp, uint32_t l
 /* ---- copies that are waited for ------------------------------------------------------------------------------------- */
 
 /* In the words that a copy has written, the records of the copy become those of a plain write. */
-static void settle(const struct cpu_watch *watch, const cpu_watch_copy *copy, uint32_t stamp) {
+static void settle(struct cpu_watch *watch, const cpu_watch_copy *copy, uint32_t stamp) {
+    if (watch->written < watch->now) watch->written = watch->now;
     for (uint32_t i = copy->offset / 4; i < (copy->offset + copy->size + 3) / 4 && i < watch->shared_words; i++) {
         cpu_watch_unroll(&watch->shared, i);
         cpu_record *place = &watch->shared.records[WRITTEN][i], record = *place;

@@ -12,7 +12,7 @@
 #include "findings.h"
 #include "rows.h"
 
-enum { ACQUIRES = 4, RELEASES = 8, KIND = 3 }; /* bits of `kind` */
+enum { KIND = 3, ACQUIRES = 4, RELEASES = 8, ORDERS = 16 /* the kernel has fences or releases */ }; /* bits of `kind` */
 
 struct access {
     const cpu_context *context;
@@ -131,8 +131,13 @@ static cpu_record with_bytes(cpu_record before, cpu_record record) {
     return (before ^ record) & ~UINT64_C(15) ? record : before | record;
 }
 
+static void note_written(const struct cpu_watch *watch, struct cpu_watch *owner) {
+    if (owner) owner->written = watch == owner && owner->written != UINT32_MAX ? watch->now : UINT32_MAX;
+}
+
 static void note(const struct access *access, uint32_t lane, uint32_t bytes, const struct place *place) {
     const struct cpu_watch *watch = access->watch;
+    if (access->writes) note_written(watch, place->owner);
     const uint32_t thread = access->warp->first + lane;
     const cpu_record record = make_record(watch->id, watch->now, thread, access->kind & KIND, bytes);
     if (access->writes) {
@@ -216,7 +221,7 @@ static void order(const struct access *access, uint32_t lane, const struct place
     if (!access->writes || (access->kind & KIND) == CPU_ACCESS_ATOMIC) {
         cpu_watch_learn(watch, place->owner ? place->owner : watch, place->address, thread / CPU_WARP_THREADS,
                         1u << thread % CPU_WARP_THREADS, UINT32_MAX);
-        if (!place->owner) cpu_watch_learn_of_grid(watch, place->address);
+        if (!place->owner) cpu_watch_learn_later(watch, place->address);
     }
     if (!access->writes) return;
     if (access->kind & RELEASES) publish(access, thread, place, watch->now);
@@ -361,6 +366,16 @@ static void clear_slot(const struct limits *limits, const struct slot *slot, boo
 }
 
 /* The usual access of a row: nothing is wrong, and that is seen at a glance. False: look at each lane. */
+static bool any_unset(const uint8_t *unset, uint32_t count) {
+    uint64_t any = 0, eight;
+    for (; count >= 8; count -= 8, unset += 8) {
+        memcpy(&eight, unset, sizeof eight);
+        any |= eight;
+    }
+    for (uint32_t i = 0; i < count; i++) any |= unset[i];
+    return any;
+}
+
 static bool watch_row(const struct access *access, uint32_t mask, uint64_t first, uint64_t step) {
     const struct cpu_watch *watch = access->watch;
     const uint32_t size = access->site.size, kind = access->kind & KIND;
@@ -377,8 +392,8 @@ static bool watch_row(const struct access *access, uint32_t mask, uint64_t first
     const uint64_t words = place.owner ? place.owner->shared_words : UINT64_C(1) << (CPU_SHADOW_SHIFT - 2);
     if (place.index + count > words) return false;
     if (watch->checks & CPU_CHECK_INIT) {
-        uint8_t *unset = place.shadow->unset + place.index, any = 0;
-        for (uint32_t i = 0; i < count; i++) any |= unset[i];
+        uint8_t *unset = place.shadow->unset + place.index;
+        const bool any = any_unset(unset, count);
         if (any && !access->writes) return false;
         if (any) memset(unset, 0, count);
     }
@@ -388,9 +403,19 @@ static bool watch_row(const struct access *access, uint32_t mask, uint64_t first
     const struct limits limits = {(int64_t)begin << 32, (int64_t)(begin + blocks) << 32, (int64_t)watch->id << 32,
                                   (int64_t)((uint64_t)watch->id << 32 | (uint64_t)(watch->floor + 1) << 16)};
     if (watch->floor + 1 >= STAMP_MOST || (uint64_t)begin + blocks >= INT32_MAX) return false;
-    const bool is_row = count == CPU_SHADOW_ROW && !shift && place.index % CPU_SHADOW_ROW == 0;
+    /* In shared memory words are read in many ways, so each has its own record. */
+    const bool is_row = !place.owner && count == CPU_SHADOW_ROW && !shift && place.index % CPU_SHADOW_ROW == 0;
     const cpu_record mine = make_record(watch->id, watch->now, access->warp->first + low, CPU_ACCESS_PLAIN, 15);
     const uint16_t site = (uint16_t)access->site.index;
+    if (access->writes) note_written(watch, place.owner);
+    else if (place.owner == watch && watch->written <= watch->floor &&
+             !watch->copies) { /* the writes all lie behind a barrier */
+        cpu_rows_note_reads(&limits, place.shadow, place.index, mine, site, count, shift);
+        if (uniform && lanes > 1)
+            cpu_rows_note_reads(&limits, place.shadow, place.index, mine + ((uint64_t)(lanes - 1) << 6), site, count,
+                                shift);
+        return true;
+    }
     struct slot slot = {place.shadow, place.index, count, shift, WRITTEN};
     const unsigned written = survey_slot(&limits, &slot, mine, is_row);
     if (!(written & 1)) return false;
@@ -428,6 +453,62 @@ static bool watch_row(const struct access *access, uint32_t mask, uint64_t first
     return true;
 }
 
+/* ---- any places ------------------------------------------------------------------------------------------------------- */
+
+static struct limits limits_of(const struct cpu_watch *watch, bool in_shared) {
+    const int64_t begin = in_shared ? watch->id - watch->rank : watch->first, own = (int64_t)watch->id << 32;
+    const int64_t blocks = in_shared ? watch->cluster_size : watch->count;
+    return (struct limits){begin << 32, (begin + blocks) << 32, own, own | (int64_t)(watch->floor + 1) << 16};
+}
+
+/* Whether a slot of a word says nothing against an access. */
+static bool slot_allows(const struct limits *limits, const cpu_shadow *shadow, uint64_t index, int which,
+                        cpu_record mine, uint32_t kind) {
+    const cpu_record all = load(&shadow->rows[which][index / CPU_SHADOW_ROW]);
+    if (all) {
+        if (is_of_others(limits, all)) return true;
+        unroll(shadow, index, which);
+    }
+    const cpu_record before = load(&shadow->records[which][index]);
+    if (is_harmless(limits, before, mine)) return true;
+    return kind == CPU_ACCESS_ATOMIC &&
+           (record_kind(before) == CPU_ACCESS_ATOMIC || record_kind(before) == CPU_ACCESS_STRONG);
+}
+
+/* As for rows: what is right at a glance, of accesses of up to 4 bytes by each lane. */
+static bool watch_scattered(const struct access *access, uint32_t mask, const uint64_t *addresses) {
+    struct cpu_watch *watch = access->watch;
+    const uint32_t kind = access->kind & KIND, size = access->site.size;
+    const bool races = watch->checks & CPU_CHECK_RACE, inits = watch->checks & CPU_CHECK_INIT;
+    if (size > 4 || access->site.space == CPU_SPACE_LOCAL) return false;
+    if (kind != CPU_ACCESS_PLAIN && (kind != CPU_ACCESS_ATOMIC || (races && access->kind & ORDERS))) return false;
+    if (watch->floor + 1 >= STAMP_MOST || (uint64_t)watch->first + watch->count >= INT32_MAX) return false;
+    struct place places[CPU_WARP_THREADS];
+    for (uint32_t left = mask; left; left &= left - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(left);
+        struct place *place = &places[lane];
+        if (!find(access, lane, addresses[lane], place) || place->space == CPU_SPACE_LOCAL) return false;
+        if (inits && place->shadow->unset[place->index] && (!access->writes || kind == CPU_ACCESS_ATOMIC)) return false;
+        if (!races) continue;
+        const struct limits limits = limits_of(watch, place->owner);
+        const cpu_record mine = make_record(watch->id, watch->now, access->warp->first + lane, kind, 15);
+        for (int which = 0; which < (access->writes ? RECORDS : 1); which++)
+            if (!slot_allows(&limits, place->shadow, place->index, which, mine, kind)) return false;
+    }
+    for (uint32_t left = mask; left; left &= left - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(left);
+        const struct place *place = &places[lane];
+        const uint32_t bytes = bytes_of(addresses[lane], size);
+        uint8_t *unset = &place->shadow->unset[place->index];
+        if (inits && access->writes && *unset) *unset = (uint8_t)(*unset & ~bytes);
+        if (!races) continue;
+        for (int which = access->writes ? WRITTEN : READ; which < RECORDS; which++)
+            unroll(place->shadow, place->index, which);
+        note(access, lane, bytes, place);
+    }
+    return true;
+}
+
 /* ---- called by machine code ------------------------------------------------------------------------------------------- */
 
 /* An access is about to happen. `kind`: enum cpu_access_kind, and whether it acquires and releases. */
@@ -437,7 +518,8 @@ CPU_HELPER void cupola_watch_access(cpu_context *context, cpu_warp *warp, uint64
     if (!watch) return;
     const cpu_site site = unpack_site(packed);
     const struct access access = {context, warp, watch, site, kind, site.flags & CPU_SITE_WRITE};
-    watch_lanes(&access, mask, addresses);
+    if (unlikely(watch->later_count)) cpu_watch_learn_now(watch);
+    if (!watch_scattered(&access, mask, addresses)) watch_lanes(&access, mask, addresses);
 }
 
 /* The same where lane i has its place at first + i * step. */
@@ -447,11 +529,12 @@ CPU_HELPER void cupola_watch_line(cpu_context *context, cpu_warp *warp, uint64_t
     if (!watch || !mask) return;
     const cpu_site site = unpack_site(packed);
     const struct access access = {context, warp, watch, site, kind, site.flags & CPU_SITE_WRITE};
+    if (unlikely(watch->later_count)) cpu_watch_learn_now(watch);
     if (likely(watch_row(&access, mask, first, step))) return;
     const uint64_t bits = site.space == CPU_SPACE_SHARED || site.space == CPU_SPACE_LOCAL ? UINT32_MAX : UINT64_MAX;
     uint64_t addresses[CPU_WARP_THREADS];
     for (uint32_t i = 0; i < CPU_WARP_THREADS; i++) addresses[i] = (first + i * step) & bits;
-    watch_lanes(&access, mask, addresses);
+    if (!watch_scattered(&access, mask, addresses)) watch_lanes(&access, mask, addresses);
 }
 
 /* The same where lanes may have wrapped: the narrow value that was widened tells (emit/values/values.py, Origin). */

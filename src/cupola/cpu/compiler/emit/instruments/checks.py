@@ -6,6 +6,7 @@ engine, such as bulk copies, those tell themselves.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.memory.addresses import address_of, space_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PLAIN, STRONG, ATOMIC, COPY = range(4)
-ACQUIRES, RELEASES = 4, 8
+ACQUIRES, RELEASES, ORDERS = 4, 8, 16
 """``enum cpu_access_kind`` and the bits beside it (engine/checks/watch.c)."""
 
 _ACQUIRING, _RELEASING = frozenset(["acquire", "acq_rel", "sc"]), frozenset(["release", "acq_rel", "sc"])
@@ -50,10 +51,18 @@ class Accesses(Instrument):
         kind = ATOMIC if access.atomic else STRONG if access.strong else PLAIN
         if instruction.opcode == "cp" and access.writes:
             kind = COPY
+        if kind == ATOMIC and self._orders:
+            kind |= ORDERS
         kind |= ACQUIRES * (not _ACQUIRING.isdisjoint(words)) | RELEASES * (not _RELEASING.isdisjoint(words))
         self._tell_place(access, f"i64 {self._packed(access)}", f"i32 {lanes.ir}", f"i32 {kind}")
         if kind & 3 == COPY:
             self._tell("copy", f"i32 {lanes.ir}", f"i32 {access.size}", f"ptr {self.addresses(access)}")
+
+    @cached_property
+    def _orders(self) -> bool:
+        """Whether the kernel has anything by which an atomic operation tells others of what came before it."""
+        code = (i for block in self.body.blocks for i in block.code())
+        return any(i.opcode in ("fence", "membar") or not _RELEASING.isdisjoint(i.modifiers) for i in code)
 
     def _tell_place(self, access: MemoryAccess, *what: str) -> None:
         """Tell an access, by the first address and the step where the lanes are on a line."""
