@@ -229,6 +229,19 @@ except CUDAError as error:
     assert "cudssExecute: number 1 of the indices of the matrix is 7" in done.stdout, done.stdout + done.stderr
 
 
+def test_hybrid_memory(solver: Solver) -> None:
+    dense, b = random(40, np.float64), random(40, np.float64, 1, 2)[:, :2].copy()
+    mode = np.ones(1, np.int32)
+    cudss.config_set(solver.config, cudss.ConfigParam.HYBRID_MEMORY_MODE, mode, mode.nbytes)
+    a = solver.csr(dense)
+    (_, rhs), (address, solution) = solver.dense(b), solver.dense(np.zeros_like(b))
+    solver.run(cudss.Phase.ANALYSIS, a, solution, rhs)
+    assert solver.get(cudss.DataParam.HYBRID_DEVICE_MEMORY_MIN, np.int64) >= 0
+    for phase in (cudss.Phase.FACTORIZATION, cudss.Phase.SOLVE):
+        solver.run(phase, a, solution, rhs)
+    np.testing.assert_allclose(dense @ solver.read(address, b.shape, np.float64), b, atol=1e-9)
+
+
 class Batch:
     """Batches of systems of several sizes: the arrays that describe them, and their values on the device."""
 

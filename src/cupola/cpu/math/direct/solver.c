@@ -125,11 +125,11 @@ struct cudssConfig {
     struct options *settings;
 };
 
-/* Settings that ask for another solution than the one that there is, unless they are 0. */
+/* Settings that ask for another solution than the one that there is, unless they are 0. Factors are in memory of the host
+ * anyway, as hybrid memory has them. */
 static bool changes_results(cudssConfigParam_t parameter) {
-    return parameter == CUDSS_CONFIG_SOLVE_MODE || parameter == CUDSS_CONFIG_HYBRID_MEMORY_MODE ||
-           parameter == CUDSS_CONFIG_HYBRID_EXECUTE_MODE || parameter == CUDSS_CONFIG_UBATCH_SIZE ||
-           parameter == CUDSS_CONFIG_SCHUR_MODE;
+    return parameter == CUDSS_CONFIG_SOLVE_MODE || parameter == CUDSS_CONFIG_HYBRID_EXECUTE_MODE ||
+           parameter == CUDSS_CONFIG_UBATCH_SIZE || parameter == CUDSS_CONFIG_SCHUR_MODE;
 }
 
 static cudssStatus_t cudssConfigCreate(cudssConfig_t *config) {
@@ -589,6 +589,7 @@ static cudssStatus_t cudssDataGet(const cudssHandle_t handle, const cudssData_t 
             memcpy(result, &pivots, sizeof pivots);
             break;
         case CUDSS_DATA_MEMORY_ESTIMATES: bytes = sizeof result; break; /* none of it is the device's */
+        case CUDSS_DATA_HYBRID_DEVICE_MEMORY_MIN: break;
         default:
             return dss_fail(CUDSS_STATUS_NOT_SUPPORTED, "%s: the CPU device does not have the parameter %d", function,
                             (int)parameter);
