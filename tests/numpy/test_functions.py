@@ -146,6 +146,10 @@ n.array([n.asarray(2.0), 3]), n.astype(i, "f4"), n.copy(m[::2])
 m.flat[2:5], n.ravel(m, order="F"), m.cumsum(1), m.argmax(), m.std(), m.round(), m.clip(1, 3), m.trace(), i.take([0, 1])
 n.hypot(3, m), n.heaviside(f, 0.5), n.logaddexp2(m, 1), n.nextafter(m, 9), n.ldexp(m, i[:3] % 3), n.float_power(i, 2)
 n.lcm(i, 6), n.bitwise_count(i), n.fabs(f), n.fmin(f, 1), n.copysign(m, -1)
+n.sum(n.asarray(2.0), axis=0), n.cumsum(n.asarray(2.0), axis=0), n.argsort(n.asarray(2.0)), n.median(n.zeros((0, 3)))
+n.sort(n.zeros((2, 0))), n.unique(i[:0]), n.nonzero(n.zeros((0, 3))), n.percentile(m, [])
+n.quantile(m.astype("f4"), 0.3), n.quantile(m.astype("f4"), [0.3])
+n.histogram(m.astype("f4"), 3), n.dot(m.astype("f4"), 2)
 """.strip().splitlines()
 
 

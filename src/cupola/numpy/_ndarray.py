@@ -718,7 +718,7 @@ def reduce(
 ) -> ndarray:
     """Combine elements along axes."""
     values = on_device(obj)
-    axes = _axes(axis, values.ndim)
+    axes = _axes(axis if values.ndim or axis not in (0, -1) else (), values.ndim)  # as NumPy, which allows these
     to = known_type(dtype) if dtype is not None else _accumulator(how, values.dtype)
     if where is not True:
         if how in ("max", "min") and initial is None:

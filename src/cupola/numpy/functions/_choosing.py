@@ -237,6 +237,8 @@ def ix_(*sequences: Any) -> tuple[ndarray, ...]:
     found = []
     for k, one in enumerate(sequences):
         index = on_device(one) if not hasattr(one, "__len__") or len(one) else array(numpy.empty(0, numpy.int64))
+        if index.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
         if index.dtype == bool:
             (index,) = _nonzero(index)
         found.append(index.reshape(tuple([-1 if j == k else 1 for j in range(len(sequences))])))
@@ -245,7 +247,7 @@ def ix_(*sequences: Any) -> tuple[ndarray, ...]:
 
 def unravel_index(indices: Any, shape: Any) -> tuple[ndarray, ...]:
     """Indices for places in row-major order, as ``numpy.unravel_index``; out of bounds they are wrapped."""
-    places = on_device(indices)
+    places = on_device(indices).astype(numpy.int64, copy=False)
     found: list[ndarray] = []
     for extent in reversed((shape,) if isinstance(shape, int) else tuple(shape)):
         found.append(places % extent)
@@ -257,7 +259,7 @@ def ravel_multi_index(indices: Any, dims: Any) -> ndarray:
     """Places in row-major order for indices, as ``numpy.ravel_multi_index``; their bounds are not checked."""
     place: Any = 0
     for index, extent in zip(indices, dims, strict=True):
-        place = place * extent + on_device(index)
+        place = place * extent + on_device(index).astype(numpy.int64, copy=False)
     return on_device(place)
 
 

@@ -226,8 +226,10 @@ def tri(n: int, m: int | None = None, k: int = 0, dtype: Any = float) -> ndarray
 
 def _triangle(x: Any, keep: Any) -> ndarray:
     values = on_device(x)
-    if values.ndim < 2:
-        raise ValueError("a matrix has at least two dimensions")
+    if values.ndim == 0:
+        raise IndexError("tuple index out of range: a matrix has at least two dimensions")
+    if values.ndim == 1:
+        values = _ndarray.broadcast(values, (values.size, values.size))
     away = _from_diagonal(values.shape)
     kinds = (numpy.dtype(bool), values.dtype, values.dtype)
     node = _ndarray._node("where", (keep(away), values, values.dtype.type(0)), kinds, values.dtype, values.shape)
@@ -267,6 +269,8 @@ def diagflat(x: Any, k: int = 0) -> ndarray:
 def vander(x: Any, n: int | None = None, increasing: bool = False) -> ndarray:
     """Powers of numbers, as ``numpy.vander``."""
     values = on_device(x)
+    if values.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
     count = values.size if n is None else n
     powers = arange(count) if increasing else arange(count)[::-1]
     made: ndarray = values.reshape((-1, 1)) ** powers

@@ -392,6 +392,8 @@ def correlate(x: Any, y: Any, mode: str = "valid") -> ndarray:
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     """How often each number occurs, as ``numpy.bincount``. Waits for the greatest one."""
     values = on_device(x)
+    if values.ndim != 1:
+        raise ValueError(f"bincount of an array of {values.ndim} dimensions: it must have one")
     if values.dtype.kind not in "biu":
         raise TypeError(f"Cannot cast array data from {values.dtype!r} to dtype('int64') according to the rule 'safe'")
     if values.size and int(_min(values)) < 0:
@@ -421,7 +423,8 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> ndarray:
             raise ValueError("max must be larger than min in range parameter.")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return array(numpy.linspace(low, high, int(bins) + 1))
+    to = values.dtype if values.dtype.kind == "f" else numpy.float64
+    return array(numpy.linspace(low, high, int(bins) + 1, dtype=to))
 
 
 def histogram(x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy
 
 from cupola.bindings import cublas
-from cupola.numpy import _ndarray
 from cupola.numpy._handles import handle
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device, reduce, write
@@ -150,8 +149,8 @@ def vecdot(x: Any, y: Any, /, axis: int = -1) -> ndarray:
 
 def dot(x: Any, y: Any, out: Any = None) -> ndarray:
     """As ``numpy.dot``: the last axis of the first with the last but one of the second."""
-    a, b = _ndarray._operand(x), _ndarray._operand(y)
-    if getattr(a, "ndim", 0) == 0 or getattr(b, "ndim", 0) == 0:
+    a, b = on_device(x), on_device(y)
+    if a.ndim == 0 or b.ndim == 0:
         made: ndarray = UFUNCS["multiply"](a, b)
     elif b.ndim == 1 or (a.ndim <= 2 and b.ndim == 2):
         made = matmul(a, b)

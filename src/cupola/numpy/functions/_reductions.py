@@ -177,6 +177,7 @@ def running(how: str, x: Any, axis: int | None, dtype: Any = None, out: Any = No
         if initial and values.ndim != 1:
             raise ValueError("axis must be specified for an array of several dimensions")
         values, axis = values.ravel(), 0
+    values = values if values.ndim else values.reshape(1)
     (axis,) = _axes(axis, values.ndim)
     to = known_type(dtype) if dtype is not None else _ndarray._accumulator(how, values.dtype)
     inner = numpy.dtype("float32") if to.char == "e" and how in ("sum", "prod") else to
@@ -335,10 +336,14 @@ def _quantile(x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_na
         raise ValueError("Quantiles must be in the range [0, 1]")
     kept = values.dtype.kind == "f" or (method in ("lower", "higher", "nearest") and values.dtype != bool)
     inner = values if kept else values.astype(numpy.float64)
+    # Quantiles that are given as an array or a list have a type that counts, a number of Python has none.
+    weak = _ndarray.is_weak(q) or (isinstance(q, numpy.generic) and q.ndim == 0 and inner.dtype.kind == "f")
+    to = inner.dtype if weak or method != "linear" else numpy.result_type(inner.dtype, numpy.float64)
     rows, left = _ordered(inner, axis)
     many, count = rows.shape
-    if count == 0:
-        raise ValueError("quantile of no elements")
+    if count == 0 or not wanted.size:
+        made = full((*wanted.shape, *left), numpy.nan, numpy.result_type(to, numpy.float16))
+        return expand_dims(made, tuple([one + wanted.ndim for one in _axes(axis, values.ndim)])) if keepdims else made
     counts: Any = sum(rows == rows, 1, keepdims=True) if without_nan else None
     found = []
     for one in wanted.reshape(-1).tolist():
@@ -349,9 +354,9 @@ def _quantile(x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_na
             if method == "nearest":
                 low = high = round(spot)
             a, b = getitem(rows, (slice(None), low)), getitem(rows, (slice(None), high))
-            made = a if low == high or share == 0 else b if share == 1 else _between(a, b, inner.dtype.type(share))
+            made = a if low == high or share == 0 else b if share == 1 else _between(a, b, to.type(share))
             last = getitem(rows, (slice(None), -1))
-            made = _where(last != last, last, made)
+            made = _where(last != last, last, made).astype(to, copy=False)
         else:
             place = (counts - 1) * one
             lower, upper = UFUNCS["floor"](place), UFUNCS["ceil"](place)
@@ -362,7 +367,7 @@ def _quantile(x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_na
             a, b = (
                 take_along_axis(rows, UFUNCS["maximum"](one_of, 0).astype(numpy.int64), 1) for one_of in (lower, upper)
             )
-            made = _where(counts == 0, numpy.nan, _between(a, b, share).astype(inner.dtype, copy=False)).reshape(many)
+            made = _where(counts == 0, numpy.nan, _between(a, b, share)).astype(to, copy=False).reshape(many)
         found.append(made.reshape((1, *left)))
     result = concatenate(found, 0).reshape((*wanted.shape, *left))
     if keepdims:

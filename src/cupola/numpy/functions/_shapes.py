@@ -453,6 +453,8 @@ def resize(x: Any, new_shape: Any) -> ndarray:
 def pad(x: Any, pad_width: Any, mode: str = "constant", **more: Any) -> ndarray:
     """As ``numpy.pad``; modes constant, edge, reflect, symmetric, wrap and empty."""
     values = on_device(x)
+    if values.ndim == 0:
+        return values.copy()
     if isinstance(pad_width, dict):
         pad_width = [pad_width.get(k, pad_width.get(k - values.ndim, (0, 0))) for k in range(values.ndim)]
     widths = [(int(a), int(b)) for a, b in numpy.broadcast_to(numpy.asarray(pad_width), (values.ndim, 2))]

@@ -10,6 +10,7 @@ from cupola.numpy import _rows
 from cupola.numpy._index import getitem
 from cupola.numpy._ndarray import _axes, known_type, ndarray, on_device
 from cupola.numpy._rows import as_rows, back, ready
+from cupola.numpy.functions._creation import full
 
 __all__ = [
     "argpartition", "argsort", "digitize", "lexsort", "partition", "searchsorted", "sort", "sort_complex",
@@ -20,6 +21,8 @@ def _sorted(x: Any, axis: int | None, descending: bool, places: bool) -> ndarray
     values = on_device(x)
     if axis is None:
         values, axis = values.ravel(), -1
+    if values.ndim == 0 and places and axis in (0, -1):
+        return full(1, 0, numpy.int64)
     (axis,) = _axes(axis, values.ndim)
     rows, shape = as_rows(values, axis)
     made, found = _rows.sort(rows, descending, places)
