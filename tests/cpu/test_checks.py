@@ -30,7 +30,7 @@ from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
 dev = Device()
 dev.set_current()
 stream = dev.create_stream()
-options = ProgramOptions(name="reverse.cu", arch=f"sm_{{dev.arch}}", lineinfo=True)
+options = ProgramOptions(name="reverse.cu", arch=f"sm_{{dev.arch}}")
 kernel = Program(r'''{SOURCE}''', "c++", options).compile("cubin").get_kernel("reverse")
 x = dev.array(np.arange(64, dtype=np.int32), stream=stream)
 launch(stream, LaunchConfig(grid=1, block=64), kernel, x, int(sys.argv[1]))
@@ -133,6 +133,8 @@ def test_processes(tmp_path, sync, status):
     results = json.loads(report.read_text())["runs"][0]["results"]
     assert len(results) == status == done.stderr.count("race in kernel 'reverse'")
     if results:
+        line = SCRIPT[: SCRIPT.index("s[threadIdx.x] = x")].count("\n") + 1
+        assert f"{script}:{line}: s[threadIdx.x] = x[threadIdx.x];" in done.stderr
         region = results[0]["locations"][0]["physicalLocation"]
         assert region["artifactLocation"]["uri"] == "reverse.cu" and region["region"]["startLine"] in (4, 6)
 

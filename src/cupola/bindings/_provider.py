@@ -200,8 +200,8 @@ def provide_library() -> bool:
 
 
 def is_observed() -> bool:
-    """Whether what kernels do on the CPU device is counted, line by line (``cupola run --coverage``, ``profile``)."""
-    return bool(os.environ.get("CUPOLA_COVERAGE") or os.environ.get("CUPOLA_PROFILE"))
+    """Whether what kernels do on the CPU device is counted or checked (``cupola run --coverage``, ``--check``)."""
+    return any(os.environ.get(f"CUPOLA_{name}") for name in ("COVERAGE", "PROFILE", "CHECK"))
 
 
 def override_lookup(symbol: str = "") -> Any:

@@ -17,6 +17,7 @@
 #include "driver/inject/inject.h"
 #include "driver/lookup.h"
 #include "driver/module/module.h"
+#include "driver/module/observed.h"
 #include "driver/stream/stream.h"
 #include "math/base/math.h"
 #include "math/blas/blas.h"
@@ -252,6 +253,15 @@ static PyObject *set_checks(PyObject *self, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+static PyObject *source_text(PyObject *self, PyObject *arguments) {
+    const char *name;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "s:source_text", &name)) return NULL;
+    const char *text = observed_text(name);
+    if (!text) Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
 static PyObject *allocated_at(PyObject *self, PyObject *arguments) {
     unsigned long long base;
     (void)self;
@@ -388,6 +398,9 @@ static PyMethodDef methods[] = {
                "probability: float, amount: float) -> int\n\nBegin to inject a fault (driver/inject/inject.h).")},
     {"set_checks", set_checks, METH_VARARGS,
      PyDoc_STR("set_checks(set: int) -> None\n\nChoose which checks are on (cupola.cpu.reports.kinds).")},
+    {"source_text", source_text, METH_VARARGS,
+     PyDoc_STR("source_text(name: str) -> str | None\n\nThe CUDA C++ of the last program of a name, if the process is "
+               "checked.")},
     {"allocated_at", allocated_at, METH_VARARGS,
      PyDoc_STR("allocated_at(base: int) -> str | None\n\nThe line of Python that allocated memory, if it was while "
                "something was checked.")},

@@ -9,7 +9,9 @@ import dataclasses
 import fnmatch
 import itertools
 import json
+import linecache
 import os
+import sys
 import threading
 from typing import Any, NamedTuple
 
@@ -46,6 +48,10 @@ class Place:
         The lines that inlined it, outwards.
     ptx
         The instruction.
+    text
+        The line of the CUDA source, where that is known.
+    python
+        Where that line stands in a Python program that has the source as a string, ``"file:line"``; else empty.
     block, thread
         Who did it; None where it is not known, or was the host.
     """
@@ -56,6 +62,8 @@ class Place:
     function: str | None = None
     via: tuple[str, ...] = ()
     ptx: str = ""
+    text: str = ""
+    python: str = ""
     block: Dim3 | None = None
     thread: Dim3 | None = None
 
@@ -64,6 +72,7 @@ class Place:
         lines = [f"{self.what}{who}"]
         if self.file is not None:
             lines.append(f"  at {self.file}:{self.line}" + (f" in {self.function}" if self.function else ""))
+            lines += [f"  {self.python}: {self.text}" if self.python else f"  {self.text}"] if self.text else []
             lines += [f"  inlined at {line}" for line in self.via]
         elif self.ptx:
             lines.append(f"  PTX: {self.ptx} (compile with lineinfo=True to see the line of the CUDA source)")
@@ -243,8 +252,10 @@ def take(found: list[Finding]) -> None:
     counts = {finding._number: finding.count for finding in found}
     with _lock:
         for key, finding in list(_found.items()):
-            finding.count -= counts.get(finding._number, 0)
-            if finding.count <= 0:
+            taken = counts.get(finding._number, 0)
+            if taken < finding.count:
+                finding.count -= taken
+            else:
                 del _found[key]
     remaining = {finding._number for finding in kept()}
     log([finding for finding in found if finding._number not in remaining], taken=True)
@@ -284,9 +295,28 @@ def add(variant: Variant, rows: list[tuple[Any, ...]], file: str | None, line: i
         if row.what == PART and not _is_aligned(mine):
             continue
         finding = _finding(variant.info.name, row, mine, other)
+        finding.places = tuple(_with_text(place, file) for place in finding.places)
         finding.launched = f"{file}:{line}" if file else ""
         finding.count = row.times
         keep((variant.module.identity, variant.info.name, row.what, row.site, row.other_site, row.is_write), finding)
+
+
+def _with_text(place: Place, launched: str | None) -> Place:
+    """A place with the text of its line, and where that stands in the program that launched, or in the main one."""
+    if place.file is None:
+        return place
+    source = _driver.source_text(place.file)
+    if source is None:
+        return dataclasses.replace(place, text=linecache.getline(place.file, place.line).strip())
+    lines = source.splitlines()
+    text = lines[place.line - 1].strip() if place.line <= len(lines) else ""
+    for path in dict.fromkeys([launched, getattr(sys.modules.get("__main__"), "__file__", None)]):
+        program = "".join(linecache.getlines(path)) if path else ""
+        start = program.find(source) if source else -1
+        if start >= 0:
+            line = program.count("\n", 0, start) + place.line
+            return dataclasses.replace(place, text=text, python=f"{path}:{line}")
+    return dataclasses.replace(place, text=text)
 
 
 def _is_aligned(instruction: ast.Instruction | None) -> bool:
@@ -367,7 +397,14 @@ def _place(what: str, instruction: ast.Instruction | None, block: Dim3, thread: 
         via.append(f"{outer.file}:{outer.line}" + (f" in {outer.function}" if outer.function else ""))
         outer = outer.inlined_at
     return Place(
-        what, location.file, location.line, location.function, tuple(via), instruction.text.strip(), block, thread
+        what,
+        location.file,
+        location.line,
+        location.function,
+        tuple(via),
+        instruction.text.strip(),
+        block=block,
+        thread=thread,
     )
 
 

@@ -3,7 +3,9 @@
  *
  * They are compiled with lines. For coverage they are not optimized, because optimized code has no branch where it can
  * choose a value, and one line's instructions among those of others. The text of each program is put into the folder,
- * since nobody may have it in a file, and a comment at the end of the PTX says which one it was. */
+ * since nobody may have it in a file, and a comment at the end of the PTX says which one it was.
+ *
+ * For checks (CUPOLA_CHECK) they are compiled with lines, too, and the texts are kept here, by the names of the programs. */
 #include "observed.h"
 
 #include <dlfcn.h>
@@ -22,7 +24,8 @@ static const char *variable(const char *name) {
 
 static bool for_coverage(void) { return variable("CUPOLA_COVERAGE"); }
 static const char *folder(void) { return variable("CUPOLA_COVERAGE") ?: variable("CUPOLA_PROFILE"); }
-bool is_observed(void) { return folder(); }
+static bool for_checks(void) { return variable("CUPOLA_CHECK"); }
+bool is_observed(void) { return folder() || for_checks(); }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
@@ -97,13 +100,45 @@ static void forget(nvrtcProgram program) {
     free(source);
 }
 
+/* Texts for findings: of several programs of one name, that of the last. */
+struct text {
+    char *name, *text;
+    struct text *next;
+};
+static struct text *texts;
+
+static void keep_text(const char *name, const char *text) {
+    struct text *kept = malloc(sizeof *kept);
+    char *own_name = strdup(name), *own_text = strdup(text);
+    if (!kept || !own_name || !own_text) {
+        free(kept);
+        free(own_name);
+        free(own_text);
+        return;
+    }
+    *kept = (struct text){own_name, own_text, NULL};
+    pthread_mutex_lock(&lock);
+    kept->next = texts;
+    texts = kept; /* stays: whoever has found a text goes on to read it */
+    pthread_mutex_unlock(&lock);
+}
+
+const char *observed_text(const char *name) {
+    pthread_mutex_lock(&lock);
+    const struct text *kept = texts;
+    while (kept && strcmp(kept->name, name)) kept = kept->next;
+    pthread_mutex_unlock(&lock);
+    return kept ? kept->text : NULL;
+}
+
 /* ---- functions of NVRTC ------------------------------------------------------------------------------------------ */
 
 nvrtcResult observed_create(const struct nvrtc *nvrtc, nvrtcProgram *program, const char *text, const char *name,
                             int count, const char *const *headers, const char *const *names) {
     nvrtcResult result = nvrtc->create(program, text, name, count, headers, names);
-    if (result != NVRTC_SUCCESS || !folder()) return result;
     const char *named = name && *name ? name : "default_program";
+    if (result == NVRTC_SUCCESS && for_checks()) keep_text(named, text);
+    if (result != NVRTC_SUCCESS || !folder()) return result;
     unsigned __int128 digest = (unsigned __int128)0x6c62272e07bb0142 << 64 | 0x62b821756295c58d;
     digest = digest_of(digest_of(digest, named), text);
     for (int i = 0; i < count; i++) digest = digest_of(digest_of(digest, names[i]), headers[i]);
@@ -135,7 +170,7 @@ static bool is_of_links(const char *option) {
 }
 
 nvrtcResult observed_compile(const struct nvrtc *nvrtc, nvrtcProgram program, int count, const char *const *options) {
-    const char **changed = folder() && count >= 0 ? malloc(((size_t)count + 1) * sizeof *changed) : NULL;
+    const char **changed = is_observed() && count >= 0 ? malloc(((size_t)count + 1) * sizeof *changed) : NULL;
     if (!changed) return nvrtc->compile(program, count, options);
     bool unoptimized = for_coverage(), lines = false;
     for (int i = 0; i < count; i++) {

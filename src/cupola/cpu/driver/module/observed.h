@@ -6,6 +6,7 @@
 #include "keep_ptx.h"
 
 bool is_observed(void);
+const char *observed_text(const char *name); /* of a program, while kernels are checked; NULL: not known */
 nvrtcResult observed_create(const struct nvrtc *nvrtc, nvrtcProgram *program, const char *text, const char *name,
                             int count, const char *const *headers, const char *const *names);
 nvrtcResult observed_destroy(const struct nvrtc *nvrtc, nvrtcProgram *program);
