@@ -1,9 +1,9 @@
 """What the CPU device counts of kernels (`cupola profile`), compared with what Nsight Compute counts on a GPU.
 
-    python tools/ncu_counts.py record OUT.json     on a GPU, with ncu and permission to read its counters
-    python tools/ncu_counts.py compare [IN.json]   on the CPU device: a table of what differs
+    python tools/ncu_counts.py record FILE.json     on a GPU, with ncu and permission to read its counters
+    python tools/ncu_counts.py compare FILE.json    on the CPU device: a table of what differs
 
-`recorded` has the counts of an H200. The kernels are one access each, so that a count tells what the access costs.
+The kernels are one access each, so that a count tells what the access costs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORDED = ROOT / "tests" / "cpu" / "observed" / "ncu_h200.json"
-
 THREADS = 64
 
 # Type, index for thread t (of 64), and which threads take part.
@@ -168,7 +166,11 @@ def record(path: str) -> int:
         start = done.stdout.find('"ID"')
         if start < 0:
             print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr, flush=True)
-            print("ncu has counted nothing: is it allowed to read counters (ERR_NVGPUCTRPERM)?", file=sys.stderr)
+            print(
+                "ncu has counted nothing: is it allowed to read counters (ERR_NVGPUCTRPERM), and does nobody else read "
+                "them, such as DCGM?",
+                file=sys.stderr,
+            )
             return 1
         for row in csv.DictReader(io.StringIO(done.stdout[start:])):
             if not row.get("ID"):
@@ -229,12 +231,14 @@ def differences(recorded: dict[str, dict[str, int]], found: dict[str, dict[str, 
 def main() -> int:
     """Run the command line."""
     what, *rest = sys.argv[1:] or ["compare"]
+    if what != "launch" and len(rest) != 1:
+        sys.exit(__doc__)
     if what == "launch":
         launch_all(rest or list(kernels()))
         return 0
     if what == "record":
         return record(rest[0])
-    said = differences(json.loads(Path(rest[0] if rest else RECORDED).read_text()), counted())
+    said = differences(json.loads(Path(rest[0]).read_text()), counted())
     print("\n".join([*said, f"{len(said)} counts differ"]))
     return 1 if said else 0
 

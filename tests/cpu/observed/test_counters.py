@@ -1,4 +1,4 @@
-"""What accesses cost, as ncu counts it on an H200; and which class instructions are of."""
+"""What accesses cost, by the rules for sectors and banks; and which class instructions are of."""
 
 from __future__ import annotations
 
