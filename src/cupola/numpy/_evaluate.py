@@ -5,6 +5,8 @@ All of it is queued in one stream, the current one. An array that was computed i
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 
 from cupola.core.array._array import Array, empty_on
@@ -13,11 +15,16 @@ from cupola.core.device._device import Device
 from cupola.core.device._stream import Stream, stream_in_force
 from cupola.core.launch._launch import launch
 from cupola.core.launch._launch_config import LaunchConfig
-from cupola.numpy._expression import Node, Operand, Text
+from cupola.core.program._kernel import Kernel
+from cupola.numpy._expression import Node, Operand, Text, structure
 from cupola.numpy._kernels import BLOCK, MOST_AXES, Layout, elementwise, reduction
 
 MOST_BLOCKS = 2048  # of one launch; their threads then take several elements
 SHARE = 1 << 14  # elements of a reduction that a block takes when there are few results
+
+
+# The kernels of expressions of a structure. A kernel is found by its text, too, but writing that takes longer.
+_known: dict[Any, Kernel] = {}
 
 
 def device() -> Device:
@@ -119,18 +126,32 @@ def compute_into(target: Array, value: Operand, queue: Stream, at: tuple[Operand
     """
     if target.size == 0:
         return
-    text = Text()
-    result = text.add(value)
-    result = text.converted(result, value.dtype, target.dtype)
-    place = text.place(at) if at else ""
-    modes, axes, layout = _layout(target.shape, [*text.arrays, target], None)
+    arrays: list[Array] = []
+    scalars: list[numpy.generic] = []
+    form = structure(value, arrays, scalars, {}) if isinstance(value, Node) and not at else None
+    text = place = None
+    if form is None:
+        text = Text()
+        result = text.converted(text.add(value), value.dtype, target.dtype)
+        place = text.place(at) if at else ""
+        arrays, scalars = text.arrays, text.scalars
+    modes, axes, layout = _layout(target.shape, [*arrays, target], None)
     if modes[-1] == "1":
         modes = modes[:-1] + ("c" if axes < 0 else "g")
-    types = tuple(array.dtype.char for array in text.arrays)
-    scalars = tuple(scalar.dtype.char for scalar in text.scalars)
-    kernel = elementwise(tuple(text.lines), result, types, scalars, modes, axes, target.dtype.char, place, combine)
+    key = (form, modes, axes, target.dtype.char, combine)
+    kernel = _known.get(key) if form is not None else None
+    if kernel is None:
+        if text is None:
+            text = Text()
+            result = text.converted(text.add(value), value.dtype, target.dtype)
+        kernel = elementwise(
+            tuple(text.lines), result, tuple([array.dtype.char for array in text.arrays]),
+            tuple([scalar.dtype.char for scalar in text.scalars]), modes, axes, target.dtype.char, place or "", combine,
+        )  # fmt: skip
+        if form is not None:
+            _known[key] = kernel
     config = LaunchConfig(grid=min(-(-target.size // BLOCK), MOST_BLOCKS), block=BLOCK)
-    launch(queue, config, kernel, target, target.size, layout, *text.arrays, *_scalars(text.scalars))
+    launch(queue, config, kernel, target, target.size, layout, *arrays, *_scalars(scalars))
 
 
 def compute(value: Node, queue: Stream) -> Array:
@@ -174,14 +195,30 @@ def reduce_into(
     results = target.size
     if results == 0:
         return
-    text = Text()
-    result = text.converted(text.add(value), value.dtype, target.dtype)
-    modes, dimensions, layout = _layout(shape, text.arrays, None if order == tuple(range(len(shape))) else order)
-    types = tuple(array.dtype.char for array in text.arrays)
-    scalars = tuple(scalar.dtype.char for scalar in text.scalars)
+    arrays: list[Array] = []
+    scalars: list[numpy.generic] = []
+    form = structure(value, arrays, scalars, {}) if isinstance(value, Node) else None
+    if isinstance(value, Array):
+        form, arrays = (value.dtype.char,), [value]
+    text = None
+    if form is None:
+        text = Text()
+        result = text.converted(text.add(value), value.dtype, target.dtype)
+        arrays, scalars = text.arrays, text.scalars
+    modes, dimensions, layout = _layout(shape, arrays, None if order == tuple(range(len(shape))) else order)
     alone = results >= 1 << 16 or count <= 32
-    kernel = reduction(how, tuple(text.lines), result, types, scalars, modes, dimensions, target.dtype.char, alone)
-    more = (layout, *text.arrays, *_scalars(text.scalars))
+    key = (how, form, modes, dimensions, target.dtype.char, alone)
+    kernel = _known.get(key) if form is not None else None
+    if kernel is None:
+        if text is None:
+            text = Text()
+            result = text.converted(text.add(value), value.dtype, target.dtype)
+        types = tuple([array.dtype.char for array in text.arrays])
+        kinds = tuple([scalar.dtype.char for scalar in text.scalars])
+        kernel = reduction(how, tuple(text.lines), result, types, kinds, modes, dimensions, target.dtype.char, alone)
+        if form is not None:
+            _known[key] = kernel
+    more = (layout, *arrays, *_scalars(scalars))
     if alone:
         config = LaunchConfig(grid=min(-(-results // BLOCK), MOST_BLOCKS), block=BLOCK)
         launch(queue, config, kernel, target, results, count, max(count, 1), *more)

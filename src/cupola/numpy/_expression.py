@@ -8,6 +8,8 @@ the same structure have the same text.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 
 from cupola.core.array._array import Array
@@ -150,6 +152,36 @@ class Text:
         if to.kind == "b" and given.kind == "c":
             return f"is_true({value})"
         return f"convert<{COMPUTED[to.char]}>::from({real_part(value, given)})"
+
+
+def structure(node: Node, arrays: list[Array], scalars: list[numpy.generic], known: dict[int, int]) -> Any:
+    """What a `Text` of a node depends on, as a key, with its arrays and scalars in the same order.
+
+    It is cheaper than the text. None where the text depends on more.
+    """
+    if node.form or node.name == "gather":
+        return None
+    parts: list[Any] = [node.name, node.dtype.char]
+    for value, to in zip(node.operands, node.loop, strict=True):
+        seen = known.get(id(value))
+        if seen is not None:
+            parts.append(seen)
+        elif isinstance(value, Node):
+            inner = structure(value, arrays, scalars, known)
+            if inner is None:
+                return None
+            known[id(value)] = len(known)
+            parts.append(inner)
+        else:
+            known[id(value)] = len(known)
+            if isinstance(value, Array):
+                arrays.append(value)
+                parts.append(value.dtype.char)
+            else:
+                scalars.append(value)
+                parts.append("s" + value.dtype.char)
+        parts.append(to.char)
+    return tuple(parts)
 
 
 def real_part(value: str, given: numpy.dtype) -> str:

@@ -670,7 +670,7 @@ def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, 
         return pending(node)
     if not isinstance(out, ndarray):
         raise TypeError(f"out must be an array of cupola.numpy, got {type(out).__name__}")
-    if not numpy.can_cast(loop[-1], out.dtype, casting):
+    if loop[-1] is not out.dtype and not numpy.can_cast(loop[-1], out.dtype, casting):
         refused = numpy._core._exceptions._UFuncOutputCastingError  # type: ignore[attr-defined]
         raise refused(function._numpy, casting, loop[-1], out.dtype, 0)
     if out.shape != shape and numpy.broadcast_shapes(out.shape, shape) != out.shape:
