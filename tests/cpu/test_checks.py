@@ -57,9 +57,9 @@ def test_a_finding_says_where(device, stream, reverse):
     assert "reverse" in {finding.kernel for finding in cpu.findings("race")}
     assert (race.kind, race.kernel, race.count) == ("race", "reverse", 64)
     later, earlier = race.places
-    assert [(p.file, p.line, p.block) for p in race.places] == [("reverse.cu", n, (0, 0, 0)) for n in (4, 6)]
+    assert [(p.file, p.line, p.block_index) for p in race.places] == [("reverse.cu", n, (0, 0, 0)) for n in (4, 6)]
     assert {place.what for place in (later, earlier)} == {"write of 4 bytes", "read of 4 bytes, earlier"}
-    assert later.thread != earlier.thread
+    assert later.thread_index != earlier.thread_index
     assert race.launched.startswith(f"{__file__}:")
     assert str(race).startswith("race in kernel 'reverse': shared memory is accessed by two threads")
     assert "found 64 times" in str(race) and "__syncthreads()" in race.advice

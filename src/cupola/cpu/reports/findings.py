@@ -52,7 +52,7 @@ class Place:
         The line of the CUDA source, where that is known.
     python
         Where that line stands in a Python program that has the source as a string, ``"file:line"``; else empty.
-    block, thread
+    block_index, thread_index
         Who did it; None where it is not known, or was the host.
     """
 
@@ -64,11 +64,11 @@ class Place:
     ptx: str = ""
     text: str = ""
     python: str = ""
-    block: Dim3 | None = None
-    thread: Dim3 | None = None
+    block_index: Dim3 | None = None
+    thread_index: Dim3 | None = None
 
     def __str__(self) -> str:
-        who = f" by thread {self.thread} of block {self.block}" if self.thread is not None else ""
+        who = f" by thread {self.thread_index} of block {self.block_index}" if self.thread_index is not None else ""
         lines = [f"{self.what}{who}"]
         if self.file is not None:
             lines.append(f"  at {self.file}:{self.line}" + (f" in {self.function}" if self.function else ""))
@@ -150,7 +150,9 @@ def from_dict(values: dict[str, Any]) -> Finding:
     """A finding that `Finding.as_dict` has written."""
     places = []
     for place in values.pop("places"):
-        tuples = {name: tuple(place[name]) if place[name] is not None else None for name in ("block", "thread")}
+        tuples = {
+            name: tuple(place[name]) if place[name] is not None else None for name in ("block_index", "thread_index")
+        }
         places.append(Place(**{**place, **tuples, "via": tuple(place["via"])}))
     return Finding(**{**values, "places": tuple(places), "details": tuple(values["details"])})
 
@@ -388,7 +390,7 @@ def _access(kind: int, is_write: int, size: int) -> str:
 def _place(what: str, instruction: ast.Instruction | None, block: Dim3, thread: Dim3, *, before: bool = False) -> Place:
     what = f"{what}, earlier" if before else what
     if instruction is None:
-        return Place(what, block=block, thread=thread)
+        return Place(what, block_index=block, thread_index=thread)
     location: ast.Location | None = instruction.location
     assert location is not None
     via: list[str] = []
@@ -403,8 +405,8 @@ def _place(what: str, instruction: ast.Instruction | None, block: Dim3, thread: 
         location.function,
         tuple(via),
         instruction.text.strip(),
-        block=block,
-        thread=thread,
+        block_index=block,
+        thread_index=thread,
     )
 
 
