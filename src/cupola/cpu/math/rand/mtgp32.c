@@ -1,11 +1,12 @@
 /* MTGP32 (Saito and Matsumoto, "Variants of Mersenne Twister suitable for graphic processors", ACM TOMS 39, 2013): 192
- * generators with parameters of their own, from NVIDIA's package (cpu/mtgp32.py), which give 256 numbers each in turn. */
+ * generators with parameters of their own, from NVIDIA's package (cpu/mtgp32.py), which give 256 numbers each in turn; 64 of
+ * them in the ordering LEGACY. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rand.h"
 
-enum { LANES = 192, AT_ONCE = 256, WORDS = 351, ROOM = 1024, TABLE = 16 };
+enum { LANES = 192, LEGACY_LANES = 64, AT_ONCE = 256, WORDS = 351, ROOM = 1024, TABLE = 16 };
 
 struct parameters {
     uint32_t position, shift_left, shift_right, mask, recursion[TABLE], tempering[TABLE];
@@ -55,8 +56,9 @@ static void advance(struct lane *lane, const struct parameters *of) {
 bool rand_mtgp32(struct rand_sequence *sequence, enum rand_form form, size_t count, void *target) {
     if (!sequence->lanes && !(sequence->lanes = make_lanes(sequence->seed))) return false;
     const struct parameters *parameters = rand_table(CURAND_RNG_PSEUDO_MTGP32);
+    const unsigned count_lanes = sequence->order == CURAND_ORDERING_PSEUDO_LEGACY ? LEGACY_LANES : LANES;
     for (size_t i = 0; i < count; i++, sequence->position++) {
-        uint64_t index = sequence->position / AT_ONCE % LANES, row = sequence->position / (AT_ONCE * LANES);
+        uint64_t index = sequence->position / AT_ONCE % count_lanes, row = sequence->position / AT_ONCE / count_lanes;
         struct lane *lane = (struct lane *)sequence->lanes + index;
         while (lane->rows <= row) advance(lane, &parameters[index]);
         uint32_t bits = lane->out[sequence->position % AT_ONCE];

@@ -20,7 +20,7 @@ struct rand_sequence {
     _Atomic unsigned references; /* the generator's, and those of operations that are queued */
     curandRngType_t type;
     curandOrdering_t
-        order;           /* in LEGACY MRG32k3a has fewer lanes, in SEEDED the lanes of XORWOW have seeds of their own */
+        order; /* in LEGACY MRG32k3a and MTGP32 have fewer lanes, in SEEDED the lanes of XORWOW have seeds of their own */
     unsigned dimensions; /* of a quasirandom generator */
     uint64_t seed;
     uint64_t origin;   /* the first position: lanes before it have been drawn from when they are made */
