@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy
@@ -9,11 +10,11 @@ import numpy
 from cupola.numpy import _rows
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import known_type, ndarray, on_device
+from cupola.numpy._ndarray import known_type, ndarray, on_device, reduce
 from cupola.numpy._rows import ready
 from cupola.numpy.functions._creation import arange
-from cupola.numpy.functions._shapes import concatenate
-from cupola.numpy.functions._sorting import searchsorted, sort
+from cupola.numpy.functions._shapes import concatenate, moveaxis
+from cupola.numpy.functions._sorting import lexsort, searchsorted, sort
 
 __all__ = [
     "in1d", "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts",
@@ -54,6 +55,26 @@ def _unique(x: Any, equal_nan: bool, index: bool, inverse: bool, counts: bool) -
     return found
 
 
+def _unique_parts(values: ndarray, axis: int) -> list[Any]:
+    """What `_unique` gives, of the parts along an axis; they are sorted by their first elements, then the next ones."""
+    moved = moveaxis(values, axis, 0)
+    n = len(moved)
+    rows = moved.reshape((n, math.prod(moved.shape[1:])))
+    if rows.size == 0:
+        raise NotImplementedError("unique(axis=) of an array without elements is not in cupola.numpy yet")
+    order = lexsort([rows[:, k] for k in reversed(range(rows.shape[1]))])
+    ordered = getitem(rows, order)
+    differs = reduce("any", ordered[1:] != ordered[:-1], 1, None, None, False)
+    starts = ready(concatenate([on_device([True]), differs]))
+    places = _rows.true_places(starts)
+    numbers = _rows.scan(ready(starts.astype(numpy.int64)).reshape((1, -1)), "sum").reshape(-1) - 1
+    inverse = _rows.fresh(n, numpy.int64)
+    inverse[order] = numbers
+    parts = getitem(ordered, places).reshape((places.size, *moved.shape[1:]))
+    counts = concatenate([places._part(slice(1, None)), on_device([n])]) - places
+    return [moveaxis(parts, 0, axis), getitem(order, places), inverse, counts]
+
+
 def unique(
     x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None,
@@ -61,8 +82,9 @@ def unique(
 ) -> Any:  # fmt: skip
     """The different elements, sorted, as ``numpy.unique``. Waits for their number."""
     if axis is not None:
-        raise NotImplementedError("unique(axis=) is not in cupola.numpy yet")
-    found = _unique(x, equal_nan, return_index, return_inverse, return_counts)
+        found = _unique_parts(on_device(x), axis)
+    else:
+        found = _unique(x, equal_nan, return_index, return_inverse, return_counts)
     wanted = [True, return_index, return_inverse, return_counts]
     made = tuple([one for one, want in zip(found, wanted, strict=True) if want])
     return made[0] if len(made) == 1 else made

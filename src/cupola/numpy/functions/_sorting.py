@@ -10,6 +10,7 @@ from cupola.numpy import _rows
 from cupola.numpy._index import getitem
 from cupola.numpy._ndarray import _axes, known_type, ndarray, on_device
 from cupola.numpy._rows import as_rows, back, ready
+from cupola.numpy.functions._choosing import take_along_axis
 from cupola.numpy.functions._creation import full
 
 __all__ = [
@@ -75,12 +76,12 @@ def argpartition(x: Any, kth: Any, axis: int | None = -1) -> ndarray:
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
     """The places of elements sorted by several keys, the last one first, as ``numpy.lexsort``."""
-    given = [on_device(key) for key in keys]
     order: ndarray | None = None
-    for key in given:
-        if key.ndim != 1:
-            raise NotImplementedError("lexsort of keys of several dimensions is not in cupola.numpy yet")
-        order = argsort(key) if order is None else getitem(order, argsort(getitem(key, order)))
+    for key in map(on_device, keys):
+        if order is None:
+            order = argsort(key, axis)
+        else:
+            order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
     if order is None:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
     return order
