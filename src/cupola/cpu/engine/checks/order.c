@@ -107,6 +107,7 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
         watch->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (watch->memory == MAP_FAILED) {
             watch->memory = NULL;
+            watch->checks = 0; /* this block goes unchecked */
             return false;
         }
         watch->memory_bytes = bytes;
