@@ -162,7 +162,7 @@ static cublasStatus_t find(const char *function, PARAMETERS, cublasLtMatmulPrefe
     if (!results || !count) return blas_null(function, results ? "returnAlgoCount" : "heuristicResultsArray");
     BLAS_CHECK(lt_is(preference, LT_PREFERENCE), "%s: the preference is no descriptor of one", function);
     cublasStatus_t status = lt_describe(function, LAYOUTS, &call);
-    if (status && call.is_known) *count = 0;
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && call.is_known) *count = 0;
     BLAS_RETURN_IF(status);
     memset(&results[0], 0, sizeof results[0]);
     memcpy(&results[0].algo, &the_algorithm, sizeof the_algorithm);

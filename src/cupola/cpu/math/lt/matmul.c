@@ -277,38 +277,9 @@ static cublasStatus_t matrix_of(const char *function, const char *name, const st
 
 static bool is_operation(int op) { return (unsigned)op <= CUBLAS_OP_C; }
 
-static cublasStatus_t check_epilogue(const char *function, const struct lt_operation *operation, struct lt_call *call) {
+static cublasStatus_t check_aux_ld(const char *function, const struct lt_operation *operation,
+                                   const struct lt_call *call) {
     uint32_t epilogue = operation->epilogue;
-    BLAS_CHECK(lt_is_epilogue(epilogue), "%s: there is no epilogue %u", function, epilogue);
-    uint32_t of_vector = LT_BIAS | LT_BGRAD | LT_BGRADA | LT_BGRADB;
-    BLAS_CHECK(!operation->bias || (epilogue & of_vector),
-               "%s: there is a bias pointer, but the epilogue %u has no bias", function, epilogue);
-    enum element usual = call->d.type == I8 ? S : call->d.type;
-    if (call->is_fp8) usual = call->c.type == S ? B : call->c.type;
-    call->bias_type = operation->bias_type < 0 ? usual : element_of((cudaDataType)operation->bias_type);
-    call->aux_type = operation->aux_type < 0 ? call->d.type : lt_element_of(operation->aux_type);
-    if (call->is_fp8 && (call->bias_type != usual || call->aux_type != call->d.type))
-        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
-                         "%s: for these types there is no bias of type %d, or no auxiliary matrix of type %d", function,
-                         operation->bias_type, operation->aux_type);
-    BLAS_CHECK(call->bias_type == usual && call->aux_type == call->d.type,
-               "%s: the bias or the auxiliary matrix has another type than D", function);
-    if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
-    const char *why = NULL;
-    if (is_complex(call->d.type)) why = "complex numbers have no epilogues";
-    else if (call->scale == I32) why = "sums of whole numbers have no epilogues";
-    else if (call->is_fp8 && (epilogue & (LT_DRELU | LT_DGELU | LT_BGRAD | LT_BGRADA | LT_BGRADB)))
-        why = "numbers of eight bits have no gradients";
-    else if (call->d.type == I8 && (epilogue & (LT_BGRAD | LT_BGRADA | LT_BGRADB)))
-        why = "whole numbers have no gradients";
-    else if (call->d.by_rows && (epilogue & (of_vector | LT_AUX))) why = "D has to lie in columns for this epilogue";
-    else if ((epilogue & LT_BGRADA) && (call->a.by_rows || operation->op_a != CUBLAS_OP_N))
-        why = "A has to lie in columns, and not to be transposed, for its gradient";
-    else if ((epilogue & LT_BGRADB) && (call->b.by_rows || operation->op_b == CUBLAS_OP_N))
-        why = "B has to lie in columns, and to be transposed, for its gradient";
-    if (why) return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: %s", function, why);
-    BLAS_CHECK(!(epilogue & LT_BGRAD) || call->k > 1, "%s: with one product a sum there is no gradient of the bias",
-               function);
     if (epilogue & LT_AUX) {
         bool bits = epilogue & (LT_RELU | LT_DRELU);
         int64_t unit = bits ? 128 : 8;
@@ -319,6 +290,60 @@ static cublasStatus_t check_epilogue(const char *function, const struct lt_opera
             function, (long long)operation->aux_ld, (long long)unit, (long long)call->m);
     }
     return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Epilogues of products of numbers of eight bits. An auxiliary matrix of eight bits goes with halves as C. */
+static cublasStatus_t check_fp8_epilogue(const char *function, const struct lt_operation *operation,
+                                         struct lt_call *call, enum element usual_bias, enum element usual_aux) {
+    uint32_t epilogue = operation->epilogue;
+    bool narrow = call->d.type == E4M3 && call->c.type == H && call->aux_type == E4M3;
+    bool of_gelu = (epilogue & (LT_GELU | LT_DGELU)) && (epilogue & LT_AUX);
+    bool has_type =
+        operation->aux_type < 0 || !(epilogue & LT_AUX) || (of_gelu && (call->aux_type == usual_aux || narrow));
+    BLAS_CHECK(has_type, "%s: for these types there is no auxiliary matrix of type %d", function, operation->aux_type);
+    BLAS_CHECK((of_gelu && is_fp8(call->aux_type)) || (!operation->aux_scale && !operation->aux_amax),
+               "%s: only auxiliary matrices of eight bits have a scale and a largest magnitude", function);
+    const char *why = NULL;
+    if (call->bias_type != usual_bias) why = "for these types there is no bias of that type";
+    else if (epilogue & (LT_BGRAD | LT_BGRADA | LT_BGRADB)) why = "numbers of eight bits have no gradients of a bias";
+    else if (is_fp8(call->d.type) && (epilogue & (LT_DRELU | LT_DGELU)))
+        why = "results of eight bits have no gradients";
+    else if (call->d.by_rows && (epilogue & (LT_BIAS | LT_AUX))) why = "D has to lie in columns for this epilogue";
+    else if (call->d.type == S && (epilogue & LT_GELU) && (epilogue & LT_AUX) && (epilogue & LT_BIAS))
+        why = "results of type float have no GELU with both a bias and an auxiliary matrix";
+    if (why) return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: %s", function, why);
+    return check_aux_ld(function, operation, call);
+}
+
+static cublasStatus_t check_epilogue(const char *function, const struct lt_operation *operation, struct lt_call *call) {
+    uint32_t epilogue = operation->epilogue;
+    BLAS_CHECK(lt_is_epilogue(epilogue), "%s: there is no epilogue %u", function, epilogue);
+    uint32_t of_vector = LT_BIAS | LT_BGRAD | LT_BGRADA | LT_BGRADB;
+    BLAS_CHECK(!operation->bias || (epilogue & of_vector),
+               "%s: there is a bias pointer, but the epilogue %u has no bias", function, epilogue);
+    enum element usual = call->d.type == I8 ? S : call->d.type;
+    if (call->is_fp8) usual = call->c.type == S ? B : call->c.type;
+    call->bias_type = operation->bias_type < 0 ? usual : element_of((cudaDataType)operation->bias_type);
+    enum element usual_aux = is_fp8(call->d.type) ? call->c.type : call->d.type;
+    call->aux_type = operation->aux_type < 0 ? usual_aux : lt_element_of(operation->aux_type);
+    if (call->is_fp8) return check_fp8_epilogue(function, operation, call, usual, usual_aux);
+    BLAS_CHECK(call->bias_type == usual && call->aux_type == call->d.type,
+               "%s: the bias or the auxiliary matrix has another type than D", function);
+    if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_SUCCESS;
+    const char *why = NULL;
+    if (is_complex(call->d.type)) why = "complex numbers have no epilogues";
+    else if (call->scale == I32) why = "sums of whole numbers have no epilogues";
+    else if (call->d.type == I8 && (epilogue & (LT_BGRAD | LT_BGRADA | LT_BGRADB)))
+        why = "whole numbers have no gradients";
+    else if (call->d.by_rows && (epilogue & (of_vector | LT_AUX))) why = "D has to lie in columns for this epilogue";
+    else if ((epilogue & LT_BGRADA) && (call->a.by_rows || operation->op_a != CUBLAS_OP_N))
+        why = "A has to lie in columns, and not to be transposed, for its gradient";
+    else if ((epilogue & LT_BGRADB) && (call->b.by_rows || operation->op_b == CUBLAS_OP_N))
+        why = "B has to lie in columns, and to be transposed, for its gradient";
+    if (why) return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: %s", function, why);
+    BLAS_CHECK(!(epilogue & LT_BGRAD) || call->k > 1, "%s: with one product a sum there is no gradient of the bias",
+               function);
+    return check_aux_ld(function, operation, call);
 }
 
 /* In the order of D an operand is conjugated but not transposed, which no kernel does. */
@@ -348,15 +373,27 @@ static cublasStatus_t check_fp8(const char *function, struct lt_call *call) {
             return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
                              "%s: the leading dimension of %c, %lld, is no multiple of 16 bytes", function, "ABCD"[i],
                              (long long)matrices[i]->ld);
-    if (operation->a_mode | operation->b_mode | operation->c_mode | operation->d_mode | operation->aux_mode |
-        operation->d_out_mode)
+    for (size_t i = 0; call->batch > 1 && i < sizeof matrices / sizeof *matrices; i++)
+        if (matrices[i]->stride * (int64_t)element_size(matrices[i]->type) % 16)
+            return blas_fail(
+                CUBLAS_STATUS_NOT_SUPPORTED,
+                "%s: the matrices %c of the batch are %lld elements apart, which is no multiple of 16 bytes", function,
+                "ABCD"[i], (long long)matrices[i]->stride);
+    int a = operation->a_mode, b = operation->b_mode;
+    bool other = operation->c_mode | operation->d_mode | operation->aux_mode | operation->d_out_mode;
+    enum {
+        OUTER = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F,
+        LINES = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+        BLOCKS = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F
+    };
+    bool exists =
+        (!a && !b) || (a == OUTER && b == OUTER) || ((a == LINES || a == BLOCKS) && (b == LINES || b == BLOCKS));
+    BLAS_CHECK(exists && !other, "%s: there are no such modes of scales on this device", function);
+    if (a | b)
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
                          "%s: of scales, only the one of a whole matrix is emulated, SCALAR_32F", function);
     BLAS_CHECK(is_fp8(call->d.type) || (!operation->d_scale && !operation->amax),
                "%s: only results of eight bits have a scale and a largest magnitude", function);
-    bool has_aux = is_fp8(call->d.type) && (operation->epilogue & LT_GELU) && (operation->epilogue & LT_AUX);
-    BLAS_CHECK(has_aux || (!operation->aux_scale && !operation->aux_amax),
-               "%s: only auxiliary matrices of eight bits have a scale and a largest magnitude", function);
     if (call->n <= 0)
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: there are no products of no columns", function);
     return CUBLAS_STATUS_SUCCESS;
@@ -401,7 +438,8 @@ cublasStatus_t lt_describe(const char *function, const struct lt_operation *oper
     if (call->is_fp8) BLAS_RETURN_IF(check_fp8(function, call));
     else
         BLAS_CHECK(!operation->a_scale && !operation->b_scale && !operation->c_scale && !operation->d_scale &&
-                       !operation->amax && !operation->aux_scale && !operation->aux_amax && !operation->d_out_scale,
+                       !operation->amax && !operation->aux_scale && !operation->aux_amax && !operation->d_out_scale &&
+                       !(operation->a_mode | operation->b_mode | operation->c_mode | operation->d_mode),
                    "%s: these types have no scales", function);
     return check_epilogue(function, operation, call);
 }
@@ -413,6 +451,9 @@ static cublasStatus_t check_addresses(const struct lt_operation *operation, cons
         if ((uintptr_t)addresses[i] % 16)
             return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, LT_NAME ": %c at %p is not aligned to 16 bytes", "ABCD"[i],
                              addresses[i]);
+    if ((uintptr_t)operation->bias % 16)
+        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, LT_NAME ": the bias at %p is not aligned to 16 bytes",
+                         operation->bias);
     for (size_t i = 0; i < 2; i++)
         if ((uintptr_t)scales[i] % 16)
             return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, LT_NAME ": the scale of %c at %p is not aligned to 16 bytes",

@@ -91,6 +91,7 @@ cublasStatus_t lt_types(const char *function, int compute, int scale, int a, int
                  (is_8_bits ||
                   (c == d && is_complex(scalars) == is_complex(result) && is_complex(operands) == is_complex(result)));
     if (is_fp8(operands) || is_fp8(lt_element_of(b))) agree = scalars == S;
+    if (a == CUDA_R_4F_E2M1 && b == a) agree = false; /* these need scales of blocks, which the devices do not have */
     if (kind == WHOLE && operands == I8) agree = agree && result == (scalars == S ? I8 : I32);
     return blas_fail(
         agree || !kind ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_INVALID_VALUE,
