@@ -180,7 +180,7 @@ cdef bint driver_usable() noexcept nogil:
 cdef extern from "Python.h":
     ctypedef struct SignedType "PyTypeObject":
         void* tp_dict
-    void PyType_Modified(object)
+    void PyType_Modified(SignedType*)
 
 
 cdef object closed_error(object instance):
@@ -196,7 +196,7 @@ def put_up_signs(type cls):
     cdef dict names = <dict>(<SignedType*>cls).tp_dict
     for name in _signposts.SIGNS[cls.__name__]:
         names.setdefault(name, _signposts.Sign(cls.__name__, name))
-    PyType_Modified(cls)
+    PyType_Modified(<SignedType*>cls)
 
 
 cdef object gone_error(object instance):
