@@ -108,6 +108,14 @@ static bool conflicts(const struct access *access, uint32_t thread, uint32_t byt
     return !cpu_watch_ordered(access->watch, thread, before);
 }
 
+/* Where units are narrower than a warp, they run one after the other what the warp's threads do by one instruction. */
+static bool is_same_instruction(const struct access *access, uint32_t thread, cpu_record before, uint32_t site) {
+    const struct cpu_watch *watch = access->watch;
+    return access->context->width < CPU_WARP_THREADS && site == access->site.index &&
+           record_block(before) == watch->id && record_stamp(before) == watch->now &&
+           record_thread(before) / CPU_WARP_THREADS == thread / CPU_WARP_THREADS;
+}
+
 static void look(const struct access *access, uint32_t lane, uint32_t bytes, const struct place *place) {
     const uint32_t thread = access->warp->first + lane;
     cpu_watch_unroll(place->shadow, place->index);
@@ -115,6 +123,7 @@ static void look(const struct access *access, uint32_t lane, uint32_t bytes, con
         const cpu_record before = load(&place->shadow->records[i][place->index]);
         if (likely(!conflicts(access, thread, bytes, place, before))) continue;
         const uint32_t site = load(&place->shadow->sites[i][place->index]);
+        if (access->writes && i == WRITTEN && is_same_instruction(access, thread, before, site)) continue;
         const bool is_copy = record_kind(before) == CPU_ACCESS_COPY;
         found(access, is_copy ? CPU_FOUND_EARLY : CPU_FOUND_RACE, lane, place, before, site, i == WRITTEN);
         return;

@@ -48,7 +48,9 @@ class Accesses(Instrument):
         if instruction.opcode in ("ldmatrix", "stmatrix"):
             rows = next(8 * _COUNTS[word] for word in words if word in _COUNTS)
             lanes = self.builder.binary("and", lanes, constant("i32", (1 << rows) - 1))
-        kind = ATOMIC if access.atomic else STRONG if access.strong else PLAIN
+        # NVRTC drops volatile from accesses to other blocks' shared memory, so each of them may be meant as one.
+        is_strong = access.strong or access.space == "cluster"
+        kind = ATOMIC if access.atomic else STRONG if is_strong else PLAIN
         if instruction.opcode == "cp" and access.writes:
             kind = COPY
         if kind == ATOMIC and self._orders:
