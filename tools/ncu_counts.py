@@ -179,7 +179,8 @@ def record(path: str) -> int:
             for name, metric in metrics.items():
                 if row.get(metric):
                     found.setdefault(kernel, {})[name] = int(float(row[metric].replace(",", "")))
-        Path(path).write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+        lines = [f"{json.dumps(name)}: {json.dumps(found[name], sort_keys=True)}" for name in sorted(found)]
+        Path(path).write_text("{\n" + ",\n".join(lines) + "\n}\n")
         print(f"{len(found)} kernels", flush=True)
     return 0
 

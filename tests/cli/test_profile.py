@@ -64,7 +64,7 @@ def test_every_line_is_told_if_wanted(tutorial) -> None:
     done = cupola(tutorial, "profile", "--lines", "transpose.py")
     assert done.returncode == 0
     assert re.search(r"^  12 +[\d,]+ +32.0 +16,384 +12% +out\[x \* N \+ y\] =", done.stderr, re.M), done.stderr
-    assert re.search(r"^  17 +[\d,]+ +21.3 +512 +100% +6.0 +atomicAdd", done.stderr, re.M), done.stderr
+    assert re.search(r"^  17 +[\d,]+ +21.3 +3,072 +100% +6.0 +atomicAdd", done.stderr, re.M), done.stderr
 
 
 def test_json_has_each_line(tutorial) -> None:

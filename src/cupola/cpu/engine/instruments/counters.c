@@ -1,8 +1,7 @@
 /* What an access to memory costs on a GPU, counted for a warp (compiler/emit/instruments/counters.py).
  *
  * Global memory is moved in sectors of 32 bytes: a request takes all that its threads touch. Shared memory has 32 banks
- * of 4 bytes, each of which gives one word at a time; accesses of 8 bytes are done by half warps, those of 16 bytes by
- * quarters. Atomic operations of threads on one address are done one after the other. */
+ * of 4 bytes, each of which gives one word at a time; wide accesses are done by parts of the warp. Atomic operations of threads on one address are done one after the other. */
 #include <string.h>
 
 #include "engine/running.h"
@@ -48,8 +47,27 @@ static unsigned least_sectors(uint32_t lanes, const uint64_t *addresses, unsigne
     return (count * size + SECTOR - 1) / SECTOR;
 }
 
-/* The most words that any bank has to give. */
-static unsigned count_words(uint32_t lanes, const uint64_t *addresses, unsigned size) {
+/* An atomic operation at one place is done for one thread after another, as an H200 does: a sector counts as often as the
+ * place in it that most threads want. Where all threads want the same one, NVIDIA's assembler adds their values first. */
+static unsigned atomic_sectors(uint32_t lanes, const uint64_t *addresses) {
+    uint64_t places[CPU_WARP_THREADS], sectors[CPU_WARP_THREADS];
+    unsigned wanted[CPU_WARP_THREADS] = {0}, most[CPU_WARP_THREADS] = {0}, place_count = 0, sector_count = 0, total = 0;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        uint64_t address = addresses[__builtin_ctz(left)];
+        unsigned place = 0, sector = 0;
+        place_count = put(places, place_count, address);
+        sector_count = put(sectors, sector_count, address / SECTOR);
+        while (places[place] != address) place++;
+        while (sectors[sector] != address / SECTOR) sector++;
+        if (++wanted[place] > most[sector]) most[sector] = wanted[place];
+    }
+    if (place_count == 1) return 1;
+    for (unsigned i = 0; i < sector_count; i++) total += most[i];
+    return total;
+}
+
+/* The most words that any bank has to give, and how many rounds would do for as many words in the best case. */
+static unsigned count_words(uint32_t lanes, const uint64_t *addresses, unsigned size, unsigned *least) {
     uint64_t set[CPU_WARP_THREADS * 4];
     unsigned count = 0, most = 0, used[BANKS] = {0};
     for (uint32_t left = lanes; left; left &= left - 1) {
@@ -62,18 +80,22 @@ static unsigned count_words(uint32_t lanes, const uint64_t *addresses, unsigned 
             if (most < here) most = here;
         }
     }
+    *least = (count + BANKS - 1) / BANKS;
     return most;
 }
 
-/* Parts of the warp whose accesses are done together, one after the other. */
-static unsigned count_wavefronts(uint32_t lanes, const uint64_t *addresses, unsigned size, unsigned *least) {
-    unsigned parts = size <= WORD ? 1 : size <= 2 * WORD ? 2 : 4, count = 0;
+/* Parts of the warp whose accesses are done together, one after the other: what a round moves is 128 bytes of a store, and
+ * 256 bytes of a load, which may give the same word to several threads (recorded on an H200, tools/ncu_counts.py). */
+static unsigned count_wavefronts(uint32_t lanes, const uint64_t *addresses, unsigned size, bool is_store,
+                                 unsigned *least) {
+    unsigned limit = is_store ? WORD : 2 * WORD;
+    unsigned parts = size <= limit ? 1 : size <= 2 * limit ? 2 : 4, count = 0, best;
     *least = 0;
     for (unsigned part = 0; part < parts; part++) {
         unsigned width = CPU_WARP_THREADS / parts;
         uint32_t here = lanes & (uint32_t)(((UINT64_C(1) << width) - 1) << part * width);
-        count += count_words(here, addresses, size);
-        *least += here != 0;
+        count += count_words(here, addresses, size, &best);
+        *least += is_store ? here != 0 : best;
     }
     return count;
 }
@@ -91,11 +113,12 @@ static unsigned count_same(uint32_t lanes, const uint64_t *addresses) {
 }
 
 /* The counters of the access begin at `place`. `what`: the bytes of a lane, the space in bits 8 to 15 (enum cpu_space, or
- * CPU_SITE_GENERIC), and in bit 16 whether it is an atomic operation. Local memory and constants are not counted. */
+ * CPU_SITE_GENERIC), in bit 16 whether it is an atomic operation, and in bit 17 whether it stores. Local memory and constants are not counted. */
 CPU_HELPER void cupola_count_access(cpu_context *context, cpu_warp *warp, uint32_t lanes, const uint64_t *addresses,
                                     uint32_t what, uint64_t place) {
     uint64_t *counters = context->counters + place;
     unsigned size = what & 0xFF, space = what >> 8 & 0xFF, threads = (unsigned)__builtin_popcount(lanes), least;
+    const bool is_atomic = what >> 16 & 1, is_store = what >> 17 & 1;
     (void)warp;
     if (!lanes) return;
     if (space ==
@@ -108,13 +131,15 @@ CPU_HELPER void cupola_count_access(cpu_context *context, cpu_warp *warp, uint32
     if (space == CPU_SPACE_GLOBAL) {
         counters[GLOBAL_REQUESTS]++;
         counters[GLOBAL_THREADS] += threads;
-        counters[SECTORS] += count_sectors(lanes, addresses, size);
-        counters[LEAST_SECTORS] += least_sectors(lanes, addresses, size);
+        unsigned sectors = count_sectors(lanes, addresses, size), needed = least_sectors(lanes, addresses, size);
+        unsigned again = is_atomic ? atomic_sectors(lanes, addresses) - sectors : 0; /* no other layout saves these */
+        counters[SECTORS] += sectors + again;
+        counters[LEAST_SECTORS] += needed + again;
     } else if (space == CPU_SPACE_SHARED) {
         counters[SHARED_REQUESTS]++;
         counters[SHARED_THREADS] += threads;
-        counters[WAVEFRONTS] += count_wavefronts(lanes, addresses, size, &least);
+        counters[WAVEFRONTS] += count_wavefronts(lanes, addresses, size, is_store, &least);
         counters[LEAST_WAVEFRONTS] += least;
     }
-    if (what >> 16 & 1) counters[SAME_ADDRESS] += count_same(lanes, addresses);
+    if (is_atomic) counters[SAME_ADDRESS] += count_same(lanes, addresses);
 }

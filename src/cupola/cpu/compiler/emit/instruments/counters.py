@@ -73,5 +73,6 @@ class Counters(Instrument):
         instruction = access.instruction
         order = [other.operand for other in counted(instruction)].index(access.operand)
         place = self._first + self._places[self.number(instruction)] + guard_counts(instruction) + SLOTS * order
-        what = access.size | abi.SPACES[access.space] << 8 | access.atomic << 16
+        is_store = access.writes and not access.reads
+        what = access.size | abi.SPACES[access.space] << 8 | access.atomic << 16 | is_store << 17
         self.call("cupola_count_access", f"ptr {self.addresses(access)}", f"i32 {what}", f"i64 {place}")
