@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
@@ -112,7 +113,8 @@ def test_auto_falls_back_to_the_cpu_device_and_says_so(run_python, libcuda, brok
         "from cupola.bindings import driver\n" + source, CUPOLA_DEVICE="", LD_LIBRARY_PATH=libcuda(**broken)
     )
     assert done.stdout.strip() == "cpu", done.stderr
-    assert done.stderr.count("INFO:cupola:running on the CPU device: ") == 1
+    # A warning on a machine that has a GPU all the same.
+    assert len(re.findall("^(?:INFO|WARNING):cupola:running on the CPU device: ", done.stderr, re.MULTILINE)) == 1
 
 
 def test_a_fall_back_is_a_warning_where_there_is_a_gpu(run_python, libcuda):

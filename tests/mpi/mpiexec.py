@@ -34,6 +34,9 @@ def mpiexec(
     environment = {**os.environ, **variables}
     if libraries := files_of_mpich("libmpi.so.12"):
         environment.setdefault("MPI4PY_LIBMPI", str(libraries[0]))
+    # Open MPI asks whether it may have more ranks than cores, and may be run by root, as in containers.
+    environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    environment |= {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
     # OpenBLAS and the CPU device have threads of their own: few cores have to do for all ranks.
     environment.setdefault("OPENBLAS_NUM_THREADS", "1")
     if os.environ.get("CUPOLA_DEVICE") != "gpu":

@@ -154,8 +154,8 @@ def test_binary(device, code):
             chosen = numpy.isfinite(left)  # an infinite quotient is that of the standard, not NumPy's NaN
         if name == "divide" and values.dtype.kind == "c":
             chosen = other != 0
-        # Which of two zeros is the greater one nobody says.
-        signs = name not in ("maximum", "minimum", "fmax", "fmin")
+        # Which of two zeros is the greater one nobody says, and NumPy's halves have changed in what follows a zero.
+        signs = name not in ("maximum", "minimum", "fmax", "fmin") and (name, code) != ("nextafter", "f2")
         expected = right(getattr(numpy, name), left[chosen], other[chosen])
         same(ours[chosen], expected, INEXACT.get(name, 0), signs=signs, what=name)
 

@@ -111,7 +111,7 @@ template <typename T> __device__ T logaddexp2(T a, T b) {
          : difference <= 0 ? b + log1p(exp2(difference)) * T(1.4426950408889634) : difference;
 }
 
-template <typename T> __device__ unsigned long long size_of(T a) { return a < 0 ? 0ull - (unsigned long long)a : a; }
+template <typename T> __device__ unsigned long long size_of(T a) { return T(0) < a ? a : 0ull - (unsigned long long)a; }
 template <typename T> __device__ T greatest_divisor(T a, T b) {
     unsigned long long one = size_of(a), other = size_of(b);
     while (other) {
