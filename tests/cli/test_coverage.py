@@ -309,3 +309,23 @@ def test_linked_code_finds_its_source() -> None:
         data.texts["2"]["default_program"].strip(): (2, ("/there/program.py", 7)),
         data.texts["3"]["kernel.cu"].strip(): (3, None),
     }
+
+
+CACHED = """
+import cupola
+cupola.Device().set_current()
+kernel = cupola.compile('extern "C" __global__ void cached(int* x) { if (x) x[0] = NUMBER; }')
+kernel.get_kernel("cached")[1, 1](cupola.Device().zeros(1, "i4"))
+"""
+
+
+def test_what_was_compiled_for_others_is_compiled_again(tmp_path):
+    """Without its own key in the cache, coverage would get the optimized code that was profiled or checked before."""
+    script = tmp_path / "p.py"
+    script.write_text(CACHED.replace("NUMBER", str(os.getpid())))
+    variables = {**os.environ, "CUPOLA_DEVICE": "cpu"}
+    for command in (["run"], ["profile"], ["run", "--check", "race"], ["run", "--coverage"]):
+        whole = [sys.executable, "-m", "cupola", *command, str(script)]
+        done = subprocess.run(whole, capture_output=True, text=True, timeout=100, env=variables)
+        assert done.returncode == 0, done.stderr
+    assert re.search(r"^default_program +1 +1 +100%", done.stderr, re.MULTILINE), done.stderr

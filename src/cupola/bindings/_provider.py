@@ -199,9 +199,17 @@ def provide_library() -> bool:
     return True
 
 
+def observers() -> tuple[str, ...]:
+    """What counts or checks what kernels do on the CPU device (``cupola run --coverage``, ``--check``, ``profile``).
+
+    Programs are compiled for them: with lines, and for coverage without optimization.
+    """
+    return tuple(name for name in ("COVERAGE", "PROFILE", "CHECK") if os.environ.get(f"CUPOLA_{name}"))
+
+
 def is_observed() -> bool:
-    """Whether what kernels do on the CPU device is counted or checked (``cupola run --coverage``, ``--check``)."""
-    return any(os.environ.get(f"CUPOLA_{name}") for name in ("COVERAGE", "PROFILE", "CHECK"))
+    """Whether there are any."""
+    return bool(observers())
 
 
 def override_lookup(symbol: str = "") -> Any:

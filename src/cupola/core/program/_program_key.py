@@ -157,7 +157,7 @@ def _device() -> str:
 
     if _provider.override_lookup() is None:
         return "GPU"
-    return "CPU, observed" if _provider.is_observed() else "CPU"
+    return ", ".join(("CPU", *_provider.observers()))
 
 
 # ---- CUDA C++ --------------------------------------------------------------------------------------------------------
