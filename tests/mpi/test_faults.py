@@ -17,16 +17,19 @@ from cupola import Device, mpi
 dev = Device.for_rank()
 dev.set_current()
 stream = dev.create_stream()
-wrong = 'extern "C" __global__ void bad(double* x) { x[1 << 20] = 1; }'
+wrong = 'extern "C" __global__ void bad(double* x, int i) { x[i] = 1; }'
 bad = cupola.compile(wrong).get_kernel("bad")
 comm = mpi.world(stream=stream, timeout=2)
 x = dev.full(1000, 1.0, stream=stream)
+one = cupola.LaunchConfig(grid=1, block=1)
+cupola.launch(stream, one, bad, x, 0)  # compiled now: the time limit is for the fault
+stream.sync()
 comm.Allreduce(MPI.IN_PLACE, x)
 if comm.rank == 1:
     if sys.argv[1] == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if sys.argv[1] == "faults":
-        cupola.launch(stream, cupola.LaunchConfig(grid=1, block=1), bad, x)
+        cupola.launch(stream, one, bad, x, 1 << 20)
         comm.Allreduce(MPI.IN_PLACE, x)
     time.sleep(100)
 try:
