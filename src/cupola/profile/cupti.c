@@ -12,8 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
+#include "common/common.h"
+#include "common/names.h"
 #include "growing.h"
 
 enum { BUFFER = 4 << 20, ALIGNMENT = 8 };
@@ -29,7 +30,6 @@ enum { /* CUpti_ActivityKind */
        MEMORY = 49,
 };
 static const int kinds[] = {COPY, FILL, DRIVER, RUNTIME, KERNEL, PEER_COPY, MEMORY};
-enum { NAMES = 4096 };
 
 /* The beginnings of records, as far as they are read. */
 struct kernel_record { /* CUpti_ActivityKernel9 to 13 */
@@ -125,30 +125,7 @@ static const struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct record *records;
 static size_t count, room, limit, lost;
-static struct name {
-    struct name *next;
-    char text[];
-} *names[NAMES];
-
-static uint64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* A copy that stays: CUPTI's goes with the module. With the lock. */
-static const char *keep(const char *text) {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *c = text; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619u;
-    struct name **list = &names[hash % NAMES], *found = *list;
-    while (found && strcmp(found->text, text)) found = found->next;
-    if (!found && (found = malloc(sizeof *found + strlen(text) + 1))) {
-        strcpy(found->text, text);
-        found->next = *list;
-        *list = found;
-    }
-    return found ? found->text : "";
-}
+static struct names names;
 
 static void add(const struct record *record) {
     if (count < limit && room_for_one((void **)&records, count, &room, sizeof *records)) records[count++] = *record;
@@ -175,7 +152,7 @@ static void read_record(const void *record) {
             struct record ours = {.kind = OUR_KERNEL,
                                   .begin = r->start,
                                   .end = r->end,
-                                  .name = keep(r->name ? r->name : ""),
+                                  .name = names_keep(&names, r->name ? r->name : ""),
                                   .call = r->correlation,
                                   .place = r->stream,
                                   .device = (int32_t)r->device,
@@ -287,7 +264,7 @@ static PyObject *begin(PyObject *self, PyObject *arguments) {
     count = lost = 0;
     limit = (size_t)most;
     pthread_mutex_unlock(&lock);
-    int status = cupti.register_clock(now);
+    int status = cupti.register_clock(clock_now);
     if (status) return failed("cuptiActivityRegisterTimestampCallback", status);
     status = cupti.register_callbacks(buffer_wanted, buffer_full);
     if (status) return failed("cuptiActivityRegisterCallbacks", status);

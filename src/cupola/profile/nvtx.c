@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
+#include "common/common.h"
 #include "growing.h"
 
 enum { DEPTH = 64, MOST = 1000000, OPEN = 4096 };
@@ -46,12 +46,6 @@ static uint64_t next_id = 1;
 
 static _Thread_local struct range stack[DEPTH];
 static _Thread_local int depth;
-
-static uint64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static uint64_t this_thread(void) {
     static _Thread_local uint64_t number;
@@ -104,12 +98,12 @@ static void add(struct range range) {
 }
 
 static void mark(char *name) {
-    uint64_t t = now();
+    uint64_t t = clock_now();
     if (name) add((struct range){.name = name, .begin = t, .end = t, .thread = this_thread()});
 }
 
 static int push(char *name) {
-    if (depth < DEPTH) stack[depth] = (struct range){.name = name, .begin = now(), .thread = this_thread()};
+    if (depth < DEPTH) stack[depth] = (struct range){.name = name, .begin = clock_now(), .thread = this_thread()};
     else free(name);
     return depth++;
 }
@@ -117,14 +111,14 @@ static int push(char *name) {
 static int pop(void) {
     if (!depth) return -2; /* NVTX_NO_PUSH_POP_TRACKING would be -2: there is nothing to end */
     if (--depth < DEPTH && stack[depth].name) {
-        stack[depth].end = now();
+        stack[depth].end = clock_now();
         add(stack[depth]);
     }
     return depth;
 }
 
 static uint64_t start(char *name) {
-    struct range range = {.name = name, .begin = now(), .thread = this_thread()};
+    struct range range = {.name = name, .begin = clock_now(), .thread = this_thread()};
     pthread_mutex_lock(&lock);
     uint64_t id = range.id = next_id++;
     struct range *place = &opened[id % OPEN];
@@ -142,7 +136,7 @@ static void end(uint64_t id) {
     if (is_there) opened[id % OPEN] = (struct range){0};
     pthread_mutex_unlock(&lock);
     if (!is_there || !range.name) return;
-    range.end = now();
+    range.end = clock_now();
     add(range);
 }
 

@@ -3,10 +3,10 @@
 #include "driver/trace/trace.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { PIECE = 4096, PIECES = 4096, NAMES = 1024 };
+#include "common/names.h"
+
+enum { PIECE = 4096, PIECES = 4096 };
 
 _Atomic bool trace_on;
 _Thread_local uint64_t trace_call;
@@ -16,11 +16,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct trace_record *pieces[PIECES];
 static size_t count, limit, lost;
 
-/* Names, which are few, in lists by their hash. */
-static struct name {
-    struct name *next;
-    char text[];
-} *names[NAMES];
+static struct names names;
 
 void trace_begin(size_t most) {
     const size_t room = (size_t)PIECE * PIECES;
@@ -57,16 +53,8 @@ size_t trace_lost(void) {
 }
 
 const char *trace_name(const char *name) {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619u;
     pthread_mutex_lock(&lock);
-    struct name **list = &names[hash % NAMES], *found = *list;
-    while (found && strcmp(found->text, name)) found = found->next;
-    if (!found && (found = malloc(sizeof *found + strlen(name) + 1))) {
-        strcpy(found->text, name);
-        found->next = *list;
-        *list = found;
-    }
+    const char *kept = names_keep(&names, name);
     pthread_mutex_unlock(&lock);
-    return found ? found->text : "(no memory for the name)";
+    return kept ? kept : "(no memory for the name)";
 }
