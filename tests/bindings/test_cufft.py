@@ -68,6 +68,7 @@ def assert_close(actual: Any, expected: Any, dtype: Any) -> None:
 
 
 SHAPES = [(1,), (2,), (7,), (64,), (1000,), (4099,), (6, 10), (16, 1), (33, 64), (3, 4, 5), (8, 9, 10)]
+SHAPES += [(16384,), (36960,)]  # the CPU device transforms long ones in pieces
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -117,6 +118,20 @@ def test_any_strides(stream: Stream) -> None:
         expected = np.fft.fft2(given[i, :4, :16:2].astype(np.complex128))
         assert_close(result[i::3].reshape(4, 8), expected, np.float32)
     assert not result[2::3].any()
+    cufft.destroy(plan)
+
+
+@pytest.mark.parametrize("n", [20000, 16411], ids=["long", "long-prime"])
+def test_every_second_number_of_a_long_row_in_place(stream: Stream, n: int) -> None:
+    given = numbers((2, 2 * n), np.complex64)
+    plan = cufft.plan_many(1, (n,), (n,), 2, 2 * n, (n,), 2, 2 * n, Type.C2C, 2)
+    cufft.set_stream(plan, int(stream.handle))
+    memory = Memory(stream, given)
+    cufft.exec_c2c(plan, memory.address, memory.address, INVERSE)
+    result = memory.read()
+    for row, source in zip(result, given, strict=True):
+        assert_close(row[::2], np.fft.ifft(source[::2].astype(np.complex128)) * n, np.float32)
+        assert np.array_equal(row[1::2], source[1::2])
     cufft.destroy(plan)
 
 

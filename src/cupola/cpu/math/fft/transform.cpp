@@ -6,8 +6,10 @@
 
 #define POCKETFFT_CACHE_SIZE 16 /* plans are made again for each call otherwise */
 #include "pocketfft/pocketfft_hdronly.h"
+#include "long.h"
 
 template <typename T> static void run(const transform &t) {
+    if (long_transform::run<T>(t)) return;
     using complex = std::complex<T>;
     const pocketfft::shape_t shape(t.shape, t.shape + t.dimensions);
     const pocketfft::stride_t from(t.from_stride, t.from_stride + t.dimensions);
