@@ -4,7 +4,8 @@
  * With n = rows * columns, the numbers are a matrix in the order of rows. Its columns are transformed, each number is
  * turned by its row times its column, and the rows are transformed: that is the result, in the order of columns (the
  * four-step algorithm; D. H. Bailey, FFTs in External or Hierarchical Memory, 1990). pocketfft transforms the columns
- * and the rows, some neighbors at once. Real numbers of even length are transformed as half as many complex ones. */
+ * and the rows, some neighbors at once. Real numbers of even length are transformed as half as many complex ones.
+ * It is included behind pocketfft, which is header files, too. */
 #ifndef CUPOLA_CPU_MATH_FFT_LONG_H
 #define CUPOLA_CPU_MATH_FFT_LONG_H
 
@@ -15,7 +16,6 @@
 #include <memory>
 #include <mutex>
 
-#include "pocketfft/pocketfft_hdronly.h"
 #include "transform.h"
 
 namespace long_transform {
