@@ -10,6 +10,12 @@ author = "the cupola developers"
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "stub_signatures"]
 html_theme = "furo"
 html_title = "cupola"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#30308c", "color-brand-content": "#30308c"},
+    "dark_css_variables": {"color-brand-primary": "#fac828", "color-brand-content": "#8fb4ff"},
+}
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 autodoc_typehints = "signature"
@@ -23,3 +29,4 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]

@@ -27,7 +27,7 @@ ELSEWHERE = {
     "src/cupola/bindings/include": ["tests/bindings"],
     "bindgen": ["tests/bindings/test_generated.py", "tests/bindings/test_sample.py"],
     "examples": ["tests/examples"],
-    "docs": ["tests/test_readme.py"],
+    "docs": ["tests/test_readme.py", "tests/docs"],
     "README.md": ["tests/test_readme.py"],
 }
 ALWAYS = ["tests/test_layers.py"]

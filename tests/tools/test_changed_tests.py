@@ -24,7 +24,7 @@ TOOL = runpy.run_path(str(ROOT / "tools" / "changed_tests.py"))
         ("src/cupola/_completion.py", ["tests/test_completion.py"]),
         ("bindgen/plan.py", ["tests/bindings/test_generated.py", "tests/bindings/test_sample.py"]),
         ("tools/check_machine.sh", ["tests/tools/test_check_machine.py"]),
-        ("docs/memory.md", ["tests/test_readme.py"]),
+        ("docs/memory.md", ["tests/test_readme.py", "tests/docs"]),
         ("LICENSE", []),
     ],
 )

@@ -9,6 +9,7 @@ import functools
 import json
 import warnings
 
+from cupola.bindings import _provider
 from cupola.core.base._errors import CUDAWarning
 from cupola.core.program._file_cache import FileStreamProgramCache
 from cupola.core.program._object_code import ObjectCode
@@ -67,7 +68,7 @@ def compile(
     if storage is not None and not isinstance(storage, ProgramCacheResource):
         raise TypeError(f"cache must be a bool or a ProgramCacheResource, not {type(cache).__name__}")
     key = None
-    if storage is not None:
+    if storage is not None and not _provider.is_observed():  # observers know the sources compiled in this process
         try:
             key = make_program_cache_key(
                 code=source, code_type="c++", options=chosen, target_type="cubin", name_expressions=names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,30 @@ import pytest
 from cupola import CUDAError
 from cupola.bindings import driver
 from cupola.core.base import _errors
+from cupola.cpu.reports import faults
+from cupola.cpu.reports.kinds import CHECKS
+from cupola.pathfinder import _errors as _finder_errors
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "errors.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "troubleshooting.md"
 
 
 @pytest.mark.parametrize("name", sorted(_errors.HINTS))
 def test_hints_are_of_real_errors_and_on_the_page(name):
     assert isinstance(getattr(driver.CUresult, name), driver.CUresult)
-    assert f"| `{name}` | {_errors.HINTS[name]} |\n" in PAGE.read_text()
+    row = re.search(rf"^\| `{name}` \| .+? \| (.*) \|$", PAGE.read_text(), re.M)
+    assert row is not None and row[1] == _errors.HINTS[name]
+
+
+def test_the_page_has_every_status_fault_and_check():
+    page = PAGE.read_text()
+    names = re.findall(r"^\| `(CUDA_ERROR_\w+)` \|", page, re.M)
+    assert names == sorted(status.name for status in driver.CUresult if status)
+    for summary in faults._SUMMARIES.values():
+        assert f"| {summary} |" in page
+    findings = page.partition("## Findings of checks")[2].partition("\n## ")[0]
+    assert set(CHECKS) == set(re.findall(r"^\| `(\w+)` \| .* \| .* \|$", findings, re.M))
+    errors = [name for name in vars(_finder_errors) if name.endswith("Error")]
+    assert errors and not [name for name in errors if f"`{name}`" not in page]
 
 
 def test_the_twenty_most_common_errors_have_a_hint():
