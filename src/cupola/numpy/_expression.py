@@ -1,68 +1,23 @@
-"""Expressions: elementwise operations that have not been computed yet, as a graph of nodes.
+"""Expressions as statements of CUDA C++.
 
-A node knows its shape and type. Its operands are other nodes, arrays in memory, or scalars; each is converted to the
-type in which the operation computes, which is NumPy's choice (NEP 50). `Text` writes such a graph as statements of CUDA
-C++. The text contains neither values of scalars, nor shapes, nor strides, so that it names the kernel: expressions of
-the same structure have the same text.
+The operands of a node (`_lazy.pyx`) are other nodes, arrays in memory, or scalars; each is converted to the type in
+which the operation computes, which is NumPy's choice (NEP 50). The text contains neither values of scalars, nor shapes,
+nor strides, so that it names the kernel: expressions of the same structure have the same text.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy
 
 from cupola.core.array._array import Array
+from cupola.numpy._lazy import Node
 from cupola.numpy._operations import COMPUTED, MEMORY, expression
 
 INDEX = numpy.dtype("int64")  # the type of places
-MOST_LEAVES = 12  # of one kernel; what is larger is computed in parts
-MOST_NODES = 48
 
-
-class Node:
-    """An operation, its operands, and the type and shape of the result.
-
-    Attributes
-    ----------
-    name : str
-        Of the operation, a key of OPERATIONS; ``"convert"`` or ``"where"``; ``"gather"``, whose operands are an array
-        and, for each index, its value, its extent, its stride and where an index out of bounds is reported.
-    operands : tuple
-        Nodes, arrays in memory, or NumPy scalars.
-    loop : tuple of numpy.dtype
-        What the operands are converted to.
-    dtype : numpy.dtype
-        Of the result.
-    shape : tuple of int
-        Of the result.
-    leaves, nodes : int
-        How large the expression is, at most.
-    form : str
-        CUDA C++ for what is no operation of the table, with ``i`` for the number of the element in row-major order.
-        Such a node is computed at once, in one piece.
-    """
-
-    __slots__ = ("dtype", "form", "leaves", "loop", "name", "nodes", "operands", "shape")
-
-    def __init__(
-        self,
-        name: str,
-        operands: tuple[Operand, ...],
-        loop: tuple[numpy.dtype, ...],
-        dtype: numpy.dtype,
-        shape: tuple[int, ...],
-        form: str = "",
-    ) -> None:
-        self.form = form
-        self.name, self.operands, self.loop, self.dtype, self.shape = name, operands, loop, dtype, shape
-        self.leaves: int = sum(
-            [value.leaves if isinstance(value, Node) else isinstance(value, Array) for value in operands]
-        )
-        self.nodes: int = 1 + sum([value.nodes for value in operands if isinstance(value, Node)])
-
-
-Operand = Node | Array | numpy.generic
+Operand: TypeAlias = Node | Array | numpy.generic
 
 
 class Text:
@@ -152,36 +107,6 @@ class Text:
         if to.kind == "b" and given.kind == "c":
             return f"is_true({value})"
         return f"convert<{COMPUTED[to.char]}>::from({real_part(value, given)})"
-
-
-def structure(node: Node, arrays: list[Array], scalars: list[numpy.generic], known: dict[int, int]) -> Any:
-    """What a `Text` of a node depends on, as a key, with its arrays and scalars in the same order.
-
-    It is cheaper than the text. None where the text depends on more.
-    """
-    if node.form or node.name == "gather":
-        return None
-    parts: list[Any] = [node.name, node.dtype.char]
-    for value, to in zip(node.operands, node.loop, strict=True):
-        seen = known.get(id(value))
-        if seen is not None:
-            parts.append(seen)
-        elif isinstance(value, Node):
-            inner = structure(value, arrays, scalars, known)
-            if inner is None:
-                return None
-            known[id(value)] = len(known)
-            parts.append(inner)
-        else:
-            known[id(value)] = len(known)
-            if isinstance(value, Array):
-                arrays.append(value)
-                parts.append(value.dtype.char)
-            else:
-                scalars.append(value)
-                parts.append("s" + value.dtype.char)
-        parts.append(to.char)
-    return tuple(parts)
 
 
 def real_part(value: str, given: numpy.dtype) -> str:

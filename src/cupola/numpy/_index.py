@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy
 
 from cupola.core.array._array import Array
-from cupola.numpy import _faults, _ndarray
+from cupola.numpy import _faults, _lazy, _ndarray
 from cupola.numpy._expression import INDEX
-from cupola.numpy._ndarray import array, ndarray, pending, write
+from cupola.numpy._lazy import pending, write
+from cupola.numpy._ndarray import array, ndarray
 from cupola.numpy._rows import nonzero
 
 
@@ -66,7 +67,7 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
             kinds = (key.dtype, x.dtype, x.dtype)
             if isinstance(value, ndarray):
                 value = value.reshape(())
-            write(x, _ndarray._node("where", (key, value, x), kinds, x.dtype, x.shape))
+            write(x, _lazy.make_node("where", (key, value, x), kinds, x.dtype, x.shape))
             return
         if x.is_contiguous:
             x, keys = x.reshape(-1), (key.reshape(-1),)
@@ -78,7 +79,7 @@ def gather(layout: ndarray, at: tuple[Any, ...]) -> ndarray:
     """The elements at these places."""
     operands = (layout._plain(), *at)
     kinds = tuple([operand.dtype for operand in operands])
-    return pending(_ndarray._node("gather", operands, kinds, layout.dtype, layout.shape))
+    return pending(_lazy.make_node("gather", operands, kinds, layout.dtype, layout.shape))
 
 
 def entry(index: ndarray, extent: int, stride: int) -> tuple[Any, ...]:

@@ -9,7 +9,6 @@ follow from strides, which are arguments.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,16 @@ from cupola.numpy._operations import COMPUTED, MEMORY
 from cupola.numpy._report import noted
 
 BLOCK = 256
-MOST_AXES = 8
 
 
-class Layout(ctypes.Structure):
-    """Extents, and for each array its strides in bytes: what a kernel gets of arrays that do not lie in one piece."""
+def layout_struct(arrays: int, axes: int) -> str:
+    """The type of what a kernel gets of arrays that do not lie in one piece: extents, and the strides of each array."""
+    return f"struct Layout {{ long long extent[{axes}], stride[{arrays}][{axes}]; }};" if axes > 0 else ""
 
-    _fields_ = [("extent", ctypes.c_int64 * MOST_AXES), ("stride", (ctypes.c_int64 * MOST_AXES) * 16)]
+
+def layout_parameter(axes: int) -> str:
+    """The parameter of that type, if there is one."""
+    return ", const __grid_constant__ Layout layout" if axes > 0 else ""
 
 
 # How reductions begin and combine, by the kind of the type that they are computed in.
@@ -106,7 +108,7 @@ def elementwise(
     at: str = "",
     combine: str = "",
 ) -> Kernel:
-    """The kernel ``elementwise(out, n, layout, arrays..., scalars...)``.
+    """The kernel ``elementwise(out, n, arrays..., scalars...)``, with a layout behind `n` if there are strides.
 
     Parameters
     ----------
@@ -144,9 +146,9 @@ struct combined {{
         if combine == "a + b" and to in "iIlLqQfd":
             store = f"add_there({place}, ({MEMORY[to]})({result}));"
     source = f"""{preamble(lines, *types, *scalars, to)}{file_text("combine.cu") if combine else ""}
-struct Layout {{ long long extent[{MOST_AXES}], stride[16][{MOST_AXES}]; }};{head}
+{layout_struct(len(types) + 1, axes)}{head}
 extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
-    char* out, long long n, const __grid_constant__ Layout layout{_parameters(types, scalars)}) {{
+    char* out, long long n{layout_parameter(axes)}{_parameters(types, scalars)}) {{
     long long step = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
         {_places(len(types) + 1, axes)}
@@ -170,7 +172,7 @@ def reduction(
     to: str,
     alone: bool,
 ) -> Kernel:
-    """The kernel ``reduction(out, results, count, share, layout, arrays..., scalars...)``.
+    """The kernel ``reduction(out, results, count, share, arrays..., scalars...)``, with a layout behind `share`.
 
     Result r is made of the elements r * count to (r + 1) * count, of which each block takes `share`; `alone`: one
     thread makes a result. The partial results of r lie side by side.
@@ -190,11 +192,11 @@ def reduction(
     step = f"total = empty ? ({kind})({result}) : combined(total, ({kind})({result})); empty = false;"
     turn = f"{{ {_places(len(types), axes)}\n{_body(lines, types, modes)}\n{step} }}"
     head = f"""{preamble(lines, *types, *scalars, to)}
-struct Layout {{ long long extent[{MOST_AXES}], stride[16][{MOST_AXES}]; }};
+{layout_struct(len(types), axes)}
 static __device__ {kind} combined({kind} a, {kind} b) {{ return ({kind})({combine}); }}
 extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
-    char* out, long long results, long long count, long long share,
-    const __grid_constant__ Layout layout{_parameters(types, scalars)}) {{
+    char* out, long long results, long long count, long long share{layout_parameter(axes)}
+    {_parameters(types, scalars)}) {{
 """
     if alone:
         source = f"""{head}

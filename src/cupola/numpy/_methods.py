@@ -8,7 +8,8 @@ import numpy
 
 from cupola.core.device._device import Device
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import _like, _operand, elementwise, ndarray, on, write
+from cupola.numpy._lazy import write
+from cupola.numpy._ndarray import _operand, elementwise, ndarray, on
 from cupola.numpy.functions import _choosing, _numeric, _products, _reductions, _shapes, _sorting
 
 # Functions whose first argument is the array.
@@ -55,7 +56,7 @@ def view(self: ndarray, dtype: Any = None, type: Any = None) -> ndarray:
     """The same memory as elements of another type."""
     if dtype is None or dtype is ndarray:
         return self._part(...)
-    return _like(super(ndarray, self).view(dtype), self)
+    return super(ndarray, self).view(dtype)
 
 
 def tobytes(self: ndarray, order: Any = "C") -> bytes:

@@ -1,26 +1,23 @@
 """The array of cupola.numpy: memory with a shape, or an expression that has not been computed yet.
 
-An array that is *pending* knows its shape and type, and the expression of its elements; it gets memory when the
-elements are needed. Fusing must not show. So before memory is written, whatever is pending and reads it is computed
-(`_before_writing`). A kernel of the program, or another library, may write later what it was given once; memory that is
-*lent* to them is therefore never read later: an expression of it is computed at once.
+How expressions become kernels is in _lazy.pyx, with the operators and the quick way of calls. Here is what NumPy's
+arrays have beside, and what calls do that are not of the usual form.
 """
 
 from __future__ import annotations
 
 import operator
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from cupola.core.array._array import Array, element_type
 from cupola.core.device._stream import Stream
-from cupola.numpy import _faults
-from cupola.numpy._evaluate import compute, compute_into, current_stream, device, new_memory, reduce_into
+from cupola.numpy import _faults, _lazy
+from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._evaluate import device as current_device
-from cupola.numpy._expression import MOST_LEAVES, MOST_NODES, Node, Operand
 from cupola.numpy._known import NAMESPACE, UFUNCS
+from cupola.numpy._lazy import Lazy, adopt, leaf_of, make_node, new_memory, pending, reduce_into, write
 from cupola.numpy._operations import MEMORY
 from cupola.numpy._report import noted
 
@@ -32,15 +29,7 @@ def is_weak(value: Any) -> bool:
     return isinstance(value, _NUMBERS) and not isinstance(value, numpy.generic)
 
 
-# For each piece of memory, by the number of its Buffer, the pending arrays that read it. They keep the Buffer, so its
-# number is not used again while there is one.
-_readers: dict[int, list[weakref.ref[ndarray]]] = {}
-
-# The numbers of Buffers that were lent, for as long as they live.
-_lent: set[int] = set()
-
-
-class ndarray(Array):
+class ndarray(Lazy):
     """ndarray(shape, dtype=float)\n--\n\nAn array on the device with the interface of ``numpy.ndarray``.
 
     ``cupola.numpy.array``, ``zeros`` and other functions make arrays. Results of elementwise functions and operators
@@ -59,23 +48,15 @@ class ndarray(Array):
     else in the default stream.
     """
 
-    __slots__ = ("_node", "_stream")
+    __slots__ = ()
 
-    _node: Node | None
-    _stream: Stream  # in which it was computed
     __array_priority__ = 100
 
     if TYPE_CHECKING:  # what is set behind the class, in _index.py and _methods.py, too
 
         def _operator(self, other: Any) -> ndarray: ...
-        def _unary(self) -> ndarray: ...
 
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operator
-        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _operator
-        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rshift__ = _operator
-        __lt__ = __le__ = __gt__ = __ge__ = _operator
-        __eq__ = __ne__ = _operator  # type: ignore[assignment]
-        __neg__ = __pos__ = __abs__ = __invert__ = _unary
+        __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _operator
         all: Any
         any: Any
         argmax: Any
@@ -93,39 +74,9 @@ class ndarray(Array):
         made = empty(shape, dtype)
         self._describe(made.shape, made.dtype)
         self._node, self._stream = None, made._stream
-        self._settle(Array.buffer.__get__(made))
+        self._settle(made._memory())
 
-    # --- pending ----------------------------------------------------------------------------------------
-
-    def _compute(self) -> None:
-        node = self._node
-        if node is None:
-            return super()._compute()
-        queue = current_stream()
-        if queue != self._stream and not self._stream.is_closed:
-            queue.wait(self._stream)  # where the operands are
-        made = compute(node, queue)
-        self._node, self._stream = None, queue
-        self._settle(made.buffer)
-
-    def _lend(self) -> None:
-        """A kernel of the program gets the array: what reads it is computed first, and so is it."""
-        self._before_writing()
-        Array.handle.__get__(self)
-        memory = Array.buffer.__get__(self)
-        if id(memory) not in _lent:
-            _lent.add(id(memory))
-            weakref.finalize(memory, _lent.discard, id(memory)).atexit = False
-        if not self._stream.is_closed:
-            with noted("wait"):
-                self._stream.sync()  # the kernel may run in any stream
-
-    def _before_writing(self) -> None:
-        memory = Array.buffer.__get__(self)
-        for reader in _readers.pop(id(memory), ()):
-            pending = reader()
-            if pending is not None:
-                Array.handle.__get__(pending)
+    # --- given to others --------------------------------------------------------------------------------
 
     @property
     def handle(self) -> int:
@@ -150,15 +101,15 @@ class ndarray(Array):
         return super().__dlpack__(**arguments)
 
     def _view_of(self, *arguments: Any) -> ndarray:
-        return _like(super()._view_of(*arguments), self)
+        return super()._view_of(*arguments)
 
     def _part(self, key: Any) -> ndarray:
         """The view that an index of ints, slices, ... and None chooses."""
-        return _like(super().__getitem__(key), self)
+        return super().__getitem__(key)
 
     def transpose(self, *axes: Any) -> ndarray:
         """The view with the dimensions in another order, as ``numpy.ndarray.transpose``."""
-        return _like(super().transpose(*axes), self)
+        return super().transpose(*axes)
 
     # --- to the host ------------------------------------------------------------------------------------
 
@@ -332,7 +283,7 @@ class ndarray(Array):
         to = known_type(dtype)
         if to == self.dtype:
             return self.copy() if copy else self
-        return pending(_node("convert", (self,), (to,), to, self.shape))
+        return pending(make_node("convert", (self,), (to,), to, self.shape))
 
     def squeeze(self, axis: Any = None) -> ndarray:
         """The view without dimensions of one element: without those in `axis`, or all."""
@@ -344,18 +295,9 @@ class ndarray(Array):
         self._compute_now()
         return self._view_of([self.shape[i] for i in keep], [self.strides[i] for i in keep])
 
-    def _compute_now(self) -> None:
-        Array.handle.__get__(self)
-
     def _place(self) -> int:
         """The ordinal of the device that has the memory, or will have it."""
-        return device().device_id if self._node is not None else int(Array.buffer.__get__(self).device_id)
-
-    def _join(self) -> None:
-        """Let the current stream see the elements."""
-        queue = current_stream()
-        if self._stream is not queue:
-            _wait(self, queue)
+        return device().device_id if self._node is not None else int(self._memory().device_id)
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(numpy.ndarray, name) and not name.startswith("__"):
@@ -399,38 +341,19 @@ class ndarray(Array):
 _KNOWN = (*_NUMBERS, Array, numpy.ndarray, numpy.generic, list, tuple)
 
 
-def _binary(name: str, reflected: bool = False, in_place: bool = False) -> Any:
+def _power(reflected: bool = False, in_place: bool = False) -> Any:
     def method(self: ndarray, other: Any) -> Any:
         if not isinstance(other, _KNOWN):
             return NotImplemented
-        if in_place:
-            return elementwise(UFUNCS[name], (self, other), self, None, "same_kind")
-        return elementwise(UFUNCS[name], (other, self) if reflected else (self, other), None, None, "same_kind")
+        operands = (other, self) if reflected else (self, other)
+        return elementwise(UFUNCS["power"], operands, self if in_place else None, None, "same_kind")
 
     return method
 
 
-def _unary(name: str) -> Any:
-    def method(self: ndarray) -> Any:
-        return elementwise(UFUNCS[name], (self,), None, None, "same_kind")
-
-    return method
-
-
-for _symbol, _name in {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    "lshift": "left_shift", "rshift": "right_shift",
-}.items():  # fmt: skip
-    setattr(ndarray, f"__{_symbol}__", _binary(_name))
-    setattr(ndarray, f"__r{_symbol}__", _binary(_name, reflected=True))
-    setattr(ndarray, f"__i{_symbol}__", _binary(_name, in_place=True))
-for _symbol, _name in {
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-}.items():  # fmt: skip
-    setattr(ndarray, f"__{_symbol}__", _binary(_name))
-for _symbol, _name in {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}.items():
-    setattr(ndarray, f"__{_symbol}__", _unary(_name))
+setattr(ndarray, "__pow__", _power())  # noqa: B010 - what mypy does not want assigned
+setattr(ndarray, "__rpow__", _power(reflected=True))  # noqa: B010
+setattr(ndarray, "__ipow__", _power(in_place=True))  # noqa: B010
 
 
 # --- making arrays --------------------------------------------------------------------------------------------
@@ -444,21 +367,6 @@ def known_type(dtype: Any) -> numpy.dtype:
             f"cupola.numpy has no arrays of {found}; it has bool, integers, float16 to 64 and complex numbers"
         )
     return found
-
-
-def _like(made: ndarray, other: ndarray) -> ndarray:
-    """Finish a view that the base class has made."""
-    made._node, made._stream = None, other._stream
-    return made
-
-
-def adopt(plain: Array, queue: Stream) -> ndarray:
-    """An array of this class of all memory of one of the base class in row-major order."""
-    made = ndarray.__new__(ndarray)
-    made._describe(plain.shape, plain.dtype)
-    made._node, made._stream = None, queue
-    made._settle(plain.buffer)
-    return made
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
@@ -545,64 +453,6 @@ def _operand(value: Any, weak: numpy.dtype | None = None) -> Any:
     return on_device(value)
 
 
-def _leaf(value: Any) -> Any:
-    """An operand as a node, an array in memory or a scalar."""
-    if not isinstance(value, ndarray):
-        return value
-    node = value._node
-    if node is not None and node.leaves <= MOST_LEAVES and node.nodes <= MOST_NODES:
-        return node
-    return value._plain()
-
-
-def _node(name: str, operands: tuple[Any, ...], loop: tuple[numpy.dtype, ...], dtype: numpy.dtype, shape: Any) -> Node:
-    """A node of these operands, of which the largest are computed before it becomes too large."""
-    queue = current_stream()
-    for operand in operands:
-        if isinstance(operand, ndarray) and operand._node is None and operand._stream is not queue:
-            _wait(operand, queue)
-    made = Node(name, tuple(map(_leaf, operands)), loop, dtype, shape)
-    if made.leaves > MOST_LEAVES or made.nodes > MOST_NODES:
-        for operand in operands:
-            if isinstance(operand, ndarray):
-                operand._compute_now()
-        made = Node(name, tuple(map(_leaf, operands)), loop, dtype, shape)
-    return made
-
-
-def _wait(operand: ndarray, queue: Stream) -> None:
-    """Let work that is queued from now on in `queue` see the array, which another stream has made."""
-    if not operand._stream.is_closed and operand._stream != queue:
-        queue.wait(operand._stream)
-        Array.buffer.__get__(operand).set_deallocation_stream(queue)
-
-
-def pending(node: Node) -> ndarray:
-    """An array with the elements of an expression, which is computed later if nobody may change what it reads."""
-    made = ndarray.__new__(ndarray)
-    made._describe(node.shape, node.dtype)
-    made._node, made._stream = node, current_stream()
-    todo = [node]
-    seen: list[int] = []
-    while todo:
-        for operand in todo.pop().operands:
-            if isinstance(operand, Node):
-                todo.append(operand)
-            elif isinstance(operand, Array):
-                number = id(operand.buffer)
-                if number not in seen:
-                    seen.append(number)
-    reference = weakref.ref(made)
-    for number in seen:
-        known = _readers.setdefault(number, [])
-        if len(known) > 64:
-            known[:] = [one for one in known if (alive := one()) is not None and alive._node is not None]
-        known.append(reference)
-    if any(number in _lent for number in seen):
-        made._compute_now()
-    return made
-
-
 def broadcast(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     """A view of another shape, in which elements appear several times."""
     if x.shape == shape:
@@ -612,47 +462,6 @@ def broadcast(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     x._compute_now()
     own = [0 if extent == 1 else stride for extent, stride in zip(x.shape, x.strides, strict=True)]
     return x._view_of(shape, [0] * (len(shape) - len(own)) + own)
-
-
-def write(target: ndarray, value: Any, at: tuple[Any, ...] = (), combine: str = "") -> None:
-    """Overwrite the elements of an array with those of an array, a node or a scalar, converted.
-
-    `at` and `combine` are those of `compute_into`.
-    """
-    source: Any = value if isinstance(value, Node) else _leaf(value)
-    shape = source.shape
-    if shape != target.shape and numpy.broadcast_shapes(shape, target.shape) != target.shape:
-        raise ValueError(f"could not broadcast input array from shape {shape} into shape {target.shape}")
-    target._before_writing()
-    queue = current_stream()
-    place = target._plain()
-    if _conflicts(place, source) or (at and _reads(place, source)):
-        if not isinstance(source, Node):
-            source = Node("convert", (source,), (source.dtype,), source.dtype, shape)
-        source = compute(source, queue)
-    compute_into(place, source, queue, tuple(map(_in_memory, at)), combine)
-    target._stream = queue
-
-
-def _in_memory(operand: Any) -> Any:
-    return operand._plain() if isinstance(operand, ndarray) else operand
-
-
-def _reads(place: Array, source: Operand) -> bool:
-    """Whether an expression reads the memory of `place`."""
-    if isinstance(source, Node):
-        return any(_reads(place, operand) for operand in source.operands)
-    return isinstance(source, Array) and source.buffer is place.buffer
-
-
-def _conflicts(place: Array, source: Operand) -> bool:
-    """Whether an expression reads the memory of `place` in another layout than it is written."""
-    if isinstance(source, Node):
-        return any(_conflicts(place, operand) for operand in source.operands)
-    if not isinstance(source, Array) or source.buffer is not place.buffer:
-        return False
-    same = source.handle == place.handle and source.shape == place.shape and source.strides == place.strides
-    return not (same and source.itemsize == place.itemsize)
 
 
 def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, casting: Any, where: Any = True) -> Any:
@@ -665,7 +474,7 @@ def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, 
     values = [to.type(operand) if is_weak(operand) else operand for operand, to in zip(given, loop, strict=False)]
     shapes = [getattr(value, "shape", ()) for value in values]
     shape = shapes[0] if all(one == shapes[0] for one in shapes) else numpy.broadcast_shapes(*shapes)
-    node = _node(function.__name__, tuple(values), loop[:-1], loop[-1], shape)
+    node = make_node(function.__name__, tuple(values), loop[:-1], loop[-1], shape)
     if out is None:
         return pending(node)
     if not isinstance(out, ndarray):
@@ -677,7 +486,7 @@ def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, 
         raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
     if where is not True:
         chosen = on_device(where)
-        node = _node(
+        node = make_node(
             "where", (chosen, pending(node), out), (numpy.dtype(bool), out.dtype, out.dtype), out.dtype, out.shape
         )
     write(out, node)
@@ -730,7 +539,7 @@ def reduce(
         mask = on_device(where)
         shape = numpy.broadcast_shapes(values.shape, mask.shape)
         kinds = (numpy.dtype(bool), values.dtype, values.dtype)
-        values = pending(_node("where", (mask, values, alone), kinds, values.dtype, shape))
+        values = pending(make_node("where", (mask, values, alone), kinds, values.dtype, shape))
     if initial is not None:
         made = _initial(how, values, axes, to, keepdims, initial)
         if out is not None:
@@ -748,9 +557,9 @@ def reduce(
     full = tuple(1 if i in axes else extent for i, extent in enumerate(values.shape))
     queue = current_stream()
     if values._node is None:
-        _wait(values, queue)
+        values._join()
     memory = new_memory(kept, inner, queue)
-    reduce_into(memory, how, _leaf(values), values.shape, axes, queue)
+    reduce_into(memory, how, leaf_of(values), values.shape, axes, queue)
     result = adopt(memory, queue)
     if inner != to:
         result = result.astype(to)
@@ -790,3 +599,12 @@ def mean(obj: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdim
         write(out, result)
         result = out
     return result
+
+
+def _general(function: Any, operands: tuple[Any, ...], out: Any) -> Any:
+    """A call that the quick way leaves: shapes that differ, lists, results of another type."""
+    return elementwise(function, operands, out, None, "same_kind")
+
+
+_lazy.use(array_class=ndarray, general=_general)
+_lazy.use_functions(UFUNCS, _KNOWN)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy
 
-from cupola.numpy import _index, _ndarray, _rows
+from cupola.numpy import _index, _lazy, _ndarray, _rows
 from cupola.numpy._known import UFUNCS
+from cupola.numpy._lazy import Elementwise, quick_calls
 from cupola.numpy._operations import COMPUTED, MEMORY, OPERATIONS, expression
 from cupola.numpy.functions._reductions import running
 from cupola.numpy.functions._shapes import concatenate
@@ -21,7 +22,7 @@ from cupola.numpy.functions._shapes import concatenate
 HOW = {name: how for how, name in _ndarray.REDUCED_BY.items()}
 
 
-class ufunc:
+class ufunc(Elementwise):
     """An elementwise function of arrays on the device, called as NumPy's function of that name.
 
     Its result is an expression, which is computed when its elements are needed, together with other such functions.
@@ -43,37 +44,17 @@ class ufunc:
     def __init__(self, name: str) -> None:
         self.__name__ = name
         self._numpy: numpy.ufunc = getattr(numpy, name)
-        self.nin, self.nout = self._numpy.nin, 1
-        self.nargs = self.nin + 1
+        self._prepare(name, self._numpy.nin)
+        self.nout, self.nargs = 1, self.nin + 1
         self.identity = self._numpy.identity
         self.__doc__ = f"{name}: as numpy.{name}, of arrays on the device."
         self._loops: dict[tuple[Any, ...], tuple[numpy.dtype, ...]] = {}
 
-    def __call__(
+    def _call(
         self, *operands: Any, out: Any = None, where: Any = True, dtype: Any = None, casting: str = "same_kind",
         order: Any = "K", subok: bool = True,
     ) -> Any:  # fmt: skip
-        """Apply the function.
-
-        Parameters
-        ----------
-        *operands : array_like
-            Arrays of the device, NumPy scalars, Python numbers and lists of them; no arrays of NumPy.
-        out : ndarray, optional
-            Gets the result, converted. It is computed at once.
-        where : ndarray of bool
-            Where results are stored in `out`; without `out`, the function is applied everywhere.
-        dtype : optional
-            The type to compute in.
-        casting : str
-            Which conversions of the operands and of the result are fine, as in NumPy.
-        order, subok : optional
-            Results are always in row-major order.
-
-        Returns
-        -------
-        ndarray
-        """
+        """A call that is not of the usual form."""
         if len(operands) == self.nin + 1 and out is None:
             operands, out = operands[:-1], operands[-1]
         if len(operands) != self.nin:
@@ -157,7 +138,7 @@ class ufunc:
         if keepdims:
             made = made.reshape(tuple([1 if k in axes else extent for k, extent in enumerate(values.shape)]))
         if out is not None:
-            _ndarray.write(out, made)
+            _lazy.write(out, made)
             made = out
         return made
 
@@ -202,7 +183,7 @@ class ufunc:
         rows, shape = _rows.as_rows(values, axis)
         made = _rows.back(_rows.fold(rows, self.__name__, True), shape, axis)
         if out is not None:
-            _ndarray.write(out, made)
+            _lazy.write(out, made)
             made = out
         return made
 
@@ -295,10 +276,10 @@ class ufunc:
         combine = text.replace("T(", f"({kind})(").replace("<T>", f"<{kind}>").format("a", "b")
         keys = indices if isinstance(indices, tuple) else (indices,)
         if all([_index._is_basic(key) for key in keys]):
-            _ndarray.write(x._part(keys), value, (), combine)
+            _lazy.write(x._part(keys), value, (), combine)
         else:
             layout, at = _index.choose(x, keys)
-            _ndarray.write(layout, value, at, combine)
+            _lazy.write(layout, value, at, combine)
 
     @property
     def types(self) -> list[str]:
@@ -325,6 +306,7 @@ class ufunc:
         return _by_name, (self.__name__,)
 
 
+quick_calls(ufunc)
 UFUNCS.update({name: ufunc(name) for name in OPERATIONS})
 
 

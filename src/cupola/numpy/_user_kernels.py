@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import re
 from typing import Any
@@ -12,8 +13,9 @@ from cupola.core.device._stream import Stream
 from cupola.core.launch._launch import launch
 from cupola.core.launch._launch_config import LaunchConfig
 from cupola.numpy import _ndarray
-from cupola.numpy._evaluate import MOST_BLOCKS, _layout, current_stream
-from cupola.numpy._kernels import BLOCK, MOST_AXES, _places, compiled, preamble
+from cupola.numpy._evaluate import MOST_BLOCKS, current_stream
+from cupola.numpy._kernels import BLOCK, _places, compiled, layout_parameter, layout_struct, preamble
+from cupola.numpy._lazy import layout
 from cupola.numpy._ndarray import broadcast, empty, ndarray, on_device
 from cupola.numpy._operations import COMPUTED, MEMORY
 
@@ -141,7 +143,8 @@ whose operation on elements is CUDA C++.
             signature.append(("raw " if parameter.raw else "array ") + dtype.char)
         plain = [one._plain() for one in arrays]
         spread = [one for one, text in zip(plain, [s for s in signature if s[0] != "s"], strict=True) if text[0] == "a"]
-        modes, axes, layout = _layout(shape, spread, None)
+        modes, axes, numbers = layout(shape, spread)
+        more = [(ctypes.c_char * len(numbers)).from_buffer_copy(numbers)] if axes > 0 else []
         n = 1
         for extent in shape:
             n *= extent
@@ -149,7 +152,7 @@ whose operation on elements is CUDA C++.
         if n:
             kernel = self._kernel(tuple(signature), modes, axes, tuple(sorted(letters.items())))
             config = LaunchConfig(grid=min(-(-n // block_size), MOST_BLOCKS * 4), block=block_size)
-            launch(queue, config, kernel, n, layout, *plain, *scalars)
+            launch(queue, config, kernel, n, *more, *plain, *scalars)
         for one in outs:
             one._stream = queue
         return outs[0] if len(outs) == 1 else tuple(outs)
@@ -193,10 +196,10 @@ whose operation on elements is CUDA C++.
         newline = "\n        "
         parameters = ", ".join(heads + numbers)
         source = f"""{preamble((), *chars)}
-struct Layout {{ long long extent[{MOST_AXES}], stride[16][{MOST_AXES}]; }};
+{layout_struct(spread, axes)}
 struct Indexer {{ long long count; __device__ long long size() const {{ return count; }} }};
 {names}{self.preamble}
-extern "C" __global__ void {self.name}(long long _n, const __grid_constant__ Layout layout, {parameters}) {{
+extern "C" __global__ void {self.name}(long long _n{layout_parameter(axes)}, {parameters}) {{
     const Indexer _ind = {{_n}};
     (void)_ind;
     long long _step = (long long)gridDim.x * blockDim.x;

@@ -110,7 +110,7 @@ cdef class Array:
     ((2, 3), (12, 4), array([3., 4., 5.], dtype=float32))
     """
 
-    def __cinit__(self, *args, **kwargs):
+    def __cinit__(self):
         self.extents = self.few_extents
         self.rank = 0
 

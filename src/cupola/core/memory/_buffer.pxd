@@ -50,6 +50,7 @@ cdef class Buffer:
     cdef Allocation allocation              # None once closed
     cdef Py_hash_t known_hash               # 0 until asked
     cdef tuple parting                      # of a closed one: what multiprocessing sends in its place, or None
+    cdef object attached                    # what a room above keeps with the memory, or None
     cdef object __weakref__
     cdef inline Allocation known_allocation(self):      # None once closed
         cdef Alone alone

@@ -12,7 +12,8 @@ import numpy
 from cupola.bindings import cufft
 from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import _axes, empty, ndarray, on, on_device, write
+from cupola.numpy._lazy import write
+from cupola.numpy._ndarray import _axes, empty, ndarray, on, on_device
 from cupola.numpy._rows import as_rows, back
 from cupola.numpy.functions._creation import array
 from cupola.numpy.functions._shapes import roll

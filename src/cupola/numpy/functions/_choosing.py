@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy
 
-from cupola.numpy import _index, _ndarray
+from cupola.numpy import _index, _lazy, _ndarray
 from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device, pending, write
+from cupola.numpy._lazy import pending, write
+from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device
 from cupola.numpy._rows import as_rows, back, best
 from cupola.numpy._rows import nonzero as _nonzero
 from cupola.numpy.functions._creation import arange
@@ -34,7 +35,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     to = known_type(numpy.result_type(*[value if _ndarray.is_weak(value) else value.dtype for value in given]))
     one, other = (_ndarray._operand(value, to) for value in given)
     shape = numpy.broadcast_shapes(chosen.shape, getattr(one, "shape", ()), getattr(other, "shape", ()))
-    return pending(_ndarray._node("where", (chosen, one, other), (numpy.dtype(bool), to, to), to, shape))
+    return pending(_lazy.make_node("where", (chosen, one, other), (numpy.dtype(bool), to, to), to, shape))
 
 
 def clip(
@@ -283,7 +284,7 @@ def putmask(x: ndarray, mask: Any, values: Any) -> None:
     if isinstance(new, ndarray) and new.shape != x.shape:
         new = getitem(new.reshape(-1), (arange(x.size) % new.size).reshape(x.shape))
     kinds = (numpy.dtype(bool), x.dtype, x.dtype)
-    write(x, _ndarray._node("where", (on_device(mask), new, x), kinds, x.dtype, x.shape))
+    write(x, _lazy.make_node("where", (on_device(mask), new, x), kinds, x.dtype, x.shape))
 
 
 def place(x: ndarray, mask: Any, values: Any) -> None:
@@ -307,7 +308,7 @@ def copyto(x: ndarray, values: Any, casting: Any = "same_kind", where: Any = Tru
         write(x, new)
         return
     kinds = (numpy.dtype(bool), x.dtype, x.dtype)
-    write(x, _ndarray._node("where", (on_device(where), new, x), kinds, x.dtype, x.shape))
+    write(x, _lazy.make_node("where", (on_device(where), new, x), kinds, x.dtype, x.shape))
 
 
 def select(conditions: Any, choices: Any, default: Any = 0) -> ndarray:

@@ -9,12 +9,12 @@ import numpy
 
 from cupola.core.array._array import Array
 from cupola.core.device._device import Device
-from cupola.numpy import _ndarray
-from cupola.numpy._evaluate import compute_into, current_stream
-from cupola.numpy._expression import Node
+from cupola.numpy import _lazy, _ndarray
+from cupola.numpy._evaluate import current_stream
 from cupola.numpy._index import setitem
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import array, empty, known_type, ndarray, on, on_device, write
+from cupola.numpy._lazy import Node, compute_into, write
+from cupola.numpy._ndarray import array, empty, known_type, ndarray, on, on_device
 
 __all__ = [
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "asnumpy", "copy", "diag",
@@ -69,7 +69,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     if x.__dlpack_device__()[0] in (1, 3):
         return array(numpy.from_dlpack(x))
     queue = current_stream()
-    return _ndarray.adopt(Device().array(x, stream=queue), queue)
+    return _lazy.adopt(Device().array(x, stream=queue), queue)
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> ndarray:
@@ -232,8 +232,8 @@ def _triangle(x: Any, keep: Any) -> ndarray:
         values = _ndarray.broadcast(values, (values.size, values.size))
     away = _from_diagonal(values.shape)
     kinds = (numpy.dtype(bool), values.dtype, values.dtype)
-    node = _ndarray._node("where", (keep(away), values, values.dtype.type(0)), kinds, values.dtype, values.shape)
-    return _ndarray.pending(node)
+    node = _lazy.make_node("where", (keep(away), values, values.dtype.type(0)), kinds, values.dtype, values.shape)
+    return _lazy.pending(node)
 
 
 def tril(x: Any, /, k: int = 0) -> ndarray:

@@ -11,7 +11,8 @@ import numpy
 from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device, write
+from cupola.numpy._lazy import write
+from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device
 from cupola.numpy.functions._choosing import clip, where
 from cupola.numpy.functions._creation import asarray
 from cupola.numpy.functions._reductions import all as _all

@@ -9,7 +9,8 @@ import numpy
 
 from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem, setitem
-from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device, write
+from cupola.numpy._lazy import write
+from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device
 from cupola.numpy.functions._creation import ascontiguousarray, full
 
 __all__ = [

@@ -1,0 +1,1428 @@
+"""The way of a call from Python to the launch: expressions, pending arrays, and the kernels that compute them.
+
+An expression is a graph of `Node`s. An array that is *pending* (`Lazy`) has a shape, a type and a node, and no memory.
+When its elements are needed, the graph is walked once. That gives its arrays and scalars, and a key of a few bytes:
+operations, types, and how each array lies. The kernel is found by that key. A new key is for the code generator,
+_evaluate.py; it is written in Python, as the key is then known for good.
+
+A call of an operation whose operands are in memory, with an array for the result, needs no node at all: `_at_once`.
+
+Fusing must not show. So a Buffer knows the pending arrays that read it (`Readers`), and before it is written they are
+computed. A kernel of the program, or another library, may write later what it was given once. Memory that is *lent* to
+them is therefore never read later: an expression of it is computed at once.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.weakref cimport PyWeakref_NewRef
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t
+from libc.string cimport memcpy, memset
+
+cimport cython
+
+from cupola.core.array._array cimport MOST_AXES, Array
+from cupola.core.base._cuda cimport (
+    CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu
+)
+from cupola.core.device._device cimport Device, get_current_device
+from cupola.core.device._memory_resource cimport MemoryResource
+from cupola.core.device._stream cimport Stream, StreamHandle, current_stream, default_stream
+from cupola.core.launch._launch cimport retry
+from cupola.core.launch._launch_config cimport LaunchConfig
+from cupola.core.memory._buffer cimport Buffer, require_open
+from cupola.core.program._kernel cimport Kernel
+
+import numpy
+
+from cupola.core.base._errors import CUDAError
+from cupola.numpy._operations import MEMORY
+from cupola.numpy._report import noted
+
+cdef extern from *:
+    """
+    /* `call` is what the class has as __call__: subclasses take their slot from there. */
+    static void cupola_enable_vectorcall(PyTypeObject *type, Py_ssize_t offset, PyObject *call)
+    {
+        type->tp_vectorcall_offset = offset;
+        type->tp_call = PyVectorcall_Call;
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+        if (Py_IS_TYPE(call, &PyWrapperDescr_Type))
+            ((PyWrapperDescrObject *)call)->d_wrapped = (void *)PyVectorcall_Call;
+        PyType_Modified(type);
+    }
+    """
+    ctypedef struct PyTypeObject:
+        pass
+    void cupola_enable_vectorcall(PyTypeObject*, Py_ssize_t, object) noexcept
+    Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
+
+cdef enum:
+    BLOCK = 256             # threads; as in _kernels.py
+    MOST_BLOCKS = 2048      # of one launch; their threads then take several elements
+    SHARE = 1 << 14         # elements of a reduction that a block takes when there are few results
+    LEAVES = 12             # of one kernel; what is larger is computed in parts
+    NODES = 48
+    READ = 72               # arrays of one kernel, among them those of the indices of a gather
+    VALUES = 256            # scalars of one kernel
+    SEEN = 448
+    WORDS = 2048            # of a key
+    STRIDED = 8             # dimensions of a kernel, when those that lie in one piece are joined
+
+MOST_LEAVES, MOST_NODES, STRIDED_AXES = LEAVES, NODES, STRIDED
+
+# Numbers for the types of elements, and for Python's numbers among operands.
+cdef enum:
+    TYPES = 16
+    PY_BOOL = 16
+    PY_INT = 17
+    PY_FLOAT = 18
+    PY_COMPLEX = 19
+    OTHER = 31
+    NO_NODE = -1
+
+cdef str _CHARS = "".join(MEMORY)
+cdef list _DTYPES = [numpy.dtype(char) for char in _CHARS]
+cdef list _CLASSES = [dtype.type for dtype in _DTYPES]
+cdef dict _class_numbers = {found: number for number, found in reversed(list(enumerate(_CLASSES)))}
+cdef PyObject* _dtypes[TYPES]
+cdef uint16_t _elements[TYPES]
+cdef Py_ssize_t _sizes[TYPES]
+
+
+cdef int _fill_tables() except -1:
+    cdef Array sample
+    cdef int number
+    for number in range(TYPES):
+        sample = Array.__new__(Array)
+        sample.set_type(_DTYPES[number])
+        _dtypes[number], _elements[number], _sizes[number] = (
+            <PyObject*>_DTYPES[number], sample.element, sample.itemsize
+        )
+    return 0
+
+
+assert len(_CHARS) == TYPES
+_fill_tables()
+
+
+cdef int type_number(object dtype) except -1:
+    """The number of a dtype, which is one of MEMORY."""
+    cdef int number
+    for number in range(TYPES):
+        if _dtypes[number] == <PyObject*>dtype:
+            return number
+    return _CHARS.index(dtype.char)
+
+
+# What is set by the modules above: the class of arrays, and what writes kernels.
+cdef type _array_class = None
+cdef object _elementwise = None
+cdef object _reduction = None
+cdef object _first_device = None
+cdef object _general = None
+
+
+def use(type array_class=None, elementwise=None, reduction=None, first_device=None, general=None):
+    """Take what the modules above have."""
+    global _array_class, _elementwise, _reduction, _first_device, _general
+    _array_class = _array_class if array_class is None else array_class
+    _elementwise = _elementwise if elementwise is None else elementwise
+    _reduction = _reduction if reduction is None else reduction
+    _first_device = _first_device if first_device is None else first_device
+    _general = _general if general is None else general
+
+
+# Names of operations and pieces of CUDA C++, as numbers in keys.
+cdef dict _numbers = {}
+
+
+cdef int number_of(object name) except -1:
+    cdef object found = _numbers.get(name)
+    if found is None:
+        found = _numbers.setdefault(name, len(_numbers) + 1)
+    if found > 0x7fff:
+        raise OverflowError("there are more operations than a key has numbers for")
+    return found
+
+
+# --- streams and memory -------------------------------------------------------------------------------------------
+
+
+cdef inline Stream in_force():
+    """The stream that work is queued in: that of the innermost ``with`` block, else the default stream."""
+    cdef Stream found = current_stream()
+    return default_stream() if found is None else found
+
+
+cdef int allocate(Array made, Stream queue) except -1:
+    """Give an array that has a shape and a type memory of its own, in the order of a stream."""
+    cdef Device device = get_current_device()
+    cdef Buffer memory
+    cdef Py_ssize_t size = made.count() * made.itemsize
+    if device.current is None:
+        device = _first_device()
+    if device.memory is not None and (<MemoryResource>device.memory).direct:
+        memory = (<MemoryResource>device.memory).obtain(size, queue)
+    else:
+        memory = device.allocate(size, stream=queue)
+    made.memory, made.pointer = memory, memory.pointer
+    return 0
+
+
+cdef int take_type(Array made, int number) except -1:
+    made.type, made.element, made.itemsize = <object>_dtypes[number], _elements[number], _sizes[number]
+    return 0
+
+
+cdef int take_shape(Array made, int rank, const Py_ssize_t* extents) except -1:
+    """Extents, in row-major order; the type is known."""
+    cdef int axis
+    cdef Py_ssize_t stride = made.itemsize
+    made.set_rank(rank)
+    for axis in range(rank - 1, -1, -1):
+        made.extents[axis], made.extents[rank + axis] = extents[axis], stride
+        stride *= max(extents[axis], 1)
+    made.dense = True
+    return 0
+
+
+cdef tuple shape_of(Array x):
+    cdef int rank = x.rank
+    if rank == 1:
+        return (x.extents[0],)
+    if rank == 2:
+        return (x.extents[0], x.extents[1])
+    return tuple([x.extents[axis] for axis in range(rank)])
+
+
+cdef inline bint same_shape(Array one, Array other) noexcept:
+    cdef int axis
+    if one.rank != other.rank:
+        return False
+    for axis in range(one.rank):
+        if one.extents[axis] != other.extents[axis]:
+            return False
+    return True
+
+
+cdef inline bint has_shape(Array x, tuple shape):
+    cdef int axis
+    if x.rank != len(shape):
+        return False
+    for axis in range(x.rank):
+        if x.extents[axis] != <Py_ssize_t>shape[axis]:
+            return False
+    return True
+
+
+# --- nodes --------------------------------------------------------------------------------------------------------
+
+
+@cython.final
+@cython.freelist(32)
+cdef class Node:
+    """An operation, its operands, and the type and shape of the result.
+
+    Parameters
+    ----------
+    name : str
+        Of the operation, a key of OPERATIONS; ``"convert"`` or ``"where"``; ``"gather"``, whose operands are an array
+        and, for each index, its value, its extent, its stride and where an index out of bounds is reported.
+    operands : tuple
+        Nodes, arrays in memory, or NumPy scalars.
+    loop : tuple of numpy.dtype
+        What the operands are converted to.
+    dtype : numpy.dtype
+        Of the result.
+    shape : tuple of int
+        Of the result.
+    form : str
+        CUDA C++ for what is no operation of the table, with ``i`` for the number of the element in row-major order.
+        Such a node is computed at once, in one piece.
+
+    Attributes
+    ----------
+    name, operands, loop, dtype, shape, form
+        As given.
+    leaves, nodes : int
+        How large the expression is, at most.
+    """
+
+    cdef readonly object name
+    cdef readonly tuple operands
+    cdef readonly tuple loop
+    cdef readonly object dtype
+    cdef readonly tuple shape
+    cdef readonly object form
+    cdef readonly int leaves
+    cdef readonly int nodes
+    cdef int code
+    cdef int kind
+    cdef bint gathers
+
+    def __init__(self, name, tuple operands, tuple loop, dtype, shape, form=""):
+        cdef Py_ssize_t k
+        if len(loop) != len(operands):
+            raise ValueError(f"{name} has {len(operands)} operands and {len(loop)} types")
+        self.name, self.operands, self.loop, self.dtype, self.form = name, operands, loop, dtype, form
+        self.shape = tuple(shape)
+        self.code = number_of(form if form else name)
+        self.kind = type_number(dtype)
+        self.gathers = name == "gather"
+        self.measure()
+
+    cdef int measure(self) except -1:
+        self.leaves, self.nodes = 0, 1
+        for operand in self.operands:
+            if type(operand) is Node:
+                self.leaves += (<Node>operand).leaves
+                self.nodes += (<Node>operand).nodes
+            elif isinstance(operand, Array):
+                self.leaves += 1
+        return 0
+
+
+cdef int memories(Node node, PyObject** found, int count) except -1:
+    """The Buffers that an expression reads, each once, behind the first `count` of `found`; returns how many there are."""
+    cdef int k
+    cdef Buffer memory
+    for operand in node.operands:
+        if type(operand) is Node:
+            count = memories(<Node>operand, found, count)
+        elif isinstance(operand, Array):
+            memory = (<Array>operand).open_memory()
+            for k in range(count):
+                if found[k] == <PyObject*>memory:
+                    break
+            else:
+                if count == READ:
+                    raise NotImplementedError(f"an expression of more than {READ} arrays")
+                found[count] = <PyObject*>memory    # which the operand keeps
+                count += 1
+    return count
+
+
+# --- the key of an expression -------------------------------------------------------------------------------------
+
+
+cdef struct Walk:
+    int words
+    int arrays
+    int values
+    int seen
+    uint16_t key[WORDS]
+    PyObject* array[READ + 1]
+    PyObject* value[VALUES]
+    PyObject* known[SEEN]
+
+
+cdef inline int push(Walk* walk, int word) except -1:
+    if walk.words == WORDS:
+        raise NotImplementedError("an expression that is too large for one kernel")
+    walk.key[walk.words] = <uint16_t>word
+    walk.words += 1
+    return 0
+
+
+cdef inline int note(Walk* walk, PyObject* operand) except -1:
+    if walk.seen == SEEN:
+        raise NotImplementedError("an expression that is too large for one kernel")
+    walk.known[walk.seen] = operand
+    walk.seen += 1
+    return 0
+
+
+cdef int push_array(Walk* walk, Array array) except -1:
+    if walk.arrays == READ:
+        raise NotImplementedError(f"an expression of more than {READ} arrays")
+    walk.array[walk.arrays] = <PyObject*>array
+    walk.arrays += 1
+    return push(walk, 0x2000 | type_number(array.type))
+
+
+cdef int visit(Walk* walk, object operand) except -1:
+    """Add an operand: to the key, and to what is read, in the order of `Text`."""
+    cdef int k
+    cdef object number
+    cdef Node node
+    for k in range(walk.seen):
+        if walk.known[k] == <PyObject*>operand:
+            return push(walk, 0x1000 | k)
+    if type(operand) is Node:
+        node = <Node>operand
+        push(walk, 0x8000 | node.code)
+        push(walk, node.kind | <int>len(node.operands) << 5)
+        if node.gathers:
+            for k in range(1, len(node.operands)):
+                visit(walk, node.operands[k])
+            push_array(walk, <Array?>node.operands[0])
+        else:
+            for k in range(len(node.operands)):
+                visit(walk, node.operands[k])
+                push(walk, type_number(node.loop[k]))
+    elif isinstance(operand, Array):
+        push_array(walk, <Array>operand)
+    else:
+        number = _class_numbers.get(type(operand))
+        if walk.values == VALUES:
+            raise NotImplementedError(f"an expression of more than {VALUES} scalars")
+        walk.value[walk.values] = <PyObject*>operand
+        walk.values += 1
+        push(walk, 0x3000 | (<int>number if number is not None else type_number(operand.dtype)))
+    return note(walk, <PyObject*>operand)
+
+
+# --- how arrays lie -----------------------------------------------------------------------------------------------
+
+
+cdef struct Plan:
+    int axes                            # dimensions of the layout; -1 without strides
+    int64_t numbers[STRIDED * (READ + 2)]       # extents, then the strides of each array
+
+
+cdef int plan(
+    Walk* walk, int rank, const Py_ssize_t* extents, const int* order, Plan* found, uint8_t* modes
+) except -1:
+    """How arrays are read in the order of a shape: in one piece (c), as a single element (1), or by strides (g)."""
+    cdef int k
+    cdef bint strided = False
+    cdef Array array
+    cdef int axis
+    for k in range(walk.arrays):
+        array = <Array>walk.array[k]
+        if array.count() == 1:
+            modes[k] = c"1"
+            continue
+        modes[k] = c"g"
+        if order == NULL and array.dense and array.rank == rank:
+            for axis in range(rank):
+                if array.extents[axis] != extents[axis]:
+                    break
+            else:
+                modes[k] = c"c"
+                continue
+        strided = True
+    found.axes = -1
+    if strided:
+        for k in range(walk.arrays):
+            if modes[k] == c"c":
+                modes[k] = c"g"
+        _join_dimensions(walk, rank, extents, order, found)
+    return 0
+
+
+cdef int _join_dimensions(Walk* walk, int rank, const Py_ssize_t* extents, const int* order, Plan* found) except -1:
+    """Extents and strides with those dimensions joined that all arrays have in one piece."""
+    cdef int64_t strides[READ + 1][MOST_AXES]
+    cdef int64_t joined[READ + 1][MOST_AXES]
+    cdef int64_t lengths[MOST_AXES]
+    cdef int axis, at, k, own, axes = 0
+    cdef int64_t extent
+    cdef Array array
+    cdef bint fits
+    for k in range(walk.arrays):
+        array = <Array>walk.array[k]
+        for axis in range(rank):
+            at = order[axis] if order != NULL else axis
+            own = at - (rank - array.rank)
+            strides[k][axis] = 0 if own < 0 or array.extents[own] == 1 else array.extents[array.rank + own]
+    for axis in range(rank):
+        extent = extents[order[axis] if order != NULL else axis]
+        if extent == 1:
+            continue
+        fits = axes > 0
+        if fits:
+            for k in range(walk.arrays):
+                if joined[k][axes - 1] != strides[k][axis] * extent:
+                    fits = False
+                    break
+        if fits:
+            lengths[axes - 1] *= extent
+            for k in range(walk.arrays):
+                joined[k][axes - 1] = strides[k][axis]
+        else:
+            lengths[axes] = extent
+            for k in range(walk.arrays):
+                joined[k][axes] = strides[k][axis]
+            axes += 1
+    if axes > STRIDED:
+        raise NotImplementedError(
+            f"an expression of arrays whose strides need {axes} dimensions; at most {STRIDED} are computed. "
+            "copy() makes an array lie in one piece"
+        )
+    found.axes = axes
+    for axis in range(axes):
+        found.numbers[axis] = lengths[axis]
+        for k in range(walk.arrays):
+            found.numbers[axes * (k + 1) + axis] = joined[k][axis]
+    return 0
+
+
+def layout(tuple shape, list arrays):
+    """How arrays are read in the order of a shape.
+
+    Returns
+    -------
+    tuple of (str, int, bytes)
+        A letter for each array: in one piece (c), a single element (1), or by strides (g). How many dimensions their
+        strides have, -1 without strides. Extents, and then the strides of each array, as int64.
+    """
+    cdef Walk walk
+    cdef Plan found
+    cdef uint8_t modes[READ + 1]
+    cdef Py_ssize_t extents[MOST_AXES]
+    cdef int k
+    walk.words = walk.arrays = walk.values = walk.seen = 0
+    for array in arrays:
+        push_array(&walk, <Array?>array)
+    for k in range(len(shape)):
+        extents[k] = shape[k]
+    plan(&walk, <int>len(shape), extents, NULL, &found, modes)
+    return (
+        bytes([modes[k] for k in range(walk.arrays)]).decode(), found.axes,
+        PyBytes_FromStringAndSize(<char*>found.numbers, max(found.axes, 0) * (walk.arrays + 1) * sizeof(int64_t)),
+    )
+
+
+# --- launches -----------------------------------------------------------------------------------------------------
+
+# The kernels of expressions of a structure, by their key. A kernel is found by its text, too, but writing that takes longer.
+cdef dict _known = {}
+
+
+cdef union Value:
+    int64_t i
+    uint64_t u
+    double d
+    float f
+    double z[2]
+    float c[2]
+
+
+cdef int store(object scalar, Value* to) except -1:
+    """The value of a NumPy scalar as kernels take it: a half as the float that it is computed as."""
+    cdef object number = _class_numbers.get(type(scalar))
+    cdef int kind = number if number is not None else type_number(scalar.dtype)
+    cdef str char = _CHARS[kind]
+    cdef double complex whole
+    if char == "f" or char == "e":
+        to.f = <float><double>scalar
+    elif char == "d":
+        to.d = <double>scalar
+    elif char == "D" or char == "F":
+        whole = <double complex>complex(scalar)
+        if char == "D":
+            to.z[0], to.z[1] = whole.real, whole.imag
+        else:
+            to.c[0], to.c[1] = <float>whole.real, <float>whole.imag
+    elif char == "L" or char == "Q" or char == "I":
+        to.u = <uint64_t>int(scalar)
+    else:
+        to.i = <int64_t>int(scalar)
+    return 0
+
+
+cdef int start(Stream queue, Kernel kernel, int64_t blocks, void** parameters) except -1:
+    """Launch a kernel of this package, whose parameters are known."""
+    cdef CUlaunchConfig native
+    cdef StreamHandle held = queue.hold()
+    cdef CUresult status
+    memset(&native, 0, sizeof(native))
+    native.gridDimX, native.gridDimY, native.gridDimZ = <unsigned int>blocks, 1, 1
+    native.blockDimX, native.blockDimY, native.blockDimZ = BLOCK, 1, 1
+    native.hStream = held.pointer
+    with nogil:
+        status = cu.cuLaunchKernelEx(&native, <CUfunction>kernel.pointer, parameters, NULL)
+    if status != CUDA_SUCCESS:
+        retry(status, held, LaunchConfig(grid=blocks, block=BLOCK), kernel, &native, parameters)
+    return 0
+
+
+cdef int64_t blocks_for(int64_t elements) noexcept:
+    return min((elements + BLOCK - 1) // BLOCK, <int64_t>MOST_BLOCKS)
+
+
+cdef int operands_into(Walk* walk, Value* slots, void** parameters, int count, int arrays) except -1:
+    """Add arrays and scalars to the parameters of a launch; returns how many there are."""
+    cdef int k
+    cdef Array array
+    for k in range(arrays):
+        array = <Array>walk.array[k]
+        slots[k].u = array.pointer
+        parameters[count] = &slots[k]
+        count += 1
+    for k in range(walk.values):
+        store(<object>walk.value[k], &slots[arrays + k])
+        parameters[count] = &slots[arrays + k]
+        count += 1
+    return count
+
+
+cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine):
+    """What `compute_into` does; returns the kernel, or None if there was nothing to do."""
+    cdef Walk walk
+    cdef Plan found
+    cdef uint8_t modes[READ + 1]
+    cdef Value slots[READ + VALUES]
+    cdef void* parameters[READ + VALUES + 4]
+    cdef int64_t n = target.count()
+    cdef uint64_t to
+    cdef int k, count, arrays
+    cdef bytes key
+    cdef Kernel kernel
+    if n == 0:
+        return None
+    walk.words = walk.arrays = walk.values = walk.seen = 0
+    visit(&walk, value)
+    if at:
+        push(&walk, 0x4000 | <int>len(at))
+        for one in at:
+            visit(&walk, one)
+    arrays = walk.arrays
+    for k in range(arrays):
+        require_open((<Array>walk.array[k]).open_memory())
+    require_open(target.open_memory())
+    push_array(&walk, target)
+    if combine:
+        push(&walk, 0x5000 | number_of(combine))
+    plan(&walk, target.rank, target.extents, NULL, &found, modes)
+    if modes[arrays] == c"1":
+        modes[arrays] = c"c" if found.axes < 0 else c"g"
+    for k in range(walk.arrays):
+        push(&walk, modes[k])
+    push(&walk, found.axes & 0xffff)
+    key = PyBytes_FromStringAndSize(<char*>walk.key, walk.words * sizeof(uint16_t))
+    kernel = <Kernel>_known.get(key)
+    if kernel is None:
+        kernel = _elementwise(
+            value, target.type, at, combine or "", bytes([modes[k] for k in range(walk.arrays)]).decode(), found.axes
+        )
+        _known[key] = kernel
+    to = target.pointer
+    parameters[0], parameters[1] = &to, &n
+    count = 2
+    if found.axes > 0:
+        parameters[2] = found.numbers
+        count = 3
+    operands_into(&walk, slots, parameters, count, arrays)
+    start(queue, kernel, blocks_for(n), parameters)
+    return kernel
+
+
+def compute_into(Array target not None, value, Stream queue not None, tuple at=None, str combine=None):
+    """Compute an expression, converted to the type of an array, into that array.
+
+    The expression broadcasts to its shape. It must not read the array's memory in another layout than it is written.
+
+    Parameters
+    ----------
+    target : Array
+        What is written; a dimension that indices go through has a stride of 0.
+    value : Node, Array or numpy scalar
+        The elements.
+    queue : Stream
+        Where the work is queued.
+    at : tuple
+        Index, extent, stride and address of the report for each index, as in `Text.place`.
+    combine : str
+        How elements are combined with those that are there, ``a`` and ``b`` in CUDA C++; they are overwritten without.
+    """
+    into(target, value, queue, at, combine)
+
+
+def compute(Node value not None, Stream queue not None):
+    """Compute an expression into new memory."""
+    return computed(value, queue)
+
+
+cdef Array computed(Node value, Stream queue):
+    cdef Array made = Array.__new__(Array)
+    made.set_shape(value.shape, value.dtype)
+    allocate(made, queue)
+    into(made, value, queue, None, None)
+    return made
+
+
+def new_memory(shape, dtype, Stream queue not None):
+    """Memory for an array in row-major order, allocated in the order of a stream."""
+    cdef Array made = Array.__new__(Array)
+    made.set_shape(shape, dtype)
+    allocate(made, queue)
+    return made
+
+
+def reduce_into(Array target not None, how, value, tuple shape, tuple axes, Stream queue not None):
+    """Reduce an expression over some of the dimensions of its shape.
+
+    Parameters
+    ----------
+    target : Array
+        In one piece, with an element for each place of the other dimensions.
+    how : str
+        A key of COMBINE, or what to begin with and how ``a`` and ``b`` are combined.
+        The expression has the type of the target.
+    value : Node, Array or numpy scalar
+        What is reduced, broadcast to `shape`.
+    shape : tuple of int
+        Of the expression.
+    axes : tuple of int
+        The dimensions that go.
+    queue : Stream
+        Where the work is queued.
+    """
+    reduced(target, how, value, shape, axes, queue)
+
+
+cdef int reduced(Array target, object how, object value, tuple shape, tuple axes, Stream queue) except -1:
+    cdef Walk walk
+    cdef Plan found
+    cdef uint8_t modes[READ + 1]
+    cdef Value slots[READ + VALUES]
+    cdef void* parameters[READ + VALUES + 6]
+    cdef Py_ssize_t extents[MOST_AXES]
+    cdef int order[MOST_AXES]
+    cdef int rank = <int>len(shape)
+    cdef int axis, k = 0
+    cdef int64_t count = 1, results = target.count(), share, shares = 1
+    cdef uint64_t to
+    cdef bint moved = False, alone
+    cdef bytes key
+    cdef Kernel kernel
+    cdef Array partial
+    if results == 0:
+        return 0
+    for axis in range(rank):
+        extents[axis] = shape[axis]
+        if axis not in axes:
+            order[k] = axis
+            k += 1
+    for axis in axes:
+        order[k] = axis
+        k += 1
+        count *= extents[axis]
+    for axis in range(rank):
+        moved |= order[axis] != axis
+    walk.words = walk.arrays = walk.values = walk.seen = 0
+    visit(&walk, value)
+    for k in range(walk.arrays):
+        require_open((<Array>walk.array[k]).open_memory())
+    plan(&walk, rank, extents, order if moved else NULL, &found, modes)
+    alone = results >= 1 << 16 or count <= 32
+    for k in range(walk.arrays):
+        push(&walk, modes[k])
+    push(&walk, found.axes & 0xffff)
+    push(&walk, 0x6000 | number_of(how))
+    push(&walk, type_number(target.type) | alone << 5)
+    key = PyBytes_FromStringAndSize(<char*>walk.key, walk.words * sizeof(uint16_t))
+    kernel = <Kernel>_known.get(key)
+    if kernel is None:
+        kernel = _reduction(
+            how, value, target.type, bytes([modes[k] for k in range(walk.arrays)]).decode(), found.axes, alone
+        )
+        _known[key] = kernel
+    share = max(count, 1) if alone or results >= 256 else SHARE
+    if not alone:
+        shares = max((count + share - 1) // share, 1)
+    partial = target if shares == 1 else new_memory((results, shares), target.type, queue)
+    to = partial.pointer
+    parameters[0], parameters[1], parameters[2], parameters[3] = &to, &results, &count, &share
+    k = 4
+    if found.axes > 0:
+        parameters[4] = found.numbers
+        k = 5
+    operands_into(&walk, slots, parameters, k, walk.arrays)
+    start(queue, kernel, blocks_for(results) if alone else min(results * shares, 1 << 16), parameters)
+    if shares > 1:
+        reduced(target, how, partial, (results, shares), (1,), queue)
+    return 0
+
+
+# --- arrays -------------------------------------------------------------------------------------------------------
+
+
+@cython.final
+cdef class Readers:
+    """What a Buffer has as `attached`: the pending arrays that read it, and whether it was lent."""
+
+    cdef list waiting           # weak references
+    cdef Py_ssize_t limit       # at which those that are gone are struck out
+    cdef bint lent
+
+
+cdef Readers readers_of(Buffer memory):
+    cdef Readers found
+    with cython.critical_section(memory):
+        if memory.attached is None:
+            found = Readers.__new__(Readers)
+            found.waiting, found.limit = [], 64
+            memory.attached = found
+        return <Readers>memory.attached
+
+
+cdef int wait_for(Lazy x, Stream queue) except -1:
+    """Let work that is queued from now on in `queue` see the array, which another stream has made."""
+    if x._stream is not queue and not x._stream.is_closed and x._stream != queue:
+        queue.wait(x._stream)
+        x.open_memory().set_deallocation_stream(queue)
+    return 0
+
+
+cdef int before_writing(Array x) except -1:
+    """Compute what is pending and reads the memory of an array."""
+    cdef Buffer memory = x.open_memory()
+    cdef Readers readers
+    cdef list waiting
+    if memory.attached is None:
+        return 0
+    readers = <Readers>memory.attached
+    if not readers.waiting:
+        return 0
+    waiting, readers.waiting, readers.limit = readers.waiting, [], 64
+    for reference in waiting:
+        pending_one = reference()
+        if pending_one is not None:
+            (<Lazy>pending_one).open_memory()
+    return 0
+
+
+cdef class Lazy(Array):
+    """An array that may exist before its elements are computed: the base class of `cupola.numpy.ndarray`.
+
+    Attributes
+    ----------
+    _node : Node or None
+        The expression, as long as it is pending.
+    _stream : Stream
+        In which it was computed, or was made pending.
+    """
+
+    cdef public Node _node
+    cdef public Stream _stream
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    cdef Array beside(self, Py_ssize_t rank):
+        cdef Array made = Array.beside(self, rank)
+        if isinstance(made, Lazy):
+            (<Lazy>made)._stream = self._stream
+        return made
+
+    def _compute(self):
+        cdef Stream queue
+        cdef Array target
+        cdef int axis
+        if self._node is None:
+            Array._compute(self)
+        queue = in_force()
+        if queue is not self._stream and not self._stream.is_closed and queue != self._stream:
+            queue.wait(self._stream)    # where the operands are
+        target = Array.__new__(Array)
+        target.itemsize, target.element, target.type = self.itemsize, self.element, self.type
+        take_shape(target, self.rank, self.extents)
+        allocate(target, queue)
+        into(target, self._node, queue, None, None)
+        self._node, self._stream = None, queue
+        self.memory, self.pointer = target.memory, target.pointer
+
+    def _compute_now(self):
+        """Give the array memory, if it has none."""
+        self.open_memory()
+
+    def _memory(self):
+        """The Buffer, which nobody else is given."""
+        return self.open_memory()
+
+    def _before_writing(self):
+        """Compute what is pending and reads the memory."""
+        before_writing(self)
+
+    def _join(self):
+        """Let the current stream see the elements."""
+        wait_for(self, in_force())
+
+    def _lend(self):
+        """A kernel of the program gets the array: what reads it is computed first, and so is it."""
+        cdef StreamHandle held
+        cdef CUresult status
+        before_writing(self)
+        readers_of(self.memory).lent = True
+        if self._stream.is_closed:
+            return
+        held = self._stream.hold()
+        with nogil:
+            status = cu.cuStreamQuery(held.pointer)
+        if status == CUDA_ERROR_NOT_READY:
+            with noted("wait"):
+                self._stream.sync()     # the kernel may run in any stream
+        elif status != CUDA_SUCCESS:
+            self._stream.sync()         # which says what is wrong
+
+    # --- operators --------------------------------------------------------------------------------------
+
+    def __add__(self, other):
+        return operate("add", self, other)
+
+    def __radd__(self, other):
+        return operate("add", other, self)
+
+    def __iadd__(self, other):
+        return operate_in_place("add", self, other)
+
+    def __sub__(self, other):
+        return operate("subtract", self, other)
+
+    def __rsub__(self, other):
+        return operate("subtract", other, self)
+
+    def __isub__(self, other):
+        return operate_in_place("subtract", self, other)
+
+    def __mul__(self, other):
+        return operate("multiply", self, other)
+
+    def __rmul__(self, other):
+        return operate("multiply", other, self)
+
+    def __imul__(self, other):
+        return operate_in_place("multiply", self, other)
+
+    def __truediv__(self, other):
+        return operate("divide", self, other)
+
+    def __rtruediv__(self, other):
+        return operate("divide", other, self)
+
+    def __itruediv__(self, other):
+        return operate_in_place("divide", self, other)
+
+    def __floordiv__(self, other):
+        return operate("floor_divide", self, other)
+
+    def __rfloordiv__(self, other):
+        return operate("floor_divide", other, self)
+
+    def __ifloordiv__(self, other):
+        return operate_in_place("floor_divide", self, other)
+
+    def __mod__(self, other):
+        return operate("remainder", self, other)
+
+    def __rmod__(self, other):
+        return operate("remainder", other, self)
+
+    def __imod__(self, other):
+        return operate_in_place("remainder", self, other)
+
+    def __and__(self, other):
+        return operate("bitwise_and", self, other)
+
+    def __rand__(self, other):
+        return operate("bitwise_and", other, self)
+
+    def __iand__(self, other):
+        return operate_in_place("bitwise_and", self, other)
+
+    def __or__(self, other):
+        return operate("bitwise_or", self, other)
+
+    def __ror__(self, other):
+        return operate("bitwise_or", other, self)
+
+    def __ior__(self, other):
+        return operate_in_place("bitwise_or", self, other)
+
+    def __xor__(self, other):
+        return operate("bitwise_xor", self, other)
+
+    def __rxor__(self, other):
+        return operate("bitwise_xor", other, self)
+
+    def __ixor__(self, other):
+        return operate_in_place("bitwise_xor", self, other)
+
+    def __lshift__(self, other):
+        return operate("left_shift", self, other)
+
+    def __rlshift__(self, other):
+        return operate("left_shift", other, self)
+
+    def __ilshift__(self, other):
+        return operate_in_place("left_shift", self, other)
+
+    def __rshift__(self, other):
+        return operate("right_shift", self, other)
+
+    def __rrshift__(self, other):
+        return operate("right_shift", other, self)
+
+    def __irshift__(self, other):
+        return operate_in_place("right_shift", self, other)
+
+    def __lt__(self, other):
+        return operate("less", self, other)
+
+    def __le__(self, other):
+        return operate("less_equal", self, other)
+
+    def __gt__(self, other):
+        return operate("greater", self, other)
+
+    def __ge__(self, other):
+        return operate("greater_equal", self, other)
+
+    def __eq__(self, other):
+        return operate("equal", self, other)
+
+    def __ne__(self, other):
+        return operate("not_equal", self, other)
+
+    def __neg__(self):
+        return operate_alone("negative", self)
+
+    def __pos__(self):
+        return operate_alone("positive", self)
+
+    def __abs__(self):
+        return operate_alone("absolute", self)
+
+    def __invert__(self):
+        return operate_alone("invert", self)
+
+
+def adopt(Array plain not None, Stream queue not None):
+    """An array of `ndarray` of all memory of one of the base class in row-major order."""
+    return adopted(plain, queue)
+
+
+cdef Lazy adopted(Array plain, Stream queue):
+    cdef Lazy made = <Lazy>_array_class.__new__(_array_class)
+    made.itemsize, made.element, made.type = plain.itemsize, plain.element, plain.type
+    take_shape(made, plain.rank, plain.extents)
+    made.memory, made.pointer = plain.open_memory(), plain.pointer
+    made._stream = queue
+    return made
+
+
+cdef object leaf(object value):
+    """An operand as a node, an array in memory or a scalar."""
+    cdef Lazy array
+    if not isinstance(value, Lazy):
+        return value
+    array = <Lazy>value
+    if array._node is not None and array._node.leaves <= LEAVES and array._node.nodes <= NODES:
+        return array._node
+    array.open_memory()
+    return array
+
+
+def leaf_of(value):
+    """An operand as a node, an array in memory or a scalar."""
+    return leaf(value)
+
+
+cdef Node node_of(object name, int code, tuple operands, tuple loop, object dtype, tuple shape, Stream queue):
+    """A node of these operands, of which the largest are computed before it becomes too large."""
+    cdef Node made = Node.__new__(Node)
+    cdef Py_ssize_t k
+    cdef list leaves = list(operands)
+    for k in range(len(leaves)):
+        if isinstance(leaves[k], Lazy):
+            if (<Lazy>leaves[k])._node is None and (<Lazy>leaves[k])._stream is not queue:
+                wait_for(<Lazy>leaves[k], queue)
+            leaves[k] = leaf(leaves[k])
+    made.name, made.loop, made.dtype, made.shape, made.form = name, loop, dtype, shape, ""
+    made.code, made.kind, made.gathers = code, type_number(dtype), name == "gather"
+    made.operands = tuple(leaves)
+    made.measure()
+    if made.leaves > LEAVES or made.nodes > NODES:
+        for operand in operands:
+            if isinstance(operand, Lazy):
+                (<Lazy>operand).open_memory()
+        made.operands = operands
+        made.measure()
+    return made
+
+
+def make_node(name, tuple operands, tuple loop, dtype, shape):
+    """A node of these operands, of which the largest are computed before it becomes too large."""
+    if len(loop) != len(operands):
+        raise ValueError(f"{name} has {len(operands)} operands and {len(loop)} types")
+    return node_of(name, number_of(name), operands, loop, dtype, tuple(shape), in_force())
+
+
+def pending(Node node not None):
+    """An array with the elements of an expression, which is computed later if nobody may change what it reads."""
+    cdef Lazy made = <Lazy>_array_class.__new__(_array_class)
+    made.set_shape(node.shape, node.dtype)
+    return made_pending(made, node, in_force())
+
+
+cdef Lazy made_pending(Lazy made, Node node, Stream queue):
+    cdef PyObject* read[READ]
+    cdef int count = memories(node, read, 0)
+    cdef int k
+    cdef bint lent = False
+    cdef Readers readers
+    cdef object reference
+    made._node, made._stream = node, queue
+    if count:
+        reference = PyWeakref_NewRef(made, None)
+        for k in range(count):
+            readers = readers_of(<Buffer>read[k])
+            lent |= readers.lent
+            readers.waiting.append(reference)
+            if len(readers.waiting) > readers.limit:
+                readers.waiting = [
+                    one for one in readers.waiting
+                    if (alive := one()) is not None and (<Lazy>alive)._node is not None
+                ]
+                readers.limit = max(64, 2 * len(readers.waiting))
+    if lent:
+        made.open_memory()
+    return made
+
+
+def write(Lazy target not None, value, tuple at=None, str combine=None):
+    """Overwrite the elements of an array with those of an array, a node or a scalar, converted.
+
+    `at` and `combine` are those of `compute_into`.
+    """
+    cdef object source = leaf(value)
+    cdef Stream queue
+    cdef tuple shape
+    if type(source) is Node:
+        shape = (<Node>source).shape
+    elif isinstance(source, Array):
+        shape = shape_of(<Array>source)
+    else:
+        shape = ()
+    if not has_shape(target, shape):
+        own = shape_of(target)
+        if numpy.broadcast_shapes(shape, own) != own:
+            raise ValueError(f"could not broadcast input array from shape {shape} into shape {own}")
+    before_writing(target)
+    queue = in_force()
+    if at:
+        for one in at:
+            if isinstance(one, Lazy):
+                (<Lazy>one).open_memory()
+    if conflicts(target, source) or (at and reads(target, source)):
+        if type(source) is not Node:
+            source = Node("convert", (source,), (source.dtype,), source.dtype, shape)
+        source = computed(<Node>source, queue)
+    into(target, source, queue, at, combine)
+    target._stream = queue
+
+
+cdef bint reads(Array place, object source) except -1:
+    """Whether an expression reads the memory of `place`."""
+    if type(source) is Node:
+        for operand in (<Node>source).operands:
+            if reads(place, operand):
+                return True
+        return False
+    return isinstance(source, Array) and (<Array>source).open_memory() is place.open_memory()
+
+
+cdef bint conflicts(Array place, object source) except -1:
+    """Whether an expression reads the memory of `place` in another layout than it is written."""
+    cdef Array other
+    cdef int axis
+    if type(source) is Node:
+        for operand in (<Node>source).operands:
+            if conflicts(place, operand):
+                return True
+        return False
+    if not isinstance(source, Array) or (<Array>source).open_memory() is not place.open_memory():
+        return False
+    other = <Array>source
+    if other.pointer != place.pointer or other.itemsize != place.itemsize or not same_shape(place, other):
+        return True
+    for axis in range(place.rank):
+        if place.extents[place.rank + axis] != other.extents[other.rank + axis]:
+            return True
+    return False
+
+
+# --- calls --------------------------------------------------------------------------------------------------------
+
+
+@cython.final
+cdef class Loop:
+    """The types that a function computes operands of certain types in."""
+
+    cdef tuple inputs           # numpy.dtype of each operand
+    cdef tuple classes          # its scalars
+    cdef object result          # numpy.dtype
+    cdef int number             # of the result
+    cdef int numbers[3]         # of the operands
+
+
+cdef class Elementwise:
+    """What the call of an elementwise function needs: the base class of `ufunc`.
+
+    Attributes
+    ----------
+    name : str
+        The name.
+    nin : int
+        How many operands it has.
+    """
+
+    cdef void* vectorcall
+    cdef readonly object name
+    cdef readonly int nin
+    cdef int code
+    cdef bint careful           # integers to negative powers are refused
+    cdef dict loops             # kinds of the operands, as one number -> Loop
+    cdef dict direct            # and of the result, and how they lie -> Kernel
+
+    def __cinit__(self):
+        self.vectorcall = <void*>_call
+        self.loops, self.direct = {}, {}
+
+    def _prepare(self, name, int nin):
+        """Take the name, and how many operands there are."""
+        if nin > 2:
+            raise ValueError("an elementwise function has one operand or two")
+        self.name, self.nin, self.code, self.careful = name, nin, number_of(name), name == "power"
+
+    def __call__(
+        self, *operands, out=None, where=True, dtype=None, casting="same_kind", order="K", subok=True
+    ):
+        """Apply the function.
+
+        Parameters
+        ----------
+        *operands : array_like
+            Arrays of the device, NumPy scalars, Python numbers and lists of them; no arrays of NumPy.
+        out : ndarray, optional
+            Gets the result, converted. It is computed at once.
+        where : ndarray of bool
+            Where results are stored in `out`; without `out`, the function is applied everywhere.
+        dtype : optional
+            The type to compute in.
+        casting : str
+            Which conversions of the operands and of the result are fine, as in NumPy.
+        order, subok : optional
+            Results are always in row-major order.
+
+        Returns
+        -------
+        ndarray
+        """
+        raise NotImplementedError("the slot of this method is replaced by _call")
+
+
+cdef PyObject* _call(PyObject* callee, PyObject** arguments, size_t flags, PyObject* names) except NULL:
+    cdef Elementwise function = <Elementwise>callee
+    cdef Py_ssize_t count = PyVectorcall_NARGS(flags)
+    cdef object out = None
+    cdef object made
+    cdef Py_ssize_t k
+    cdef dict named
+    if names == NULL:
+        if count == function.nin + 1:
+            out = <object>arguments[function.nin]
+            count -= 1
+    elif len(<tuple>names) == 1 and (<tuple>names)[0] == "out" and count == function.nin:
+        out = <object>arguments[count]
+        if type(out) is tuple and len(<tuple>out) == 1:
+            out = (<tuple>out)[0]
+    else:
+        count = -1
+    if count == function.nin:
+        made = apply(function, arguments, out)
+    else:
+        count = PyVectorcall_NARGS(flags)
+        named = {}
+        if names != NULL:
+            for k in range(len(<tuple>names)):
+                named[(<tuple>names)[k]] = <object>arguments[count + k]
+        made = (<object>function)._call(*[<object>arguments[k] for k in range(count)], **named)
+    Py_INCREF(made)
+    return <PyObject*>made
+
+
+cdef Elementwise _nobody = Elementwise.__new__(Elementwise)
+
+
+def quick_calls(type cls):
+    """Let the calls of a class, Elementwise or one below it, have no detour."""
+    cupola_enable_vectorcall(
+        <PyTypeObject*>cls, <char*>&_nobody.vectorcall - <char*><PyObject*>_nobody, Elementwise.__dict__["__call__"]
+    )
+
+
+quick_calls(Elementwise)
+
+
+cdef Loop _find_loop(Elementwise function, int* kinds, int which):
+    cdef Loop made = Loop.__new__(Loop)
+    cdef list given = []
+    cdef int k
+    for k in range(function.nin):
+        given.append(
+            numpy.dtype(bool) if kinds[k] == PY_BOOL else int if kinds[k] == PY_INT else float if kinds[k] == PY_FLOAT
+            else complex if kinds[k] == PY_COMPLEX else _DTYPES[kinds[k]]
+        )
+    found = function.loop(tuple(given), None, "same_kind")
+    made.inputs, made.result, made.number = found[:-1], found[-1], type_number(found[-1])
+    made.classes = tuple([dtype.type for dtype in made.inputs])
+    for k in range(function.nin):
+        made.numbers[k] = type_number(made.inputs[k])
+    function.loops[which] = made
+    return made
+
+
+cdef object apply(Elementwise function, PyObject** given, object out):
+    """Call a function, whose operands are as many as it has."""
+    cdef int kinds[2]
+    cdef int k, which = 0
+    cdef object operand
+    cdef Lazy first = None, made
+    cdef Loop loop
+    cdef tuple shape
+    cdef Stream queue
+    cdef list values
+    cdef Node node
+    for k in range(function.nin):
+        operand = <object>given[k]
+        if isinstance(operand, Lazy):
+            kinds[k] = type_number((<Lazy>operand).type)
+            if first is None:
+                first = <Lazy>operand
+            elif not same_shape(first, <Lazy>operand):
+                return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+        elif type(operand) is float:
+            kinds[k] = PY_FLOAT
+        elif type(operand) is int:
+            kinds[k] = PY_INT
+        elif type(operand) is bool:
+            kinds[k] = PY_BOOL
+        elif type(operand) is complex:
+            kinds[k] = PY_COMPLEX
+        else:
+            number = _class_numbers.get(type(operand))
+            if number is None:
+                return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+            kinds[k] = number
+        which = which << 5 | kinds[k]
+    if first is None or (function.careful and kinds[1] == PY_INT and <object>given[1] < 0):
+        return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+    found = function.loops.get(which)
+    loop = <Loop>found if found is not None else _find_loop(function, kinds, which)
+    queue = in_force()
+    if out is not None:
+        if isinstance(out, Lazy) and loop.number == type_number((<Lazy>out).type) and same_shape(first, <Lazy>out):
+            return _at_once(function, loop, kinds, given, <Lazy>out, queue, which)
+        return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+    values = []
+    for k in range(function.nin):
+        operand = <object>given[k]
+        values.append(loop.classes[k](operand) if kinds[k] >= PY_BOOL else operand)
+    shape = shape_of(first)
+    node = node_of(function.name, function.code, tuple(values), loop.inputs, loop.result, shape, queue)
+    made = <Lazy>_array_class.__new__(_array_class)
+    take_type(made, loop.number)
+    take_shape(made, first.rank, first.extents)
+    return made_pending(made, node, queue)
+
+
+cdef object _at_once(
+    Elementwise function, Loop loop, int* kinds, PyObject** given, Lazy out, Stream queue, int which
+):
+    """Call a function with an array for the result, of its type and shape: without a node, if all lies in one piece."""
+    cdef void* parameters[4]
+    cdef Value slots[2]
+    cdef int64_t n = out.count()
+    cdef uint64_t to
+    cdef int k, count = 2
+    cdef Lazy operand
+    cdef Kernel kernel
+    cdef list values
+    cdef bint plain = out._node is None and out.dense and n > 1
+    cdef bint twice = function.nin == 2 and given[0] == given[1]
+    for k in range(function.nin):
+        if kinds[k] < TYPES and plain and isinstance(<object>given[k], Lazy):
+            operand = <Lazy>given[k]
+            plain = operand._node is None and operand.dense and operand._stream is queue and operand.memory is not None
+            if plain and operand.memory is out.memory and operand.pointer != out.pointer:
+                plain = False
+            which = which << 1 | 1
+        else:
+            which <<= 1
+    which = which << 1 | twice
+    values = [
+        <object>given[k] if isinstance(<object>given[k], Lazy) else loop.classes[k](<object>given[k])
+        for k in range(function.nin)
+    ]
+    if plain:
+        kernel = <Kernel>function.direct.get(which)
+        if kernel is not None:
+            before_writing(out)
+            require_open(out.memory)
+            to = out.pointer
+            parameters[0], parameters[1] = &to, &n
+            # Arrays come before scalars.
+            for k in range(function.nin - twice):
+                if isinstance(values[k], Lazy):
+                    operand = <Lazy>values[k]
+                    require_open(operand.memory)
+                    slots[k].u = operand.pointer
+                    parameters[count] = &slots[k]
+                    count += 1
+            for k in range(function.nin - twice):
+                if not isinstance(values[k], Lazy):
+                    store(values[k], &slots[k])
+                    parameters[count] = &slots[k]
+                    count += 1
+            start(queue, kernel, blocks_for(n), parameters)
+            out._stream = queue
+            return out
+    node = node_of(function.name, function.code, tuple(values), loop.inputs, loop.result, shape_of(out), queue)
+    before_writing(out)
+    if conflicts(out, node):
+        into(out, computed(node, queue), queue, None, None)
+    else:
+        kernel = into(out, node, queue, None, None)
+        if plain and kernel is not None:
+            function.direct[which] = kernel
+    out._stream = queue
+    return out
+
+
+# --- operators ----------------------------------------------------------------------------------------------------
+
+cdef dict _functions = {}
+cdef tuple _operands = ()
+
+
+def use_functions(dict functions, tuple operands):
+    """Take the functions of operators by name, and the classes that their operands have."""
+    global _functions, _operands
+    _functions, _operands = functions, operands
+
+
+cdef object operate(str name, object one, object other):
+    cdef PyObject* given[2]
+    given[0], given[1] = <PyObject*>one, <PyObject*>other
+    if not isinstance(one, _operands) or not isinstance(other, _operands):
+        return NotImplemented
+    return apply(<Elementwise>_functions[name], given, None)
+
+
+cdef object operate_in_place(str name, object one, object other):
+    cdef PyObject* given[2]
+    given[0], given[1] = <PyObject*>one, <PyObject*>other
+    if not isinstance(other, _operands):
+        return NotImplemented
+    return apply(<Elementwise>_functions[name], given, one)
+
+
+cdef object operate_alone(str name, object one):
+    cdef PyObject* given[1]
+    given[0] = <PyObject*>one
+    return apply(<Elementwise>_functions[name], given, None)
