@@ -246,3 +246,30 @@ def compare(ours, right):
         numpy.testing.assert_allclose(found, right, rtol=40 * eps, atol=40 * eps)
     else:
         numpy.testing.assert_array_equal(found, right)
+
+
+# --- long rows ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", "bHfd")
+def test_sorting_by_digits(device, monkeypatch, code):
+    """Every size of key, and every form; zeros are equal, and NaN comes last."""
+    from cupola.numpy import _rows
+
+    random = numpy.random.default_rng(3)
+    if code in "efd":
+        a = random.standard_normal((2, 9000)) * 10.0 ** random.integers(-4, 4, (2, 9000))
+        for k, odd in enumerate([numpy.nan, -numpy.nan, numpy.inf, -numpy.inf, 0.0, -0.0]):
+            a[:, k :: 50 + k] = odd
+        a = a.astype(code)
+    else:
+        a = (random.integers(-(2**62), 2**62, (2, 9000)) >> random.integers(0, 62, (2, 9000))).astype(code)
+    x = np.asarray(a)
+    merged = np.argsort(x, descending=True).to_numpy() if code == "f" else None
+    monkeypatch.setattr(_rows, "RADIX_FROM", 1)
+    places = np.argsort(x)
+    numpy.testing.assert_array_equal(places.to_numpy(), numpy.argsort(a, kind="stable"))
+    in_order = numpy.take_along_axis(a, places.to_numpy(), 1)
+    assert np.sort(x).to_numpy().tobytes() == in_order.tobytes()
+    if merged is not None:
+        numpy.testing.assert_array_equal(np.argsort(x, descending=True).to_numpy(), merged)

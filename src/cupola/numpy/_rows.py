@@ -23,6 +23,8 @@ from cupola.numpy._operations import COMPUTED, MEMORY, expression
 from cupola.numpy._report import noted
 
 SCAN_TILE, SORT_TILE = 2048, 512
+RADIX_FROM = 1 << 12  # elements for each byte of one; shorter rows are merged
+RADIX_PARTS = 528  # blocks that share the rows: four for each multiprocessor
 
 
 @functools.cache
@@ -35,6 +37,13 @@ typedef {COMPUTED[char]} COMPUTED;
 {file_text(name)}"""
     with noted("compile"):
         return compile(source, options={"fma": False, "name": "cupola.numpy"})
+
+
+@functools.cache
+def _plain_kernels(name: str, head: str) -> Any:
+    """The kernels of a file that needs no types but what is defined in `head`."""
+    with noted("compile"):
+        return compile(head + file_text(name), options={"name": "cupola.numpy"})
 
 
 def _order(char: str) -> str:
@@ -199,6 +208,8 @@ def sort(rows: ndarray, descending: bool, places: bool) -> tuple[ndarray, ndarra
     """Rows sorted stably, and the places that the elements come from if they are wanted."""
     char = rows.dtype.char
     many, count = rows.shape
+    if char not in "FD" and RADIX_FROM * rows.itemsize <= count < 1 << 32:
+        return _radix_sort(rows, descending, places)
     head = f"#define DESCENDING {int(descending)}\n#define PAIRS {int(places)}"
     code = _kernels("sort.cu", char, head, _order(char))
     made = fresh(rows.shape, rows.dtype)
@@ -219,6 +230,52 @@ def sort(rows: ndarray, descending: bool, places: bool) -> tuple[ndarray, ndarra
                     at(others), many, count, width)  # fmt: skip
             made, other, found, others = other, made, others, found
             width *= 2
+    return made, found
+
+
+# Unsigned numbers of so many bytes: their type in CUDA C++, NumPy's, and the bits of infinity of such numbers.
+BITS = {
+    1: ("unsigned char", numpy.uint8, 0),
+    2: ("unsigned short", numpy.uint16, 0x7C00),
+    4: ("unsigned int", numpy.uint32, 0x7F800000),
+    8: ("unsigned long long", numpy.uint64, 0x7FF0000000000000),
+}
+
+
+def _radix_sort(rows: ndarray, descending: bool, places: bool) -> tuple[ndarray, ndarray | None]:
+    """Long rows of numbers sorted by their digits."""
+    many, count = rows.shape
+    size = rows.itemsize
+    name, unsigned, infinite = BITS[size]
+    form = {"b": 0, "u": 0, "i": 1, "f": 2}[rows.dtype.kind]
+    head = f"typedef {name} BITS;\n#define FORM {form}\n#define INFINITE {infinite}ull\n#define PAIRS {int(places)}\n"
+    code = _plain_kernels("radix.cu", head)
+    tile = BLOCK * (12 if size == 8 else 16)
+    parts = max(1, min(RADIX_PARTS // many, -(-count // tile)))
+    share = -(-count // (parts * tile)) * tile
+    parts = -(-count // share)
+    counts, totals = fresh((many, 256, parts), numpy.uint32), fresh((many, 256), numpy.uint32)
+    made, other = fresh(rows.shape, rows.dtype), fresh(rows.shape, rows.dtype) if size > 1 else None
+    found = fresh(rows.shape, numpy.int64) if places else None
+    spare = [fresh(rows.shape, numpy.uint32) if places and size > 1 else None for _ in range(2 if size > 2 else 1)]
+    flip, nothing = unsigned(2 ** (8 * size) - 1 if descending else 0), numpy.uint64(0)
+    shape = (many, count, numpy.int32(parts), share)
+
+    def at(memory: ndarray | None) -> Any:
+        return nothing if memory is None else _memory(memory)
+
+    given, old = rows, None
+    for digit in range(size):
+        last = digit == size - 1
+        to = made if (size - digit) % 2 else other
+        after = spare[digit % 2] if places and not last else None
+        how = (numpy.int32(8 * digit), flip)
+        _launch(code.get_kernel("radix_count"), many * parts, at(given), at(counts), *shape, *how)
+        _launch(code.get_kernel("radix_scan"), many * 256, at(counts), at(totals), many, numpy.int32(parts))
+        _launch(code.get_kernel("radix_move"), many * parts, at(given), at(to), at(old), at(after),
+                at(found if last else None), at(counts), at(totals), *shape, *how)  # fmt: skip
+        assert to is not None
+        given, old = to, after
     return made, found
 
 
