@@ -53,6 +53,14 @@ __device__ void helper(int *p, int i) {
 extern "C" __global__ void atomic(int *data, int *other, int n) {
     helper(data, threadIdx.x);  // LINE call_of_helper
 }
+extern "C" __global__ void counters(int *data, int *other, int n) {
+    __shared__ int box[40];
+    for (int i = threadIdx.x; i < 40; i += blockDim.x) box[i] = 0;
+    __syncthreads();
+    atomicAdd(&box[threadIdx.x == 45 ? 50 : threadIdx.x % 4], 1);  // LINE counters
+    __syncthreads();
+    data[threadIdx.x] = box[threadIdx.x % 4];
+}
 extern "C" __global__ void assertion(int *data, int *other, int n) {
     assert(threadIdx.x < 11);  // LINE assertion
     data[threadIdx.x] = 0;
@@ -81,6 +89,7 @@ LAUNCHES: dict[str, dict[str, int | tuple[int, ...]]] = {
     "shared_memory": {"block": 64},
     "dynamic_shared": {"block": 48, "shmem_size": 256},
     "atomic": {},
+    "counters": {"block": 64},
     "assertion": {},
     "trapped": {"grid": 2},
     "breakpoint": {},
@@ -143,6 +152,12 @@ FAULTS = {
         (1, 0, 0),
         (0, 0, 0),
         (r"write of 4 bytes in global memory", r"inlined at \S+:<call_of_helper> in atomic"),
+    ),
+    "counters": Fault(
+        "CUDA_ERROR_ILLEGAL_ADDRESS",
+        (45, 0, 0),
+        (0, 0, 0),
+        (r"write of 4 bytes in shared memory at offset 200", r"(atom|red)\.shared"),
     ),
     "assertion": Fault(
         "CUDA_ERROR_ASSERT", (11, 0, 0), (0, 0, 0), (r"assertion `threadIdx.x < 11` failed", r"assertion")

@@ -322,6 +322,34 @@ def test_atomics_on_integers(type: str, engine: str) -> None:
         assert places[commutes].tolist() == expected[commutes].tolist(), name
 
 
+RANKS = r"""
+extern "C" __global__ void ranks(const int *x, unsigned *rank, unsigned long long *last, unsigned *bits, int n) {
+    __shared__ unsigned counts[8], seen[8];
+    __shared__ unsigned long long sums[8];
+    int t = threadIdx.x;
+    if (t < 8) counts[t] = seen[t] = 0, sums[t] = 1ull << 40;
+    __syncthreads();
+    rank[t] = atomicAdd(&counts[x[t]], 1u);
+    atomicAdd(&sums[x[t]], (unsigned long long)t);
+    if (t >= n) atomicOr(&seen[x[t]], 1u << t % 32);  // not all lanes of the first warp
+    __syncthreads();
+    if (t < 8) last[t] = sums[t], bits[t] = seen[t];
+}
+"""
+
+
+@pytest.mark.parametrize("block", [8, 64, 80])
+def test_places_in_shared_memory_that_several_lanes_count(block: int, engine: str) -> None:
+    x, t = np.random.default_rng(9).integers(0, 8, block, dtype=np.int32), np.arange(block)
+    rank, last, bits = np.zeros(block, np.uint32), np.zeros(8, np.uint64), np.zeros(8, np.uint32)
+    run(engine + RANKS, "ranks", 1, block, x, rank, last, bits, np.int32(3))
+    for key in range(8):
+        mine = x == key
+        assert sorted(rank[mine]) == list(range(mine.sum()))
+        assert last[key] == (1 << 40) + t[mine].sum()
+        assert bits[key] == np.bitwise_or.reduce(1 << (t[mine & (t >= 3)] % 32), initial=0)
+
+
 OTHER_ATOMICS = r"""
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>

@@ -1,4 +1,7 @@
-"""Atomic operations (PTX ISA, "atom", "red"): a helper does them lane by lane, in ascending order.
+"""Atomic operations (PTX ISA, "atom", "red"), lane by lane, in ascending order.
+
+A helper does them. Only the common ones in shared memory, which belongs to one thread of the host, are made of plain
+instructions, in a function of the module: if all lanes run, and one vector comparison says that all are inside.
 
 A vector of elements is so many atomic operations, as the ISA has it ("each of the individual scalar operations").
 """
@@ -10,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.control.lowerings import lowers
 from cupola.cpu.compiler.emit.instructions.registry import LLVM_TYPE
-from cupola.cpu.compiler.emit.values.builder import constant
+from cupola.cpu.compiler.emit.values.builder import Builder, constant
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 from cupola.cpu.compiler.ptx import ast
 
-from .accessors import call_accessor
+from .accessors import call_accessor, fault_unless_zero
 from .addresses import address_of
 from .bounds import Access, site_of
+from .gathers import can_gather, check_lanes
 from .memory import lane_addresses
 
 if TYPE_CHECKING:
@@ -36,6 +40,11 @@ _TYPES = {
     "exch": {f"{kind}{bits}": f"b{bits}" for kind in "bus" for bits in (32, 64)} | {"b128": "b128", "f32": "b32"},
 } | {name: {f"{kind}{bits}": f"b{bits}" for kind in "bus" for bits in (32, 64)} for name in ("and", "or", "xor")}
 """For each operation, the type in the name of the helper that does it on a PTX type."""
+
+
+_PLAIN = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": ""}
+"""What the machine code does itself in shared memory, on integers: the instruction of LLVM."""
+_PLAIN_TYPES = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (32, 64))
 
 
 def _operation(instruction: ast.Instruction) -> str:
@@ -81,9 +90,107 @@ def atomic(body: Body, instruction: ast.Instruction) -> None:
         # The first element stands for the whole vector, which must be aligned and inside.
         checked = access if index else replace(access, count=len(values))
         helper = helper_name(instruction, "shared" if access.space == "shared" else "atomic")
-        results.append(_call(body, checked, helper, at, value, compare))
+        if not vector and _is_plain(body, instruction, access):
+            is_read = isinstance(destination, ast.Register) and destination.name in body.read_registers
+            result = _call_plain(body, access, operation, helper, at, value, wanted=is_read)
+            if result is None:
+                return
+            results.append(result)
+        else:
+            results.append(_call(body, checked, helper, at, value, compare))
     for target, value in zip(targets if vector else (destination,), results, strict=True):
         body.write(target, value, signed=name[0] == "s")
+
+
+def _is_plain(body: Body, instruction: ast.Instruction, access: Access) -> bool:
+    """Whether the machine code does an operation itself."""
+    return (
+        access.space == "shared"
+        and body.width > 1
+        and _type(instruction) in _PLAIN_TYPES
+        and _operation(instruction) in _PLAIN
+        and can_gather(replace(access, write=False, volatile=False))
+    )
+
+
+def _call_plain(
+    body: Body, access: Access, operation: str, helper: str, address: Value, value: Value, *, wanted: bool
+) -> Value | None:
+    """Call the function that does it; what was in memory before, if that is wanted."""
+    builder = body.builder
+    _, packed = site_of(body, access, row=False)
+    address = builder.splat(address)
+    name = f"cupola.{helper}.{'varying' if value.vector else 'same'}{'.old' * wanted}"
+    result = f"{{ {builder.vector_type(value.type)}, i32 }}" if wanted else "i32"
+    typed = f"{builder.typed(address)}, {builder.typed(value)}"
+    if name not in builder.functions:
+        inner = Builder(builder.width, declarations=builder.declarations)
+        operand = Value("%value", value.type, value.vector)
+        _write_plain(inner, access, operation, helper, Value("%lanes", address.type, True), operand, wanted=wanted)
+        text = [
+            f"define internal {result} @{name}(ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 %packed, "
+            f"i32 %mask, {builder.type_of(address)} %lanes, {builder.type_of(value)} %value) noinline nounwind {{"
+        ]
+        builder.functions[name] = "\n".join([*text, "entry:", *inner.allocas, *inner.lines, "}"])
+    status = builder.emit(
+        f"call {result} @{name}(ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 {packed}, "
+        f"i32 {body.control.lanes().ir}, {typed})"
+    )
+    if not wanted:
+        fault_unless_zero(body, status)
+        return None
+    fault_unless_zero(body, builder.emit(f"extractvalue {result} {status}, 1"))
+    return Value(builder.emit(f"extractvalue {result} {status}, 0"), value.type, True)
+
+
+def _write_plain(
+    b: Builder, access: Access, operation: str, helper: str, address: Value, operand: Value, *, wanted: bool
+) -> None:
+    address = b.freeze(address)  # lanes that do not run may have none
+    mask = Value("%mask", "i32")
+    lanes = check_lanes(b, access, address, mask, "")
+    everyone = b.compare("icmp eq", mask, constant("i32", (1 << b.width) - 1)).ir
+    element, vector = operand.type, b.vector_type(operand.type)
+    operands, results = b.alloca(vector), b.alloca(vector)
+    places = b.alloca(b.vector_type(address.type))
+    b.line(f"store {b.typed(b.splat(operand))}, ptr {operands}, align 64")
+    b.line(f"br i1 {b.both(lanes.inside, everyone)}, label %inside, label %careful, !prof !1")
+    b.label("inside")
+    b.line(f"store {b.typed(address)}, ptr {places}, align 64")
+    for lane in range(b.width):
+        # From memory, since taking a vector apart costs more; volatile, lest the optimizer does that after all.
+        at = b.emit(f"getelementptr {address.type}, ptr {places}, i64 {lane}")
+        distance = b.emit(f"load volatile {address.type}, ptr {at}")
+        far = b.emit(f"zext {address.type} {distance} to i64")
+        place = b.emit(f"getelementptr i8, ptr %shared, i64 {far}")
+        value = operand
+        if operand.vector:
+            at = b.emit(f"getelementptr {element}, ptr {operands}, i64 {lane}")
+            value = Value(b.emit(f"load volatile {element}, ptr {at}"), element)
+        old = Value(b.emit(f"load {element}, ptr {place}, align {access.size}"), element)
+        if wanted:
+            b.line(f"store {b.typed(old)}, ptr {b.emit(f'getelementptr {element}, ptr {results}, i64 {lane}')}")
+        new = b.binary(_PLAIN[operation], old, value) if _PLAIN[operation] else value
+        b.line(f"store {b.typed(new)}, ptr {place}, align {access.size}")
+    b.line("br label %done")
+    b.label("careful")
+    addresses = b.alloca(f"[{8 * b.width} x i8]")
+    b.line(f"store {b.typed(b.cast('zext', address, 'i64'))}, ptr {addresses}, align 64")
+    b.declarations[f"declare i32 @{helper}(ptr, ptr, ptr, ptr, i64, i32, ptr, ptr, ptr, ptr)"] = None
+    status = b.emit(
+        f"call i32 @{helper}(ptr %context, ptr %warp, ptr %shared, ptr %sites, i64 %packed, i32 %mask, "
+        f"ptr {addresses}, ptr {operands}, ptr null, ptr {results})"
+    )
+    b.line("br label %done")
+    b.label("done")
+    status = b.emit(f"phi i32 [ 0, %inside ], [ {status}, %careful ]")
+    if not wanted:
+        b.line(f"ret i32 {status}")
+        return
+    record = f"{{ {vector}, i32 }}"
+    old_lanes = b.emit(f"load {vector}, ptr {results}, align 64")
+    first = b.emit(f"insertvalue {record} poison, {vector} {old_lanes}, 0")
+    b.line(f"ret {record} {b.emit(f'insertvalue {record} {first}, i32 {status}, 1')}")
 
 
 def element_bytes(instruction: ast.Instruction) -> int:
