@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import functools
 
+from cupola.pathfinder._dynamic_libraries import copies_of
+
 DIMENSIONS = 20000
 
 
@@ -27,24 +29,25 @@ def tables(kind: int) -> bytes:
     ImportError
         NVIDIA's library is not installed, or does not give them.
     """
-    from cupola.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
-
     needed = "quasirandom generators have the tables of NVIDIA's libcurand: pip install nvidia-curand"
-    try:
-        library = ctypes.CDLL("libcurand", handle=load_nvidia_dynamic_lib("curand")._handle_uint)
-    except DynamicLibNotFoundError as error:
-        raise ImportError(needed) from error
     bits, is_scrambled = (32, 64)[kind > 202], kind in (202, 204)
     size = bits // 8
     address = ctypes.c_void_p()
-    # The sets are numbered 101 to 104 as the generators are 201 to 204.
-    status = getattr(library, f"curandGetDirectionVectors{bits}")(ctypes.byref(address), kind - 100)
-    if status or not address.value:
-        raise ImportError(f"{needed} (curandGetDirectionVectors{bits} of the one that is loaded returned {status})")
+    refusals = []
+    # By path: where a program loads cuRAND by name, the CPU device's has that name.
+    for path, _ in copies_of("curand"):
+        library = ctypes.CDLL(path)
+        # The sets are numbered 101 to 104 as the generators are 201 to 204.
+        status = getattr(library, f"curandGetDirectionVectors{bits}")(ctypes.byref(address), kind - 100)
+        if not status and address.value:
+            break
+        refusals.append(f"curandGetDirectionVectors{bits} of {path} returned {status}")
+    else:
+        raise ImportError(" (".join([needed, *refusals]) + ")" * len(refusals))
     vectors = ctypes.string_at(address.value, DIMENSIONS * bits * size)
     if not is_scrambled:
         return vectors + bytes(DIMENSIONS * size)
     status = getattr(library, f"curandGetScrambleConstants{bits}")(ctypes.byref(address))
     if status or not address.value:
-        raise ImportError(f"{needed} (curandGetScrambleConstants{bits} of the one that is loaded returned {status})")
+        raise ImportError(f"{needed} (curandGetScrambleConstants{bits} of {path} returned {status})")
     return vectors + ctypes.string_at(address.value, DIMENSIONS * size)

@@ -12,6 +12,7 @@ import pytest
 
 from cupola.cpu import programs
 from cupola.cpu.mathlibs import SONAMES
+from cupola.pathfinder._dynamic_libraries import copies_of
 
 PROVIDER = Path(__file__).resolve().parents[3] / "src" / "cupola" / "cpu" / "provider"
 NAMES = sorted(
@@ -140,6 +141,19 @@ print(library.cublasCreate_v2(ctypes.byref(handle)), library.cublasGetPointerMod
       number.value, library.cublasSetPointerMode_v2(handle, 9), library.cublasDestroy_v2(handle))
 """)
     assert done.stdout == "0 0 0 7 0\n", done.stderr
+
+
+def test_tables_of_nvidias_library_where_ours_has_its_name(run_python):
+    if not copies_of("curand"):
+        pytest.skip("the tables of quasirandom numbers come from NVIDIA's libcurand, which is not installed")
+    done = run_python("""
+import ctypes, os
+from cupola.cpu import programs
+library = ctypes.CDLL(os.path.join(programs.library_folder(), "libcurand.so.10"))
+generator = ctypes.c_void_p()
+print([library.curandCreateGenerator(ctypes.byref(generator), kind) for kind in (201, 202, 203, 204)])
+""")
+    assert done.stdout == "[0, 0, 0, 0]\n", done.stderr
 
 
 def test_both_versions_of_cudss(run_python):
