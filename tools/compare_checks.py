@@ -1,9 +1,11 @@
 """The table of the checks (tests/cpu/engine/checks/table) under compute-sanitizer on a GPU.
 
-    compare_checks.py record [FILE]   on a machine with a GPU: run the table, write what compute-sanitizer found
-    compare_checks.py                 say where the checks of the CPU device and compute-sanitizer differ
+    compare_checks.py record FILE [PART/PARTS]   on a machine with a GPU: run the table, or a part of it, and write what
+                                                 compute-sanitizer found
+    compare_checks.py join FILE...               make the recorded file of such parts
+    compare_checks.py                            say where the checks of the CPU device and compute-sanitizer differ
 
-A kernel that does not end on a GPU takes its process with it, and the others go on in another one.
+Each kernel has a process of its own: of several in one process, compute-sanitizer tells too little of the later ones.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import concurrent.futures
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +26,8 @@ ROW = re.compile(r"^//: (\w+) <<<(\d+), (?:dim3\()?([\d, ]+)\)?>>>\nK (\w+)\(int
 TOOLS = {"race": "racecheck", "init": "initcheck", "sync": "synccheck"}
 CHECKS = {"init.cu": "init", "sync.cu": "sync"}
 WORDS = 4096
-SECONDS = 25
+SECONDS = 15
+PROCESSES = 16
 MARK = "##"
 FINDING = re.compile(r"=+ +(Error|Warning|Race|Potential|Uninitialized|Barrier|Divergent|Invalid|ERROR|.*hazard)")
 
@@ -37,80 +41,74 @@ def rows() -> list[tuple[str, str, str, int, tuple[int, ...], bool]]:
     return found
 
 
-def run(file: str, cubin: str, names: Sequence[str]) -> None:
-    """Run kernels, with a line in front of what compute-sanitizer says of each; it watches this process."""
+def run(file: str, cubin: str, name: str) -> None:
+    """Run a kernel; compute-sanitizer watches this process."""
     from cupola import Device, LaunchConfig, ObjectCode, launch
     from cupola.bindings import driver
 
-    cases = {row[1]: row for row in rows() if row[0] == file}
+    case = next(row for row in rows() if row[:2] == (file, name))
     dev = Device()
     dev.set_current()
     stream = dev.create_stream()
-    code = ObjectCode.from_cubin(Path(cubin).read_bytes())
-    for name in names:
-        case = cases[name]
-        print(MARK, name, flush=True)
-        kernel = code.get_kernel(name)
-        _, memory = driver.cuMemAlloc(4 * WORDS)
-        if file != "init.cu":
-            driver.cuMemsetD8(memory, 0, 4 * WORDS)
-            driver.cuCtxSynchronize()
-        launch(stream, LaunchConfig(grid=case[3], block=case[4]), kernel, int(memory), *((5,) if case[5] else ()))
-        stream.sync()
+    kernel = ObjectCode.from_cubin(Path(cubin).read_bytes()).get_kernel(name)
+    _, memory = driver.cuMemAlloc(4 * WORDS)
+    if file != "init.cu":
+        driver.cuMemsetD8(memory, 0, 4 * WORDS)
         driver.cuCtxSynchronize()
-        print(MARK, "done", flush=True)
+    print(MARK, "begins", flush=True)
+    launch(stream, LaunchConfig(grid=case[3], block=case[4]), kernel, int(memory), *((5,) if case[5] else ()))
+    driver.cuCtxSynchronize()
+    print(MARK, "done", flush=True)
 
 
-def watch(file: str, cubin: str, names: Sequence[str], check: str) -> dict[str, str]:
-    """For each kernel ``found``, ``clean``, or ``endless`` when it does not end; ``failed`` when its launch does."""
-    results: dict[str, str] = {}
-    while left := [name for name in names if name not in results]:
-        command = ["compute-sanitizer", "--tool", TOOLS[check], "--print-limit", "1000"]
-        command += ["--racecheck-report", "all"] if check == "race" else []
-        command += [sys.executable, __file__, "run", file, cubin, *left]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
-            timer = threading.Timer(SECONDS, child.kill)
-            timer.start()
-            assert child.stdout is not None
-            name, said, done = "", False, True
-            for line in child.stdout:
-                if line.startswith(MARK):
-                    word = line.split()[1]
-                    if word == "done":
-                        results[name], done = "found" if said else "clean", True
-                    else:
-                        name, said, done = word, False, False
-                elif name and FINDING.match(line):
-                    said = True
-            timer.cancel()
-        if not done:
-            results[name] = "found" if said else "endless"
-        elif not name:
-            results |= dict.fromkeys(left, "failed")
-    return results
+def watch(file: str, cubin: str, name: str, check: str) -> str:
+    """Say ``found``, ``clean``, ``endless`` when the kernel does not end, or ``failed`` when it was not launched."""
+    command = ["compute-sanitizer", "--tool", TOOLS[check], "--print-limit", "1000"]
+    command += ["--racecheck-report", "all"] if check == "race" else []
+    command += [sys.executable, __file__, "run", file, cubin, name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        timer = threading.Timer(SECONDS, child.kill)
+        timer.start()
+        assert child.stdout is not None
+        lines = list(child.stdout)
+        timer.cancel()
+    begun = next((i for i, line in enumerate(lines) if line.startswith(f"{MARK} begins")), None)
+    if begun is None:
+        return "failed"
+    if any(FINDING.match(line) for line in lines[begun:]):
+        return "found"
+    return "clean" if any(line.startswith(f"{MARK} done") for line in lines) else "endless"
 
 
-def record(path: Path) -> None:
+def record(path: Path, part: int, parts: int) -> None:
     """Run the table, and write what was found."""
     from cupola import Device, Program, ProgramOptions
 
     dev = Device()
     dev.set_current()
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout.split()[-2:]
+    chosen = rows()[part - 1 :: parts]
     lines: list[str] = []
-    with concurrent.futures.ThreadPoolExecutor(12) as pool:
-        jobs = {}
-        for file in sorted({row[0] for row in rows()}):
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(PROCESSES) as pool:
+        for file in {row[0] for row in chosen}:
             options = ProgramOptions(name=file, arch=f"sm_{dev.arch}", lineinfo=True)
-            cubin = f"/tmp/{file}.cubin"
-            Path(cubin).write_bytes(Program((TABLE / file).read_text(), "c++", options).compile("cubin").code)
-            names = [row[1] for row in rows() if row[0] == file]
-            for half in (names[::2], names[1::2]):
-                jobs[pool.submit(watch, file, cubin, half, CHECKS.get(file, "race"))] = file
+            code = Program((TABLE / file).read_text(), "c++", options).compile("cubin").code
+            Path(folder, file).write_bytes(code)
+        jobs = {
+            pool.submit(watch, row[0], f"{folder}/{row[0]}", row[1], CHECKS.get(row[0], "race")): row for row in chosen
+        }
         for job in concurrent.futures.as_completed(jobs):
-            lines += [f"{jobs[job]} {name} {result}\n" for name, result in job.result().items()]
+            file, name = jobs[job][:2]
+            lines.append(f"{file} {name} {job.result()}\n")
             text = f"# {dev.name}, compute-sanitizer {' '.join(version)}\n" + "".join(sorted(lines))
             path.write_text(text)  # again and again: the time on the machine may run out
+
+
+def join(paths: Sequence[Path]) -> None:
+    """Put recorded parts together."""
+    texts = [path.read_text().splitlines(keepends=True) for path in paths]
+    lines = {line for text in texts for line in text[1:]}
+    RECORDED.write_text(texts[0][0] + "".join(sorted(lines)))
 
 
 def differences() -> list[tuple[str, str, str, str]]:
@@ -130,10 +128,15 @@ def differences() -> list[tuple[str, str, str, str]]:
 def main() -> None:
     """Run the command."""
     match sys.argv[1:]:
-        case ["run", file, cubin, *names]:
-            run(file, cubin, names)
-        case ["record", *path]:
-            record(Path(path[0]) if path else RECORDED)
+        case ["run", file, cubin, name]:
+            run(file, cubin, name)
+        case ["record", path]:
+            record(Path(path), 1, 1)
+        case ["record", path, part]:
+            which, _, of = part.partition("/")
+            record(Path(path), int(which), int(of))
+        case ["join", *paths]:
+            join([Path(path) for path in paths])
         case []:
             for difference in differences():
                 print(*difference)
