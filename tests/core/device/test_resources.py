@@ -430,6 +430,7 @@ def test_a_captured_graph(device, green, kernels):
     launch(builder, LaunchConfig(grid=500, block=32), kernels["where"], host)
     graph = builder.end_building().complete()
     other = device.create_stream()
+    stream.sync()  # the memory was allocated there
     graph.launch(other)
     other.sync()
     assert len(set(np.from_dlpack(host).view(np.uint32).tolist())) == 16

@@ -240,6 +240,7 @@ def test_between_devices(stream, s0, s1, b0, b1, sync, check):
 def test_copies_wait_for_their_stream(s0, s1, pool0, pool1):
     """A copy done in another way still is one of the stream: it comes behind what is queued there."""
     with pool1.allocate(1 << 24, stream=s1) as large, pool0.allocate(1 << 24, stream=s0) as other:
+        s0.sync()  # the other one was allocated there
         for value in range(5):
             large.fill(value, stream=s1)
             other.copy_from(large, stream=s1)

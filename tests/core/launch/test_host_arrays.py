@@ -168,6 +168,7 @@ def test_a_likely_mistake_is_a_warning(device, stream):
             warnings.simplefilter("error")
             launch(stream, FEW, kernel, 2.0, x, y, 10)  # said once
             launch(stream, FEW, code.get_kernel("raw"), x, x, x, x)
+        stream.sync()  # before the arrays go, in another stream
 
 
 def test_a_pointer_is_no_number(device, stream, code):

@@ -101,6 +101,8 @@ typedef struct cpu_launch {
     void *launched;         /* the driver's own: what its threads launch; NULL: the kernel asks nothing of the driver */
     uint32_t local_size;    /* set by the engine: bytes of local memory of a thread */
     uint32_t first_watch;   /* likewise, when it is checked: the number of its first block ... */
+    uint32_t low_watch;     /* ... the first number of what is not ordered before it ... */
+    struct cpu_moment *moment;       /* ... when it happens, NULL: that is not known ... */
     struct cpu_findings *findings;   /* ... and what was found */
     const struct cpu_origin *origin; /* the line of Python that launched; NULL: not known */
     cpu_fault fault;                 /* filled by the first block that faults */

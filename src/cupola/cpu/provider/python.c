@@ -13,6 +13,7 @@
 #include "driver/base/base.h"
 #include "driver/base/checks.h"
 #include "driver/base/origin.h"
+#include "engine/checks/moments.h"
 #include "engine/memory/shadow.h"
 #include "driver/inject/inject.h"
 #include "driver/lookup.h"
@@ -247,7 +248,8 @@ static PyObject *set_checks(PyObject *self, PyObject *arguments) {
     unsigned set;
     (void)self;
     if (!PyArg_ParseTuple(arguments, "I:set_checks", &set)) return NULL;
-    atomic_store(&checks_on, set);
+    if (set & ~atomic_exchange(&checks_on, set) & CPU_CHECK_RACE) cpu_moments_reset();
+    atomic_store(&cpu_shadow_remembers, set & CPU_CHECK_RACE);
     atomic_store(&cpu_shadow_tracks, set & CPU_CHECK_INIT);
     if (set & CHECK_LEAK) origin_watch_end();
     Py_RETURN_NONE;
@@ -266,9 +268,19 @@ static PyObject *allocated_at(PyObject *self, PyObject *arguments) {
     unsigned long long base;
     (void)self;
     if (!PyArg_ParseTuple(arguments, "K:allocated_at", &base)) return NULL;
-    const struct cpu_origin *origin = origin_of(base);
+    const struct cpu_origin *freed, *origin = origin_of(base, &freed);
     if (!origin) Py_RETURN_NONE;
     return PyUnicode_FromFormat("%s:%d", origin->file, origin->line);
+}
+
+static PyObject *freed_at(PyObject *self, PyObject *arguments) {
+    unsigned long long base;
+    const struct cpu_origin *freed;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "K:freed_at", &base)) return NULL;
+    (void)origin_of(base, &freed);
+    if (!freed) Py_RETURN_NONE;
+    return PyUnicode_FromFormat("%s:%d", freed->file, freed->line);
 }
 
 /* A process in which something was found ends with a status that says so. */
@@ -404,6 +416,8 @@ static PyMethodDef methods[] = {
     {"allocated_at", allocated_at, METH_VARARGS,
      PyDoc_STR("allocated_at(base: int) -> str | None\n\nThe line of Python that allocated memory, if it was while "
                "something was checked.")},
+    {"freed_at", freed_at, METH_VARARGS,
+     PyDoc_STR("freed_at(base: int) -> str | None\n\nThe line of Python that freed it, likewise.")},
     {"fail_at_end", fail_at_end, METH_NOARGS,
      PyDoc_STR("fail_at_end() -> None\n\nEnd the process with status 1 where it would be 0.")},
     {"set_instruments", set_instruments, METH_VARARGS,

@@ -7,6 +7,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Protocol
 
+from cupola.cpu import _driver
 from cupola.cpu.compiler.emit.control.body import Site
 from cupola.cpu.compiler.modules import Variant
 from cupola.cpu.compiler.ptx import ast
@@ -111,7 +112,7 @@ def describe(
             neighbour = "no check covers this access: memory was freed while the kernel ran, or this is a bug in cupola"
         else:
             neighbour = nearest(address, size, allocation)
-        details = [neighbour]
+        details = [neighbour, *_origins(allocation if space == 0 else None)]
     elif kind == Kind.HEAP:
         summary = f"free() of {address:#x}, which malloc() in a kernel of this context did not return"
         if allocation is not None and allocation[0] == address and allocation[2]:
@@ -129,6 +130,14 @@ def describe(
         lines += place(where.instruction)
     lines += call_chain(variant.call_sites if calls[0] else (), *calls)
     return "\n  ".join(lines + [line for line in details if line])
+
+
+def _origins(allocation: tuple[int, int, int] | None) -> list[str]:
+    """The lines of Python that allocated memory and freed it, where they were kept (while something is checked)."""
+    if allocation is None:
+        return []
+    lines = [("allocated", _driver.allocated_at(allocation[0])), ("freed", _driver.freed_at(allocation[0]))]
+    return [f"{what} at {line}" for what, line in lines if line and (what == "allocated" or allocation[2])]
 
 
 def _site(variant: _Compiled, site: int) -> Site | None:

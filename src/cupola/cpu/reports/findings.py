@@ -23,12 +23,12 @@ from cupola.cpu.reports.faults import Kind, nearest
 
 Dim3 = tuple[int, int, int]
 
-RACE, EARLY, UNSET, ABSENT, UNNAMED, PART = range(6)
+RACE, EARLY, UNSET, ABSENT, UNNAMED, PART, FREED = range(7)
 """``enum cpu_finding_what``."""
 
 _ATOMIC, _COPY = 2, 3
 _SPACES = ("global", "shared", "local", "constant", "parameter")
-_KINDS = {RACE: "race", EARLY: "race", UNSET: "init", ABSENT: "sync", UNNAMED: "sync", PART: "sync"}
+_KINDS = {RACE: "race", EARLY: "race", UNSET: "init", ABSENT: "sync", UNNAMED: "sync", PART: "sync", FREED: "race"}
 _OF_VARIANT = 1 << 15
 _UNKNOWN = 0xFFFF
 _LOG = "CUPOLA_FINDINGS"
@@ -54,6 +54,12 @@ class Place:
         Where that line stands in a Python program that has the source as a string, ``"file:line"``; else empty.
     block_index, thread_index
         Who did it; None where it is not known, or was the host.
+    kernel
+        The kernel, where it is another one than the finding's.
+    launched
+        The line of Python that launched that one, or that asked for the copy or fill, ``"file:line"``.
+    stream
+        The number of the stream (``cuStreamGetId``), where two are concerned; else None.
     """
 
     what: str
@@ -66,16 +72,23 @@ class Place:
     python: str = ""
     block_index: Dim3 | None = None
     thread_index: Dim3 | None = None
+    kernel: str = ""
+    launched: str = ""
+    stream: int | None = None
 
     def __str__(self) -> str:
         who = f" by thread {self.thread_index} of block {self.block_index}" if self.thread_index is not None else ""
-        lines = [f"{self.what}{who}"]
+        where = f" in kernel '{self.kernel}'" if self.kernel else ""
+        where += f", stream {self.stream}" if self.stream is not None else ""
+        lines = [f"{self.what}{who}{where}"]
         if self.file is not None:
             lines.append(f"  at {self.file}:{self.line}" + (f" in {self.function}" if self.function else ""))
             lines += [f"  {self.python}: {self.text}" if self.python else f"  {self.text}"] if self.text else []
             lines += [f"  inlined at {line}" for line in self.via]
         elif self.ptx:
             lines.append(f"  PTX: {self.ptx} (compile with lineinfo=True to see the line of the CUDA source)")
+        if self.launched:
+            lines.append(f"  launched at {self.launched}" if self.kernel else f"  at {self.launched}")
         return "\n  ".join(lines)
 
 
@@ -176,6 +189,17 @@ class Silence(NamedTuple):
         return self.line in lines
 
 
+class _Other(NamedTuple):
+    """Whose the other access is, when it is not the launch's own."""
+
+    what: str | None
+    name: str
+    variant: Variant | None
+    file: str | None
+    line: int
+    stream: int
+
+
 class _Row(NamedTuple):
     what: int
     site: int
@@ -194,6 +218,7 @@ class _Row(NamedTuple):
     other_block: Dim3
     other_thread: Dim3
     allocation: tuple[int, int] | None
+    other: tuple[Any, ...] | None
 
 
 _lock = threading.Lock()
@@ -281,26 +306,86 @@ def unsilence(rule: Silence) -> None:
 # ---- from the engine -------------------------------------------------------------------------------------------------
 
 
-def add(variant: Variant, rows: list[tuple[Any, ...]], file: str | None, line: int) -> None:
-    """Add what the engine found in a launch; called when that is over."""
-    instructions = instructions_of(variant.facts())
-
-    def instruction(site: int) -> ast.Instruction | None:
-        if site & _OF_VARIANT and site != _UNKNOWN:
-            sites = variant.sites
-            return sites[site & ~_OF_VARIANT].instruction if site & ~_OF_VARIANT < len(sites) else None
-        return instructions[site] if site < len(instructions) else None
-
+def add(
+    variant: Variant | None, what: str | None, rows: list[tuple[Any, ...]], file: str | None, line: int, stream: int
+) -> None:
+    """Add what the engine found in a launch, or in another operation of a stream; called when that is over."""
     for fields in rows:
         row = _Row(*fields)
-        mine, other = instruction(row.site), instruction(row.other_site)
+        other = _Other(*row.other) if row.other is not None else None
+        mine = _instruction(variant, row.site)
         if row.what == PART and not _is_aligned(mine):
             continue
-        finding = _finding(variant.info.name, row, mine, other)
+        theirs = _instruction(other.variant if other is not None else variant, row.other_site)
+        kernel = variant.info.name if variant is not None else ""
+        if other is None:
+            finding = _finding(kernel, row, mine, theirs)
+        else:
+            here = Place(_PLACES[what] if what else "", launched=_at(file, line), stream=stream)
+            finding = _between(kernel, row, mine, theirs, here, other)
         finding.places = tuple(_with_text(place, file) for place in finding.places)
-        finding.launched = f"{file}:{line}" if file else ""
+        finding.launched = _at(file, line) if what is None else ""
         finding.count = row.times
-        keep((variant.module.identity, variant.info.name, row.what, row.site, row.other_site, row.is_write), finding)
+        mine_is = variant.module.identity if variant is not None else (what, file, line)
+        who = (mine_is, kernel, other and (other.what, other.name))
+        keep((*who, row.what, row.site, row.other_site, row.is_write, row.other_is_write), finding)
+
+
+def _at(file: str | None, line: int) -> str:
+    return f"{file}:{line}" if file else ""
+
+
+def _instruction(variant: Variant | None, site: int) -> ast.Instruction | None:
+    if variant is None:
+        return None
+    instructions = instructions_of(variant.facts())
+    if site & _OF_VARIANT and site != _UNKNOWN:
+        sites = variant.sites
+        return sites[site & ~_OF_VARIANT].instruction if site & ~_OF_VARIANT < len(sites) else None
+    return instructions[site] if site < len(instructions) else None
+
+
+_PLACES = {
+    "copy": "a copy",
+    "fill": "a fill",
+    "free": "memory is freed",
+    "allocation": "memory is allocated",
+    "value": "a value is written",
+    "call of a math library": "a call of a math library",
+    "something": "an operation",
+}
+
+
+def _between(
+    kernel: str, row: _Row, mine: ast.Instruction | None, theirs: ast.Instruction | None, here: Place, other: _Other
+) -> Finding:
+    """Two operations of streams that nothing orders."""
+    if not here.what:
+        place = _place(_access(row.kind, row.is_write, row.size), mine, row.block, row.thread)
+        here = dataclasses.replace(place, stream=here.stream)
+    launched = _at(other.file, other.line)
+    if other.what is None:
+        place = _place(
+            _access(row.other_kind, row.other_is_write, 0), theirs, row.other_block, row.other_thread, before=True
+        )
+        there = dataclasses.replace(place, kernel=other.name, launched=launched, stream=other.stream)
+    else:
+        there = Place(f"{_PLACES[other.what]}, earlier", launched=launched, stream=other.stream)
+    details = [_memory(row)]
+    freed = _driver.freed_at(row.allocation[0]) if row.allocation is not None and row.what == FREED else None
+    if freed:
+        details.append(f"freed at {freed}")
+    if row.what == FREED:
+        summary = "memory is freed in the order of a stream, and nothing orders that behind its use in another"
+        advice = "free it in the stream that used it last, or have this stream wait for an event of that one first"
+    elif other.what == "allocation":
+        summary = "memory is used that was allocated in the order of another stream, and nothing orders the two"
+        advice = "have this stream wait for an event of that one first (Stream.wait), or allocate it in this stream"
+    else:
+        summary = "memory is accessed by two operations of streams, and nothing orders them"
+        advice = "record an event behind the first and let the second's stream wait for it (Stream.wait), "
+        advice += "use one stream, or an edge of the graph, or synchronize in between"
+    return Finding(_KINDS[row.what], kernel, summary, (here, there), tuple(details), advice=advice)
 
 
 def _with_text(place: Place, launched: str | None) -> Place:
@@ -384,6 +469,8 @@ def _access(kind: int, is_write: int, size: int) -> str:
     if kind == _COPY:
         return "asynchronous copy"
     what = "atomic operation" if kind == _ATOMIC else "write" if is_write else "read"
+    if not size:
+        return what
     return f"{what} of {size} byte{'s' if size > 1 else ''}"
 
 

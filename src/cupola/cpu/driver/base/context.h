@@ -110,8 +110,9 @@ struct CUctx_st {
     _Atomic(CUstream) gate; /* waits for the events that the context is to wait for, and new streams for it; or NULL */
     CUstream streams;       /* all streams, the default ones included */
     CUmodule modules;
-    uint32_t peers; /* bit d: this context may use the memory of device d */
-    void *memory;   /* for the memory room: what must go with the context */
+    uint32_t peers;          /* bit d: this context may use the memory of device d */
+    void *memory;            /* for the memory room: what must go with the context */
+    _Atomic(void *) moments; /* for the stream room, while races are checked (stream/moment.c) */
 };
 
 enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 }; /* of streams and launches */

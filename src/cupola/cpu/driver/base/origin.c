@@ -28,7 +28,8 @@ struct allocation {
     uint64_t base;
     size_t size;
     const char *call;
-    const struct cpu_origin *origin;
+    const struct cpu_origin *origin, *freed; /* NULL: not known */
+    bool is_freed;
     struct allocation *next;
 };
 
@@ -97,34 +98,42 @@ const struct cpu_origin *origin_here(void) {
 
 static struct allocation **bucket_of(uint64_t base) { return &allocations[(base >> 8) % BUCKETS]; }
 
+/* With the lock. */
+static struct allocation *find(uint64_t base) {
+    struct allocation *allocation = *bucket_of(base);
+    while (allocation && allocation->base != base) allocation = allocation->next;
+    return allocation;
+}
+
 void origin_allocated(uint64_t base, size_t size, const char *call) {
     if (!base) return;
     const struct cpu_origin *origin = origin_here();
-    origin_freed(base); /* what became of an earlier one there is not known: its context has gone, perhaps */
-    struct allocation *allocation = malloc(sizeof *allocation);
-    if (!allocation) return;
     pthread_mutex_lock(&lock);
-    struct allocation **bucket = bucket_of(base);
-    *allocation = (struct allocation){base, size, call, origin, *bucket};
-    *bucket = allocation;
+    struct allocation *allocation = find(base), **bucket = bucket_of(base);
+    if (!allocation && (allocation = malloc(sizeof *allocation))) {
+        allocation->next = *bucket;
+        *bucket = allocation;
+    }
+    if (allocation) *allocation = (struct allocation){base, size, call, origin, NULL, false, allocation->next};
     pthread_mutex_unlock(&lock);
 }
 
 void origin_freed(uint64_t base) {
+    const struct cpu_origin *here = origin_here();
     pthread_mutex_lock(&lock);
-    struct allocation **at = bucket_of(base);
-    while (*at && (*at)->base != base) at = &(*at)->next;
-    struct allocation *allocation = *at;
-    if (allocation) *at = allocation->next;
+    struct allocation *allocation = find(base);
+    if (allocation) {
+        allocation->is_freed = true;
+        allocation->freed = here;
+    }
     pthread_mutex_unlock(&lock);
-    free(allocation);
 }
 
-const struct cpu_origin *origin_of(uint64_t base) {
+const struct cpu_origin *origin_of(uint64_t base, const struct cpu_origin **freed) {
     pthread_mutex_lock(&lock);
-    const struct allocation *allocation = *bucket_of(base);
-    while (allocation && allocation->base != base) allocation = allocation->next;
+    const struct allocation *allocation = find(base);
     const struct cpu_origin *origin = allocation ? allocation->origin : NULL;
+    *freed = allocation ? allocation->freed : NULL;
     pthread_mutex_unlock(&lock);
     return origin;
 }
@@ -177,6 +186,7 @@ static size_t collect(struct leak *leaks, size_t room) {
     for (size_t i = 0; i < BUCKETS; i++)
         for (const struct allocation *a = allocations[i]; a; a = a->next) {
             cpu_allocation found;
+            if (a->is_freed) continue;
             if (!cpu_memory_find(a->base, &found) || found.base != a->base || found.freeing) continue;
             size_t k = 0;
             while (k < count && (leaks[k].origin != a->origin || strcmp(leaks[k].call, a->call))) k++;

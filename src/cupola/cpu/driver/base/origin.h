@@ -11,10 +11,10 @@
  * Without locks held; takes the GIL. */
 const struct cpu_origin *origin_here(void) __attribute__((cold));
 
-/* Memory is allocated, by a function, and freed again; the line of the first, NULL: it is not known. */
+/* Memory is allocated, by a function, and freed again; the lines of both, NULL: not known. */
 void origin_allocated(uint64_t base, size_t size, const char *call) __attribute__((cold));
 void origin_freed(uint64_t base) __attribute__((cold));
-const struct cpu_origin *origin_of(uint64_t base);
+const struct cpu_origin *origin_of(uint64_t base, const struct cpu_origin **freed);
 
 /* Say at the end of the process what was not freed, if that is checked then. */
 void origin_watch_end(void);

@@ -12,11 +12,15 @@
 #include "exec.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "driver/stream/moment.h"
 
 /* ---- plans -------------------------------------------------------------------------------------------- */
 
 struct step {
     struct shared_op *op;       /* NULL: a conditional node */
+    uint32_t number;            /* in the plan's order */
     struct device_node *device; /* of the executable, which outlives the plan; NULL: kernels cannot change the step */
     uint64_t version;
     bool disabled;    /* by the host; kernels may enable it */
@@ -42,10 +46,12 @@ struct plan {
     struct held_objects held;
     struct condition_list *conditions;
     bool has_updatable;
-    bool waits;         /* for other streams or the host, or its kernels launch: for an unknown time */
-    bool launches;      /* see plan_launches() */
-    unsigned depth;     /* of bodies around what is being flattened */
-    _Atomic bool quick; /* has been run in a short time */
+    bool waits;            /* for other streams or the host, or its kernels launch: for an unknown time */
+    bool launches;         /* see plan_launches() */
+    unsigned depth;        /* of bodies around what is being flattened */
+    uint32_t numbered;     /* steps so far */
+    cpu_node_order *order; /* what edges order, while races are checked; NULL: not known */
+    _Atomic bool quick;    /* has been run in a short time */
 };
 
 static struct step *steps_append(struct steps *steps) {
@@ -79,6 +85,7 @@ void plan_release(struct plan *plan) {
     steps_free(&plan->values);
     held_objects_release(&plan->held);
     conditions_release(plan->conditions);
+    free(plan->order);
     free(plan);
 }
 
@@ -94,17 +101,18 @@ static void note_launches(struct plan *plan, const struct op *op) {
     if (launches & CPU_LAUNCHES_GRAPHS) plan->launches = true;
 }
 
-static bool append_op(struct steps *steps, struct shared_op *op) {
+static bool append_op(const struct plan *plan, struct steps *steps, struct shared_op *op) {
     struct step *step = steps_append(steps);
     if (step == NULL) return false;
     step->op = op;
+    step->number = plan->numbered;
     atomic_fetch_add_explicit(&op->references, 1, memory_order_relaxed);
     return true;
 }
 
 /* A node that kernels can change stays in the plan when it is disabled: they may enable it. */
 static bool append_updatable(CUgraphNode node, struct plan *plan, struct steps *steps) {
-    if (!append_op(steps, node->op)) return false;
+    if (!append_op(plan, steps, node->op)) return false;
     struct step *step = &steps->items[steps->count - 1];
     step->device = node->device;
     step->version = node->version;
@@ -120,7 +128,63 @@ static bool is_freed_in(CUgraph graph, uint64_t address) {
     return false;
 }
 
-static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps);
+/* ---- what edges order ------------------------------------------------------------------------------- */
+
+enum { MOST_ORDERED = 4096 };
+
+static size_t count_nodes(CUgraph graph) {
+    size_t count = graph->count;
+    for (CUgraphNode node = graph->first; node; node = node->next)
+        for (unsigned i = 0; i < node->body_count; i++) count += count_nodes(node->bodies[i]);
+    return count;
+}
+
+/* Of more nodes than that nothing is said. */
+static cpu_node_order *new_order(size_t count) {
+    if (count > MOST_ORDERED) count = 0;
+    const size_t words = (count + 63) / 64;
+    cpu_node_order *order = calloc(1, sizeof *order + count * words * sizeof(uint64_t));
+    if (order) *order = (cpu_node_order){.count = (uint32_t)count, .words = (uint32_t)words};
+    return order;
+}
+
+/* While a graph is flattened: what comes before each of its nodes, and the steps that it became. */
+struct ordering {
+    uint64_t *before;
+    struct made {
+        uint32_t begin, end;
+    } *made;
+};
+
+static bool ordering_begin(struct ordering *ordering, const struct plan *plan, size_t count) {
+    if (!plan->order || !plan->order->count || !count) return true;
+    ordering->before = calloc(count * plan->order->words, sizeof(uint64_t));
+    ordering->made = calloc(count, sizeof *ordering->made);
+    return ordering->before && ordering->made;
+}
+
+/* The nodes before have been made; their `degree` is their place. */
+static const uint64_t *ordering_of(const struct ordering *ordering, const struct plan *plan, const uint64_t *outside,
+                                   CUgraphNode node, size_t place) {
+    const uint32_t words = plan->order->words;
+    uint64_t *row = ordering->before + place * words;
+    node->degree = place;
+    if (outside) memcpy(row, outside, words * sizeof *row);
+    for (size_t i = 0; i < node->dependencies.count; i++) {
+        const size_t other = node->dependencies.items[i].node->degree;
+        for (uint32_t k = 0; k < words; k++) row[k] |= ordering->before[other * words + k];
+        for (uint32_t step = ordering->made[other].begin; step < ordering->made[other].end; step++)
+            row[step / 64] |= UINT64_C(1) << step % 64;
+    }
+    return row;
+}
+
+static void ordering_end(struct ordering *ordering) {
+    free(ordering->before);
+    free(ordering->made);
+}
+
+static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps, const uint64_t *before);
 
 static bool is_pageable(const char *address) {
     cpu_allocation found;
@@ -132,11 +196,11 @@ bool copies_pageable(const struct op *op) {
     return op->kind == OP_COPY && (is_pageable(op->copy.source) || is_pageable(op->copy.target));
 }
 
-static bool append_conditional(CUgraphNode node, struct plan *plan, struct steps *steps) {
+static bool append_conditional(CUgraphNode node, struct plan *plan, struct steps *steps, const uint64_t *before) {
     struct steps *bodies = calloc(node->body_count, sizeof *bodies);
     bool fine = bodies != NULL;
     plan->depth++;
-    for (unsigned i = 0; fine && i < node->body_count; i++) fine = flatten(node->bodies[i], plan, &bodies[i]);
+    for (unsigned i = 0; fine && i < node->body_count; i++) fine = flatten(node->bodies[i], plan, &bodies[i], before);
     plan->depth--;
     struct step *step = fine ? steps_append(steps) : NULL;
     if (step == NULL) {
@@ -151,42 +215,59 @@ static bool append_conditional(CUgraphNode node, struct plan *plan, struct steps
     return true;
 }
 
-static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps) {
+static bool flatten_node(CUgraph graph, CUgraphNode node, struct plan *plan, struct steps *steps,
+                         const uint64_t *before);
+
+static bool flatten(CUgraph graph, struct plan *plan, struct steps *steps, const uint64_t *before) {
     CUgraphNode cycle, *nodes = graph_sorted(graph, &cycle);
-    bool fine = nodes != NULL;
+    struct ordering ordering = {NULL, NULL};
+    bool fine = nodes != NULL && ordering_begin(&ordering, plan, graph->count);
     for (size_t i = 0; fine && i < graph->count; i++) {
-        CUgraphNode node = nodes[i];
-        if (node->device) {
-            fine = append_updatable(node, plan, steps);
-            continue;
+        const uint64_t *own = ordering.before ? ordering_of(&ordering, plan, before, nodes[i], i) : NULL;
+        const uint32_t begin = plan->numbered;
+        fine = flatten_node(graph, nodes[i], plan, steps, own);
+        if (!own) continue;
+        if (plan->numbered == begin && nodes[i]->op) { /* one step */
+            memcpy(plan->order->bits + (size_t)begin * plan->order->words, own, plan->order->words * sizeof *own);
+            plan->numbered++;
         }
-        if (node->disabled) continue;
-        switch ((int)node->type) {
-            case CU_GRAPH_NODE_TYPE_EMPTY: break;
-            case CU_GRAPH_NODE_TYPE_GRAPH: fine = flatten(node->bodies[0], plan, steps); break;
-            case CU_GRAPH_NODE_TYPE_CONDITIONAL: fine = append_conditional(node, plan, steps); break;
-            case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-                fine =
-                    append_op(is_freed_in(graph, node->op->op->memory.address) ? steps : &plan->allocations, node->op);
-                break;
-            case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-                fine = append_op(steps, node->op) && append_op(&plan->records, node->op);
-                break;
-            case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-                fine = append_op(steps, node->op) && append_op(&plan->values, node->op);
-                plan->waits |= values_wait(node->op->op);
-                break;
-            case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-                fine = append_op(steps, node->op);
-                plan->waits = true;
-                break;
-            default:
-                fine = append_op(steps, node->op);
-                note_launches(plan, node->op->op);
-                if (fine && plan->depth) steps->items[steps->count - 1].unreachable = copies_pageable(node->op->op);
-        }
+        ordering.made[i].begin = begin;
+        ordering.made[i].end = plan->numbered;
     }
+    ordering_end(&ordering);
     free(nodes);
+    return fine;
+}
+
+static bool flatten_node(CUgraph graph, CUgraphNode node, struct plan *plan, struct steps *steps,
+                         const uint64_t *before) {
+    bool fine = true;
+    if (node->device) return append_updatable(node, plan, steps);
+    if (node->disabled) return true;
+    switch ((int)node->type) {
+        case CU_GRAPH_NODE_TYPE_EMPTY: break;
+        case CU_GRAPH_NODE_TYPE_GRAPH: fine = flatten(node->bodies[0], plan, steps, before); break;
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL: fine = append_conditional(node, plan, steps, before); break;
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+            fine = append_op(plan, is_freed_in(graph, node->op->op->memory.address) ? steps : &plan->allocations,
+                             node->op);
+            break;
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+            fine = append_op(plan, steps, node->op) && append_op(plan, &plan->records, node->op);
+            break;
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+            fine = append_op(plan, steps, node->op) && append_op(plan, &plan->values, node->op);
+            plan->waits |= values_wait(node->op->op);
+            break;
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            fine = append_op(plan, steps, node->op);
+            plan->waits = true;
+            break;
+        default:
+            fine = append_op(plan, steps, node->op);
+            note_launches(plan, node->op->op);
+            if (fine && plan->depth) steps->items[steps->count - 1].unreachable = copies_pageable(node->op->op);
+    }
     return fine;
 }
 
@@ -199,14 +280,16 @@ static bool hold_objects(CUgraph graph, struct held_objects *held) {
 
 /* The plan of the executable as it is now. With the lock. */
 static struct plan *current_plan(CUgraphExec exec) {
-    if (likely(exec->plan != NULL)) return exec->plan;
+    if (likely(exec->plan != NULL) && likely(!moments() || exec->plan->order)) return exec->plan;
+    if (exec->plan) graph_exec_changed(exec); /* what orders its nodes was not asked then */
     struct plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL) return NULL;
     plan->references = 1;
     plan->exec = exec;
     plan->conditions = conditions_retain(exec->graph->conditions);
     plan->launches = exec_is_for_device(exec);
-    if (!flatten(exec->graph, plan, &plan->steps) || !hold_objects(exec->graph, &plan->held)) {
+    if (moments()) plan->order = new_order(count_nodes(exec->graph));
+    if (!flatten(exec->graph, plan, &plan->steps, NULL) || !hold_objects(exec->graph, &plan->held)) {
         plan_release(plan);
         return NULL;
     }
@@ -225,6 +308,7 @@ struct walk { /* the launch that is being carried out */
     uint64_t sequence;
     CUcontext context;
     CUresult status;
+    cpu_moment *moment; /* of the step; NULL: races are not checked */
 };
 
 /* Whether a wait would be for this very launch or a later one, which records the event: such a wait is
@@ -240,21 +324,27 @@ static bool waits_for_itself(const struct walk *walk, const struct op *op) {
 
 static void run(struct walk *walk, const struct steps *steps);
 
+static void run_body(struct walk *walk, const struct steps *body) {
+    if (walk->moment) walk->moment->round++; /* comes behind all that ran before */
+    run(walk, body);
+    if (walk->moment) walk->moment->round++;
+}
+
 static void run_conditional(struct walk *walk, const struct step *step) {
     uint32_t value = __atomic_load_n(&step->condition->value, __ATOMIC_RELAXED);
     switch ((int)step->type) {
         case CU_GRAPH_COND_TYPE_IF:
-            if (value) run(walk, &step->bodies[0]);
-            else if (step->body_count == 2) run(walk, &step->bodies[1]);
+            if (value) run_body(walk, &step->bodies[0]);
+            else if (step->body_count == 2) run_body(walk, &step->bodies[1]);
             break;
         case CU_GRAPH_COND_TYPE_WHILE:
             while (value && !walk->status && !atomic_load(&walk->context->error)) {
-                run(walk, &step->bodies[0]);
+                run_body(walk, &step->bodies[0]);
                 value = __atomic_load_n(&step->condition->value, __ATOMIC_RELAXED);
             }
             break;
         default:
-            if (value < step->body_count) run(walk, &step->bodies[value]);
+            if (value < step->body_count) run_body(walk, &step->bodies[value]);
     }
 }
 
@@ -276,6 +366,7 @@ static void run(struct walk *walk, const struct steps *steps) {
             run_conditional(walk, step);
             continue;
         }
+        if (unlikely(walk->moment != NULL)) walk->moment->node = step->number;
         if (unlikely(step->op->op->kind == OP_WAIT) && waits_for_itself(walk, step->op->op)) continue;
         CUresult status = unlikely(step->unreachable)      ? refuse_copy(step->op->op)
                           : unlikely(step->device != NULL) ? device_node_execute(step->device, step->op->op)
@@ -301,9 +392,18 @@ bool graph_is_quick(const struct op *op) {
 }
 
 CUresult plan_run(struct plan *plan, const struct op *op, CUcontext context) {
-    struct walk walk = {op ? op->graph.stream : NULL, op ? op->sequence : 0, context, CUDA_SUCCESS};
+    struct walk walk = {op ? op->graph.stream : NULL, op ? op->sequence : 0, context, CUDA_SUCCESS, NULL};
     conditions_reset(plan->conditions);
+    if (likely(!cpu_moment_now)) {
+        run(&walk, &plan->steps);
+        return walk.status;
+    }
+    cpu_moment *const whole = cpu_moment_now;
+    cpu_moment moment = *whole;
+    moment.order = plan->order;
+    walk.moment = cpu_moment_now = &moment;
     run(&walk, &plan->steps);
+    cpu_moment_now = whole;
     return walk.status;
 }
 
@@ -485,13 +585,6 @@ static CUresult check_device_launch(CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS
     return CUDA_SUCCESS;
 }
 
-static size_t count_nodes(CUgraph graph) {
-    size_t count = graph->count;
-    for (CUgraphNode node = graph->first; node; node = node->next)
-        for (unsigned i = 0; i < node->body_count; i++) count += count_nodes(node->bodies[i]);
-    return count;
-}
-
 static void collect(CUgraphExec exec, CUgraph graph) {
     for (CUgraphNode node = graph->first; node; node = node->next) {
         exec->clones[exec->clone_count++] = (struct clone_of){node->origin, node};
@@ -625,6 +718,7 @@ CUresult cuGraphExecGetId(CUgraphExec hGraphExec, unsigned int *graphId) {
  * With the lock. */
 static CUresult submit_behind(CUgraphExec exec, CUstream stream, struct op *op) {
     CUstream last = exec->last_stream;
+    if (moments() && last && last != stream) moment_waits_for(stream, last);
     if (last && last != stream && !stream_has_completed(last, exec->last_sequence)) {
         struct op *wait = op_new_wait(stream->context, handle_retain(last), exec->last_sequence);
         CUresult status = wait ? stream_submit(stream, wait) : no_memory("the executable graph");

@@ -1,5 +1,6 @@
 /* Allocation of device, pinned and managed memory (CUDA Driver API, "Memory Management"). */
 #include "driver/base/origin.h"
+#include "driver/stream/moment.h"
 #include "driver/trace/trace.h"
 #include "pool.h"
 
@@ -175,6 +176,7 @@ void memory_wait_for_users(CUcontext context) {
     CUstream *streams = context ? context_streams(context, &count) : NULL;
     for (size_t i = 0; streams && i < count; i++) {
         stream_wait_until(streams[i], atomic_load(&streams[i]->submitted));
+        if (moments()) moment_host_waited(streams[i]);
         stream_release(streams[i]);
     }
     free(streams);

@@ -2,6 +2,7 @@
 #include "driver/base/origin.h"
 #include "driver/trace/trace.h"
 #include "engine/above.h"
+#include "driver/stream/moment.h"
 #include "pool.h"
 
 #include <stdio.h>
@@ -384,6 +385,7 @@ static CUresult allocate_on(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool poo
     } else if (likely(bytesize)) {
         RETURN_IF(pool_allocate(pool, bytesize, stream, &address));
         if (checks(CHECK_ANY)) origin_allocated(address, bytesize, "cuMemAllocFromPoolAsync");
+        if (moments()) moment_touch_at_once(stream, address, bytesize, false);
         if (tracing() && pool->device >= 0) memory_trace(false, pool->device, bytesize, stream);
     }
     *dptr = address;

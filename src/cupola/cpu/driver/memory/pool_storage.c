@@ -15,6 +15,8 @@
 #include <stdlib.h>
 
 #include "driver/trace/trace.h"
+#include "driver/base/origin.h"
+#include "driver/stream/moment.h"
 #include "pool.h"
 
 enum { ORPHAN = 1 }; /* in the flags of a graph's allocation: no graph has its place any more */
@@ -325,6 +327,7 @@ CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream) {
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.",
                     (unsigned long long)allocation->base);
     if (is_idle(stream)) {
+        if (moments()) moment_touch_at_once(stream, allocation->base, allocation->size, true);
         if (pool) pool_free_now(allocation);
         else (void)cpu_memory_free(allocation->base);
         return CUDA_SUCCESS;
@@ -355,6 +358,7 @@ CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream) {
     op->memory.address = allocation->base;
     op->memory.size = allocation->size;
     op->memory.owner = p;
+    if (moments()) op->origin = origin_here();
     return stream_submit(stream, op);
 }
 

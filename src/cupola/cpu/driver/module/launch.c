@@ -5,6 +5,7 @@
 
 #include "driver/base/origin.h"
 #include "driver/inject/inject.h"
+#include "driver/stream/moment.h"
 #include "driver/trace/trace.h"
 #include "engine/memory/usage.h"
 #include "module.h"
@@ -316,6 +317,7 @@ static CUresult prepare_on(CUstream stream, CUfunction handle, const unsigned gr
 static CUresult wait_for_launch(CUstream stream) {
     if (stream_is_capturing(stream)) return CUDA_SUCCESS;
     RETURN_IF(stream_wait_interruptibly(stream, atomic_load(&stream->submitted)));
+    if (moments()) moment_host_waited(stream);
     return context_error(stream->context);
 }
 

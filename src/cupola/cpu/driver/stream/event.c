@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "moment.h"
 #include "stream.h"
 
 enum {
@@ -19,6 +20,7 @@ uint64_t event_mark(CUevent event, CUstream stream, uint64_t sequence) {
     event->sequence = sequence;
     uint64_t generation = event->shared ? shared_event_mark(event->shared) : event->generation + 1;
     event->generation = generation;
+    if (moments()) moment_recorded(event, stream);
     pthread_mutex_unlock(&event->lock);
     if (before) stream_release(before);
     return generation;
@@ -75,6 +77,7 @@ void event_release(CUevent event) {
     if (!handle_release(event)) return;
     if (event->stream) stream_release(event->stream);
     if (event->shared) shared_event_free(event->shared);
+    free(event->clock);
     pthread_mutex_destroy(&event->lock);
     handle_free(HANDLE_EVENT, event);
 }
@@ -178,6 +181,7 @@ CUresult cuEventQuery(CUevent event) {
     RETURN_IF(enter_event(event));
     RETURN_IF(refuse_captured(event));
     CUresult status = event_query(event);
+    if (!status && moments()) moment_host_waited_for_event(event);
     return status ? status : context_error(event->context);
 }
 
@@ -185,6 +189,7 @@ static CUresult synchronize(CUevent event) {
     RETURN_IF(context_check(event->context));
     RETURN_IF(refuse_captured(event));
     RETURN_IF(event_wait(event));
+    if (moments()) moment_host_waited_for_event(event);
     pools_synchronized();
     return context_error(event->context);
 }

@@ -15,6 +15,7 @@ struct CUevent_st {
     _Atomic uint64_t time; /* of the last record that was carried out; CLOCK_MONOTONIC, nanoseconds */
     void *capture;         /* owned by capture.c: the capture that last recorded it, NULL: none */
     void *capture_node;
+    struct cpu_clock *clock;     /* of what it was recorded behind, while races are checked (moment.c) */
     struct shared_event *shared; /* its state, when it is for several processes (ipc/event.c), else NULL */
 };
 

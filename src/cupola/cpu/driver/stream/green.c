@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "moment.h"
+
 static CUresult find_green(CUgreenCtx green) {
     RETURN_IF(enter());
     if (handle_is_live(green, HANDLE_GREEN)) return CUDA_SUCCESS;
@@ -157,6 +159,7 @@ static CUresult record_all(CUcontext context, CUevent event, const char *call) {
     CUresult status = streams_of(context, call, &streams, &count);
     if (!status) status = stream_create(context, CU_STREAM_NON_BLOCKING, 0, &gate);
     for (size_t i = 0; i < count && !status; i++) {
+        if (moments()) moment_waits_for(gate, streams[i]);
         if (!stream_is_busy(streams[i])) continue;
         struct op *op = op_new_wait(context->owner, handle_retain(streams[i]), atomic_load(&streams[i]->submitted));
         status = op ? stream_submit(gate, op) : no_memory("the operation");

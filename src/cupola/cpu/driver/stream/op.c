@@ -6,6 +6,7 @@
 #include "driver/trace/trace.h"
 #include "engine/above.h"
 #include "engine/memory/usage.h"
+#include "moment.h"
 #include "stream.h"
 
 struct op *op_new(enum op_kind kind, CUcontext context) {
@@ -72,6 +73,7 @@ struct op *op_copy(const struct op *op) {
         memcpy(copy->values.list, op->values.list, op->values.count * sizeof *op->values.list);
     }
     copy->next = NULL;
+    copy->moment = NULL;
     retain(copy);
     return copy;
 }
@@ -95,6 +97,7 @@ void op_free(struct op *op) {
         case OP_CALL: call_release(op->host.data); break;
         default: break;
     }
+    free(op->moment);
     free(op);
 }
 
@@ -106,12 +109,14 @@ int cpu_driver_forbid(int forbidden) {
 
 static void run_host_function(struct op *op, CUresult error) {
     const int before = cpu_driver_forbid(true);
+    if (unlikely(cpu_moment_now != NULL)) cpu_host_learn_moment(cpu_moment_now);
     if (op->host.callback) op->host.callback(op->host.stream, error, op->host.data);
     else if (!error) op->host.function(op->host.data);
     cpu_driver_forbid(before);
 }
 
 static CUresult transfer(struct op *op) {
+    if (unlikely(cpu_moment_now != NULL)) moment_touch(op);
     cpu_usage_track *track = op->context ? &cpu_usage_of(op->context->device->ordinal)->transfers : NULL;
     if (track) cpu_usage_begin(track);
     CUresult status = op->kind == OP_COPY ? copy_execute(&op->copy) : fill_execute(&op->fill);
@@ -131,11 +136,21 @@ static CUresult inject(const struct op *op) {
 
 _Thread_local struct call_range call_range;
 
+static CUresult run_call_watched(struct call *call, const struct cpu_origin *origin) {
+    cpu_touch touch;
+    cpu_touch_begin(&touch, cpu_moment_now, "call of a math library", origin);
+    cpu_touch_now = &touch;
+    CUresult status = call->run(call);
+    cpu_touch_now = NULL;
+    cpu_touch_end(&touch);
+    return status;
+}
+
 /* Threads of the library underneath may be at work on memory that is freed. */
-static CUresult run_call(struct call *call) {
+static CUresult run_call(struct call *call, const struct cpu_origin *origin) {
     call_range = (struct call_range){UINT64_MAX, 0};
     uint64_t number = cpu_guard_lend();
-    CUresult status = call->run(call);
+    CUresult status = unlikely(cpu_moment_now != NULL) ? run_call_watched(call, origin) : call->run(call);
     if (unlikely(cpu_guard_take_back(number, call_range.low, call_range.high)) && !status)
         status = fail(CUDA_ERROR_ILLEGAL_ADDRESS,
                       "memory that a function of a math library works on was freed before it was done");
@@ -149,7 +164,10 @@ static CUresult execute(struct op *op) {
     switch (op->kind) {
         case OP_RECORD: event_stamp(op->record.event, op->record.generation); return error;
         case OP_HOST: run_host_function(op, error); return error;
-        case OP_FREE: status = memory_execute(op); break;
+        case OP_FREE:
+            if (unlikely(cpu_moment_now != NULL)) moment_touch(op);
+            status = memory_execute(op);
+            break;
         default:
             if (unlikely(error)) return error;
             if (injects_into_work() && (status = inject(op))) break;
@@ -159,12 +177,14 @@ static CUresult execute(struct op *op) {
                 case OP_COPY:
                 case OP_FILL: status = transfer(op); break;
                 case OP_ALLOCATE: status = memory_execute(op); break;
-                case OP_CALL: status = run_call(op->host.data); break;
+                case OP_CALL: status = run_call(op->host.data, op->origin); break;
                 case OP_VALUES: status = values_execute(op); break;
                 case OP_WAIT:
                     if (op->wait.event && op->wait.sequence)
                         status = shared_event_wait(op->wait.event->shared, op->wait.sequence, op->context);
                     else if (op->wait.event) status = event_wait(op->wait.event);
+                    if (unlikely(cpu_moment_now != NULL) && op->wait.event && op->wait.event->clock)
+                        cpu_moment_learn(cpu_moment_now, op->wait.event->clock);
                     break;
                 default: break;
             }
@@ -173,12 +193,24 @@ static CUresult execute(struct op *op) {
     return status;
 }
 
-CUresult op_execute(struct op *op) {
+static CUresult execute_traced(struct op *op) {
     if (!tracing()) return execute(op);
     const uint64_t begin = clock_now(), outside = trace_call;
     if (op->call) trace_call = op->call;
     CUresult status = execute(op);
     if (op->kind != OP_KERNEL) op_trace(op, begin, status); /* kernels may launch others: kernel_run */
     trace_call = outside;
+    return status;
+}
+
+/* Nodes of a graph happen when their launch does (graph/exec.c). */
+CUresult op_execute(struct op *op) {
+    if (likely(!op->moment && !tracing())) return execute(op);
+    if (!op->moment) return execute_traced(op);
+    cpu_moment *const before = cpu_moment_now;
+    cpu_moment_now = op->moment;
+    cpu_moment_begin(cpu_moment_now);
+    CUresult status = execute_traced(op);
+    cpu_moment_now = before;
     return status;
 }

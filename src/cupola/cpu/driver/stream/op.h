@@ -55,8 +55,10 @@ struct launch_attributes {
 struct op {
     struct op *next;
     CUcontext context;
-    uint64_t sequence; /* place in the stream */
-    uint64_t call;     /* that has put it there (trace_call) */
+    uint64_t sequence;               /* place in the stream */
+    uint64_t call;                   /* that has put it there (trace_call) */
+    struct cpu_moment *moment;       /* while races are checked (moment.c); freed with the op */
+    const struct cpu_origin *origin; /* the line of Python, of copies and fills then; NULL: not known */
     uint8_t kind;
     bool cancelled; /* nothing is to be done any more */
     union {

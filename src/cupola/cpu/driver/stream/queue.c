@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "driver/trace/trace.h"
+#include "moment.h"
 #include "stream.h"
 
 enum { SPIN_NANOSECONDS = 20000, SIGNALS_NANOSECONDS = 50000000 };
@@ -247,6 +248,7 @@ static bool append(CUstream stream, struct op *op, CUevent event) {
     op->next = NULL;
     op->sequence = appended = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
     atomic_store_explicit(&stream->submitted, op->sequence, memory_order_release);
+    if (unlikely(op->moment != NULL)) moment_submitted(stream, op);
     if (event) op->record.generation = event_mark(event, stream, op->sequence);
     if (stream->last) stream->last->next = op;
     else stream->first = op;
@@ -299,6 +301,7 @@ static CUresult wait_for_legacy(CUstream stream, CUstream legacy, bool *schedule
 }
 
 CUresult stream_submit_marked(CUstream stream, struct op *op, CUevent event) {
+    if (moments()) moment_prepare(op);
     if (unlikely(stream_is_capturing(stream))) return capture_add(stream, op);
     bool schedule = false;
     CUstream legacy = stream->role == STREAM_LEGACY
@@ -339,6 +342,7 @@ static bool begin_if_idle(CUstream stream, struct op *op) {
         op->next = NULL;
         op->sequence = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
         atomic_store_explicit(&stream->submitted, op->sequence, memory_order_release);
+        if (unlikely(op->moment != NULL)) moment_submitted(stream, op);
         stream->first = stream->last = op;
         stream->state = STREAM_RUNNING;
     }
@@ -377,6 +381,7 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
         return capture_refuse(stream, "a synchronous copy or fill");
     }
     bool mine = false;
+    if (moments()) moment_prepare(op);
     if (stream->role == STREAM_LEGACY) {
         CUresult status = capture_check_legacy(context);
         if (status) {
@@ -402,6 +407,7 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
             return status;
         }
     }
+    if (moments()) moment_host_waited(stream);
     return context_error(context);
 }
 
@@ -419,6 +425,7 @@ CUresult context_synchronize(CUcontext context) {
         if (stream_is_capturing(streams[i]) && !status) status = capture_refuse(streams[i], "cuCtxSynchronize");
     for (size_t i = 0; i < count; i++) {
         if (!status) status = stream_wait_interruptibly(streams[i], atomic_load(&streams[i]->submitted));
+        if (!status && moments()) moment_host_waited(streams[i]);
         stream_release(streams[i]);
     }
     free(streams);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "engine/memory/memory.h"
+#include "moment.h"
 #include "stream.h"
 
 enum { STREAMS_ARE_DETACHED = 13010 }; /* the version of CUDA since which a stream outlives its green context */
@@ -77,6 +78,7 @@ void stream_release(CUstream stream) {
     if (stream->next_in_context) stream->next_in_context->previous_in_context = stream->previous_in_context;
     pthread_mutex_unlock(&context->lock);
     pthread_mutex_destroy(&stream->lock);
+    cpu_line_free(stream->line);
     handle_free(HANDLE_STREAM, stream);
 }
 
@@ -98,6 +100,7 @@ void streams_context_destroyed(CUcontext context) {
     size_t count;
     CUstream *streams = context_streams(context, &count);
     for (size_t i = 0; streams && i < count; i++) stream_wait_until(streams[i], atomic_load(&streams[i]->submitted));
+    free(atomic_exchange(&context->moments, NULL));
     atomic_store(&context->legacy, NULL);
     atomic_store(&context->gate, NULL);
     for (size_t i = 0; streams && i < count; i++) {
@@ -179,6 +182,7 @@ CUresult stream_create(CUcontext context, unsigned flags, int priority, CUstream
     CUstream made = stream_new(context, STREAM_USER, flags, priority);
     if (!made) return no_memory("another stream");
     CUstream gate = atomic_load_explicit(&context->gate, memory_order_acquire);
+    if (unlikely(gate) && moments()) moment_waits_for(made, gate);
     if (unlikely(gate && stream_is_busy(gate))) {
         struct op *op = op_new_wait(made->context, handle_retain(gate), atomic_load(&gate->submitted));
         CUresult status = op ? stream_submit(made, op) : no_memory("the operation");
@@ -219,6 +223,7 @@ CUresult cuStreamQuery(CUstream handle) {
         RETURN_IF(capture_check_legacy(stream->context));
         if (!blocking_streams_are_idle(stream->context)) return CUDA_ERROR_NOT_READY;
     }
+    if (moments()) moment_host_waited(stream);
     return context_error(stream->context);
 }
 
@@ -243,6 +248,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
     } else {
         RETURN_IF(stream_wait_interruptibly(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire)));
     }
+    if (moments()) moment_host_waited(stream);
     pools_synchronized();
     return context_error(context);
 }
@@ -256,6 +262,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags) {
     if (unlikely(stream_is_capturing(stream) || capture_owns_event(event))) return capture_wait(stream, event, flags);
     if (flags & CU_EVENT_WAIT_EXTERNAL)
         return fail(CUDA_ERROR_INVALID_VALUE, "CU_EVENT_WAIT_EXTERNAL is for streams that are capturing");
+    if (moments()) moment_waits_for_event(stream, event);
     uint64_t elsewhere = event_record_elsewhere(event);
     if (unlikely(elsewhere)) {
         struct op *op = op_new(OP_WAIT, stream->context);

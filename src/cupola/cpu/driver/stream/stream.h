@@ -59,6 +59,7 @@ struct CUstream_st {
     uint64_t legacy_seen;                 /* place in the legacy stream that this one already waits for */
     CUlaunchAttributeValue attributes[2]; /* access policy window, synchronization policy */
     _Atomic(void *) capture;              /* owned by capture.c; NULL when the stream is not capturing */
+    _Atomic(struct cpu_line *) line;      /* its clock, while races are checked (moment.c); NULL: none yet */
 };
 
 /* Queue an operation, which the stream owns from now on, failure included. Keeps the rules of the legacy default

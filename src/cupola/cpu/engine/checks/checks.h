@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "engine/memory/shadow.h"
+#include "moments.h"
 #include "engine/running.h"
 
 /* What an access is, beside reading or writing. */
@@ -42,6 +43,9 @@ struct cpu_watch {
     bool is_used;    /* something below is not NULL */
     const cpu_launch *launch;
     uint32_t id, first, count; /* its number, and those of the launch's blocks, by their places in the launch */
+    uint32_t low;              /* numbers below are of deeds that are ordered before (moments.h) */
+    cpu_moment *moment;        /* NULL: all that is not of the launch is */
+    uint32_t asked[2];         /* numbers of a deed that is as well: the first, and how many */
     uint32_t rank, cluster_size;
     uint32_t now, floor; /* everybody knows what has happened up to `floor` */
     uint32_t written;    /* when shared memory was last written; UINT32_MAX: by another block of the cluster */
@@ -74,7 +78,9 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
 void cpu_watch_free(struct cpu_watch *watch);
 
 /* Who knows of what. (order.c) */
-bool cpu_watch_ordered(const struct cpu_watch *watch, uint32_t thread, cpu_record before);
+bool cpu_watch_ordered(struct cpu_watch *watch, uint32_t thread, cpu_record before);
+/* Whether a block of another launch, or another deed, comes before. */
+bool cpu_watch_comes_after(struct cpu_watch *watch, uint32_t block);
 void cpu_watch_all(struct cpu_watch *watch); /* all threads of the block have met */
 void cpu_watch_warp(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive);
 void cpu_watch_arrive(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t barrier);

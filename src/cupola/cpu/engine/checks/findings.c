@@ -30,7 +30,7 @@ size_t cpu_findings_count(const struct cpu_findings *findings) { return findings
 const struct cpu_finding *cpu_findings_list(const struct cpu_findings *findings) { return findings->list; }
 
 static bool is_same(const struct cpu_finding *a, const struct cpu_finding *b) {
-    if (a->what != b->what) return false;
+    if (a->what != b->what || !a->deed != !b->deed) return false;
     if (a->site == b->site && a->other_site == b->other_site)
         return a->is_write == b->is_write && a->other_is_write == b->other_is_write;
     return a->site == b->other_site && a->other_site == b->site && a->is_write == b->other_is_write &&
@@ -38,8 +38,10 @@ static bool is_same(const struct cpu_finding *a, const struct cpu_finding *b) {
 }
 
 void cpu_finding_add(const struct cpu_watch *watch, const struct cpu_finding *finding) {
-    struct cpu_findings *findings = watch->launch->findings;
-    if (!findings) return;
+    if (watch->launch->findings) cpu_findings_put(watch->launch->findings, finding);
+}
+
+void cpu_findings_put(struct cpu_findings *findings, const struct cpu_finding *finding) {
     pthread_mutex_lock(&findings->lock);
     size_t i = 0;
     while (i < findings->count && !is_same(&findings->list[i], finding)) i++;

@@ -10,6 +10,7 @@
 #include "checks.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -80,16 +81,15 @@ void cpu_watch_free(struct cpu_watch *watch) {
     free(watch);
 }
 
-static _Atomic uint32_t next_id = 1;
-
 void cpu_watch_launch(cpu_launch *launch, uint64_t blocks) {
-    uint32_t count = blocks < INT32_MAX ? (uint32_t)blocks : INT32_MAX;
-    uint32_t first = atomic_fetch_add(&next_id, count);
-    if (first + count > INT32_MAX || first + count < first) { /* begin again; what is old then looks like the future */
-        atomic_store(&next_id, 1 + count);
-        first = 1;
-    }
-    launch->first_watch = first;
+    const uint32_t count = blocks < INT32_MAX ? (uint32_t)blocks : INT32_MAX;
+    cpu_deed deed = {.origin = launch->origin, .variant = launch->variant};
+    launch->moment = launch->variant->checks & CPU_CHECK_RACE ? cpu_moment_now : NULL;
+    snprintf(deed.name, sizeof deed.name, "%s", cpu_kernel_name(launch->kernel));
+    memcpy(deed.grid, launch->grid, sizeof deed.grid);
+    memcpy(deed.cluster, launch->cluster, sizeof deed.cluster);
+    cpu_deed_begin(&deed, launch->moment, count, &launch->low_watch);
+    launch->first_watch = deed.first;
 }
 
 bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place, uint32_t shared_bytes) {
@@ -129,6 +129,9 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
     watch->launch = launch;
     watch->first = launch->first_watch;
     watch->count = launch->grid[0] * launch->grid[1] * launch->grid[2];
+    watch->low = launch->low_watch;
+    watch->moment = launch->moment;
+    watch->asked[1] = 0;
     watch->id = watch->first + (uint32_t)place;
     watch->rank = block->rank;
     watch->cluster_size = block->cluster->size;
@@ -145,12 +148,21 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
 
 /* ---- who knows of what -------------------------------------------------------------------------------------------- */
 
-bool cpu_watch_ordered(const struct cpu_watch *watch, uint32_t thread, cpu_record before) {
+bool cpu_watch_comes_after(struct cpu_watch *watch, uint32_t block) {
+    if (!watch->moment || block < watch->low || block - watch->asked[0] < watch->asked[1]) return true;
+    uint32_t range[2];
+    if (!cpu_deed_comes_before(watch->moment, block, range)) return false;
+    memcpy(watch->asked, range, sizeof range);
+    return true;
+}
+
+bool cpu_watch_ordered(struct cpu_watch *watch, uint32_t thread, cpu_record before) {
     const uint32_t block = record_block(before), stamp = record_stamp(before), who = record_thread(before);
-    if (!before || stamp == STAMP_MOST) return true; /* there is none; or it is not known any more */
+    if (!before || (stamp == STAMP_MOST && block - watch->first < watch->count)) return true; /* none, or forgotten */
     if (block != watch->id) {
         const uint32_t place = block - watch->first;
-        if (place >= watch->count || watch->knows_all) return true; /* of an earlier launch */
+        if (watch->knows_all) return true;
+        if (place >= watch->count) return cpu_watch_comes_after(watch, block);
         const uint32_t rank = block - (watch->id - watch->rank);
         if (rank < watch->cluster_size && stamp <= watch->peers[rank]) return true;
         return watch->others && stamp <= watch->others[place];
@@ -311,7 +323,7 @@ static pthread_mutex_t told_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct told **bucket_of(uint64_t address) { return &told[(address >> 2) * UINT64_C(0x9E3779B97F4A7C15) >> 54]; }
 
 void cpu_watch_publish_to_grid(struct cpu_watch *watch, uint64_t address, uint32_t stamp) {
-    if (watch->count > MOST_BLOCKS || watch->count < 2) return;
+    if (watch->count > MOST_BLOCKS || (watch->count < 2 && !watch->moment)) return;
     pthread_mutex_lock(&told_lock);
     struct told **bucket = bucket_of(address), *found = *bucket;
     while (found && (found->address != address || found->first != watch->first)) found = found->next;
@@ -328,14 +340,19 @@ void cpu_watch_publish_to_grid(struct cpu_watch *watch, uint64_t address, uint32
 }
 
 void cpu_watch_learn_of_grid(struct cpu_watch *watch, uint64_t address) {
-    if (watch->count < 2) return;
+    if (watch->count < 2 && !watch->moment) return;
     if (watch->count > MOST_BLOCKS) {
         watch->knows_all = true;
         return;
     }
+    if (watch->moment) cpu_deed_listen(watch->moment, address);
     pthread_mutex_lock(&told_lock);
-    const struct told *found = *bucket_of(address);
-    while (found && (found->address != address || found->first != watch->first)) found = found->next;
+    const struct told *found = NULL;
+    for (const struct told *other = *bucket_of(address); other; other = other->next) {
+        if (other->address != address) continue;
+        if (other->first == watch->first) found = other;
+        else if (watch->moment) cpu_deed_learn(watch->moment, other->first);
+    }
     if (found && found->stamps) {
         watch->is_used = true;
         if (!watch->others) watch->others = calloc(watch->count, sizeof(uint32_t));
@@ -367,6 +384,7 @@ void cpu_watch_end_launch(cpu_launch *launch) {
                 at = &entry->next;
                 continue;
             }
+            if (launch->moment) cpu_deed_told(entry->address, entry->first);
             *at = entry->next;
             free(entry->stamps);
             free(entry);

@@ -4,6 +4,9 @@
 
 #include "engine/memory/shadow.h"
 
+#define load(P) __atomic_load_n(P, __ATOMIC_RELAXED)
+#define store(P, V) __atomic_store_n(P, V, __ATOMIC_RELAXED)
+
 /* What makes a record harmless without a closer look: it is of none of the blocks from `low` to `high`; or of this one, at
  * a time that all know of, or by the same thread. Copies are not. */
 struct limits {

@@ -32,12 +32,6 @@ struct place {
     uint8_t space;
 };
 
-/* A row of words of which nothing is known: the record of no block. */
-#define NOTHING 1
-
-#define load(P) __atomic_load_n(P, __ATOMIC_RELAXED)
-#define store(P, V) __atomic_store_n(P, V, __ATOMIC_RELAXED)
-
 /* ---- findings ------------------------------------------------------------------------------------------------------- */
 
 void cpu_watch_place(const struct cpu_watch *watch, uint32_t id, uint32_t thread, uint32_t block_at[3],
@@ -70,7 +64,10 @@ static void found(const struct access *access, int what, uint32_t lane, const st
     };
     const struct cpu_watch *watch = access->watch;
     cpu_watch_place(watch, watch->id, access->warp->first + lane, finding.block, finding.thread);
-    if (before)
+    if (before && !place->owner && record_block(before) - watch->first >= watch->count) {
+        finding.deed = record_block(before);
+        (void)cpu_deed_place(finding.deed, record_thread(before), finding.other_block, finding.other_thread);
+    } else if (before)
         cpu_watch_place(watch, record_block(before), record_thread(before), finding.other_block, finding.other_thread);
     cpu_finding_add(watch, &finding);
 }
@@ -92,11 +89,14 @@ void cpu_watch_unroll(const cpu_shadow *shadow, uint64_t index) {
 
 /* ---- one word ------------------------------------------------------------------------------------------------------- */
 
-/* Whether a record is of this launch; in shared memory, of the blocks that have it at present. */
+/* Whether a record is of this launch or one that may run at the same time; in shared memory, of the blocks that have it at
+ * present. */
 static bool is_current(const struct access *access, const struct place *place, cpu_record before) {
-    const struct cpu_watch *watch = access->watch;
+    struct cpu_watch *watch = access->watch;
     if (place->owner) return record_block(before) - (watch->id - watch->rank) < watch->cluster_size;
-    return record_block(before) - watch->first < watch->count;
+    if (record_block(before) - watch->first < watch->count) return true;
+    return watch->moment && record_block(before) >= watch->low && before != NOTHING &&
+           !cpu_watch_comes_after(watch, record_block(before));
 }
 
 static bool conflicts(const struct access *access, uint32_t thread, uint32_t bytes, const struct place *place,
@@ -385,6 +385,14 @@ static bool any_unset(const uint8_t *unset, uint32_t count) {
     return any;
 }
 
+static struct limits limits_of(const struct cpu_watch *watch, bool in_shared) {
+    const int64_t begin = in_shared ? watch->id - watch->rank : watch->low, own = (int64_t)watch->id << 32;
+    const int64_t end = in_shared       ? begin + watch->cluster_size
+                        : watch->moment ? INT32_MAX /* what has begun meanwhile is not ordered */
+                                        : (int64_t)watch->first + watch->count;
+    return (struct limits){begin << 32, end << 32, own, own | (int64_t)(watch->floor + 1) << 16};
+}
+
 static bool watch_row(const struct access *access, uint32_t mask, uint64_t first, uint64_t step) {
     const struct cpu_watch *watch = access->watch;
     const uint32_t size = access->site.size, kind = access->kind & KIND;
@@ -407,11 +415,8 @@ static bool watch_row(const struct access *access, uint32_t mask, uint64_t first
         if (any) memset(unset, 0, count);
     }
     if (!(watch->checks & CPU_CHECK_RACE)) return true;
-    const uint32_t begin = place.owner ? watch->id - watch->rank : watch->first;
-    const uint32_t blocks = place.owner ? watch->cluster_size : watch->count;
-    const struct limits limits = {(int64_t)begin << 32, (int64_t)(begin + blocks) << 32, (int64_t)watch->id << 32,
-                                  (int64_t)((uint64_t)watch->id << 32 | (uint64_t)(watch->floor + 1) << 16)};
-    if (watch->floor + 1 >= STAMP_MOST || (uint64_t)begin + blocks >= INT32_MAX) return false;
+    const struct limits limits = limits_of(watch, place.owner);
+    if (watch->floor + 1 >= STAMP_MOST || (uint64_t)watch->first + watch->count >= INT32_MAX) return false;
     /* In shared memory words are read in many ways, so each has its own record. */
     const bool is_row = !place.owner && count == CPU_SHADOW_ROW && !shift && place.index % CPU_SHADOW_ROW == 0;
     const cpu_record mine = make_record(watch->id, watch->now, access->warp->first + low, CPU_ACCESS_PLAIN, 15);
@@ -463,12 +468,6 @@ static bool watch_row(const struct access *access, uint32_t mask, uint64_t first
 }
 
 /* ---- any places ------------------------------------------------------------------------------------------------------- */
-
-static struct limits limits_of(const struct cpu_watch *watch, bool in_shared) {
-    const int64_t begin = in_shared ? watch->id - watch->rank : watch->first, own = (int64_t)watch->id << 32;
-    const int64_t blocks = in_shared ? watch->cluster_size : watch->count;
-    return (struct limits){begin << 32, (begin + blocks) << 32, own, own | (int64_t)(watch->floor + 1) << 16};
-}
 
 /* Whether a slot of a word says nothing against an access. */
 static bool slot_allows(const struct limits *limits, const cpu_shadow *shadow, uint64_t index, int which,

@@ -393,8 +393,8 @@ static int obtain(int device, int kind, uint64_t size, enum sharing sharing, voi
 
 /* Memory that kernels are to write before they read it; what the host sees, it may write unseen. */
 static void note_new(int kind, uint64_t base, uint64_t size) {
+    if (unlikely(atomic_load_explicit(&cpu_shadow_remembers, memory_order_relaxed))) cpu_shadow_forget(base, size);
     if (likely(!atomic_load_explicit(&cpu_shadow_tracks, memory_order_relaxed))) return;
-    cpu_shadow_forget(base, size);
     if (kind == CPU_MEMORY_DEVICE || kind == CPU_MEMORY_HEAP) cpu_shadow_set_unset(base, size);
     else cpu_shadow_set_written(base, size);
 }

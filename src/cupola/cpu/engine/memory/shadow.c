@@ -68,7 +68,7 @@ static const cpu_shadow *look(uint64_t address, bool make) {
 
 const cpu_shadow *cpu_shadow_of(uint64_t address) { return look(address, true); }
 
-_Atomic bool cpu_shadow_tracks;
+_Atomic bool cpu_shadow_tracks, cpu_shadow_remembers;
 
 /* ---- what was written, between launches --------------------------------------------------------------------------- */
 
@@ -143,14 +143,43 @@ void cpu_shadow_copy(uint64_t target, uint64_t source, uint64_t size) {
     }
 }
 
-void cpu_shadow_forget(uint64_t address, uint64_t size) {
-    for (uint64_t at = address & ~UINT64_C(3); at < address + size; at += 4) {
-        const cpu_shadow *shadow = look(at, false);
-        if (!shadow) continue;
-        for (int i = 0; i < RECORDS; i++) {
-            const uint64_t word = at >> 2 & (WORDS - 1);
-            __atomic_store_n(&shadow->records[i][word], 0, __ATOMIC_RELAXED);
-            __atomic_store_n(&shadow->rows[i][word / CPU_SHADOW_ROW], 0, __ATOMIC_RELAXED);
+/* Rows of which nothing is known. */
+static void forget_rows(const cpu_shadow *shadow, uint64_t row, uint64_t count) {
+    for (int i = 0; i < RECORDS; i++)
+        for (uint64_t k = row; k < row + count; k++) __atomic_store_n(&shadow->rows[i][k], NOTHING, __ATOMIC_RELAXED);
+}
+
+static void forget_words(const cpu_shadow *shadow, uint64_t word, uint64_t count) {
+    for (int i = 0; i < RECORDS; i++)
+        for (uint64_t k = word; k < word + count; k++) {
+            cpu_record *row = &shadow->rows[i][k / CPU_SHADOW_ROW];
+            const cpu_record all = __atomic_load_n(row, __ATOMIC_RELAXED);
+            if (all == NOTHING) continue;
+            if (all) { /* it stands for all of the row, and goes with a part of it */
+                __atomic_store_n(row, NOTHING, __ATOMIC_RELAXED);
+                continue;
+            }
+            __atomic_store_n(&shadow->records[i][k], 0, __ATOMIC_RELAXED);
         }
+}
+
+void cpu_shadow_forget(uint64_t address, uint64_t size) {
+    for (const uint64_t end = address + size; address < end;) {
+        const uint64_t piece_end = ((address >> CPU_SHADOW_SHIFT) + 1) << CPU_SHADOW_SHIFT;
+        const uint64_t here = end < piece_end ? end : piece_end;
+        const cpu_shadow *shadow = look(address, false);
+        if (shadow) {
+            uint64_t word = (address & ((UINT64_C(1) << CPU_SHADOW_SHIFT) - 1)) / 4;
+            const uint64_t last = word + (here - (address & ~UINT64_C(3)) + 3) / 4;
+            const uint64_t first_row = (word + CPU_SHADOW_ROW - 1) / CPU_SHADOW_ROW, end_row = last / CPU_SHADOW_ROW;
+            if (first_row >= end_row) {
+                forget_words(shadow, word, last - word);
+            } else {
+                forget_words(shadow, word, first_row * CPU_SHADOW_ROW - word);
+                forget_rows(shadow, first_row, end_row - first_row);
+                forget_words(shadow, end_row * CPU_SHADOW_ROW, last - end_row * CPU_SHADOW_ROW);
+            }
+        }
+        address = here;
     }
 }

@@ -20,6 +20,9 @@ static inline uint32_t record_thread(cpu_record r) { return (uint32_t)(r >> 6) &
 static inline uint32_t record_kind(cpu_record r) { return (uint32_t)(r >> 4) & 3; }
 static inline uint32_t record_bytes(cpu_record r) { return (uint32_t)r & 15; }
 
+/* A row of words of which nothing is known: the record of no block. */
+#define NOTHING 1
+
 /* What is known of some words of memory, 4 bytes each; the instruction of each record, by its number, is beside it. */
 enum { WRITTEN, READ, READ_TOO, RECORDS };
 typedef struct cpu_shadow {
@@ -41,6 +44,7 @@ void cpu_shadow_lay_out(cpu_shadow *shadow, void *memory, size_t words);
 
 /* Whether allocations are noted as memory that nobody has written. */
 extern _Atomic bool cpu_shadow_tracks;
+extern _Atomic bool cpu_shadow_remembers; /* and whether accesses are */
 void cpu_shadow_set_unset(uint64_t address, uint64_t size);
 void cpu_shadow_set_written(uint64_t address, uint64_t size);
 void cpu_shadow_copy(uint64_t target, uint64_t source, uint64_t size);

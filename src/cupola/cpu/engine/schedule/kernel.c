@@ -2,6 +2,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "engine/checks/moments.h"
 #include "schedule.h"
 
 #include <pthread.h>
@@ -161,6 +162,7 @@ int cpu_kernel_read(cpu_kernel *kernel) {
 
 void cpu_kernel_free(cpu_kernel *kernel) {
     if (!kernel) return;
+    cpu_deeds_forget(kernel);
     cpu_variant *next;
     for (cpu_variant *variant = atomic_load(&kernel->variants); variant; variant = next) {
         next = variant->next;

@@ -131,7 +131,9 @@ int cpu_engine_run(cpu_launch *launch) {
         if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
         return CPU_FAULT_INTERNAL;
     }
+    bool entered = false;
     if (unlikely(launch->variant->checks)) {
+        entered = cpu_deed_enter(cpu_moment_now);
         cpu_watch_launch(launch, blocks_of(launch));
         launch->findings = cpu_findings_new();
     }
@@ -156,6 +158,7 @@ int cpu_engine_run(cpu_launch *launch) {
     if (to_learn) note_if_quick(launch, to_learn);
     if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
     if (unlikely(launch->variant->checks)) {
+        cpu_deed_leave(entered);
         cpu_watch_end_launch(launch);
         cpu_findings_tell(launch);
         cpu_findings_free(launch->findings);
