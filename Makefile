@@ -11,7 +11,7 @@
 #   make nogil PYTHON=python3.14t   eight threads in the bindings and with one object, on a build of Python without the GIL
 #   make coverage   which lines of Python and C the suite runs
 #   make wheel   build the source distribution and the wheel, and try the wheel in an empty environment
-#   make docs    build the pages of docs/ and the API reference
+#   make docs    build the site of docs/: pages, gallery, notebooks, API reference
 #   make cutlass  CUTLASS's matrix product for compute capability 9.0 (fetches 60 MB of headers, compiles for a minute)
 #   make ecosystem  programs of packages above CUDA: cuTile, Triton, numba, nvmath-python (fetches 450 MB)
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
@@ -108,6 +108,7 @@ wheel:
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
+	$(BIN)/python tools/site_look.py --links docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 $(VENV)/bin/python:

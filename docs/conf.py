@@ -5,18 +5,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import gallery
+
 project = "cupola"
 author = "the cupola developers"
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "stub_signatures"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "stub_signatures", "gallery", "search_texts"]
 html_theme = "furo"
 html_title = "cupola"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#30308c", "color-brand-content": "#30308c"},
-    "dark_css_variables": {"color-brand-primary": "#fac828", "color-brand-content": "#8fb4ff"},
+    "dark_css_variables": {"color-brand-primary": "#b9c8ff", "color-brand-content": "#8fb4ff"},
 }
-exclude_patterns = ["_build"]
+sphinx_gallery_conf = gallery.settings()
+exclude_patterns = ["_build", "_gallery"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"

@@ -1,7 +1,10 @@
-"""A histogram of bytes: atomics in shared memory within a block, in global memory between blocks."""
+"""A histogram of bytes: atomics in shared memory, then in global memory. `histogram.py [FILE.png]`"""
+
+import sys
 
 import numpy as np
 from arrays import build
+from pictures import bars, save
 
 from cupola import Device, LaunchConfig, launch
 
@@ -17,7 +20,7 @@ extern "C" __global__ void histogram(const unsigned char* x, unsigned* bins, int
 """
 
 
-def main(n: int = 500_009) -> None:
+def main(path: str = "histogram.png", *, n: int = 500_009) -> None:
     dev = Device()
     dev.set_current()
     stream = dev.create_stream()
@@ -28,10 +31,11 @@ def main(n: int = 500_009) -> None:
     launch(stream, LaunchConfig(grid=32, block=256), kernel, x_device, bins_device, np.int32(n))
     bins = bins_device.to_numpy(stream=stream)
     np.testing.assert_array_equal(bins, np.bincount(x, minlength=256))
+    save(path, bars(bins))
     for resource in (x_device, bins_device, stream):
         resource.close()
-    print(f"histogram: {n} bytes, the commonest is {bins.argmax()}, on {dev.name}")
+    print(f"histogram: {n} bytes, the commonest is {bins.argmax()}, see {path}, on {dev.name}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

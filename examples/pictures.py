@@ -20,6 +20,35 @@ def colors(values: Pixels) -> Pixels:
     return np.stack([np.interp(clipped, places, stops[:, c]) for c in range(3)], axis=-1).astype(np.uint8)
 
 
+def curves(*series: Pixels, width: int = 480, height: int = 200) -> Pixels:
+    """A picture of several curves on one scale, dark on white, from left to right."""
+    picture = np.full((height, width, 3), 255, np.uint8)
+    low, high = min(map(np.min, series)), max(map(np.max, series))
+    for number, values in enumerate(series):
+        there = np.interp(np.linspace(0, len(values) - 1, width), np.arange(len(values)), values)
+        rows = ((height - 5) * (high - there) / (high - low or 1)).astype(int) + 1
+        for column, (a, b) in enumerate(zip(rows, [*rows[1:], rows[-1]], strict=True)):
+            picture[min(a, b) : max(a, b) + 2, column] = colors(np.array((number + 1) / (len(series) + 1.5)))
+    return picture
+
+
+def bars(values: Pixels, width: int = 512, height: int = 200) -> Pixels:
+    """A picture of numbers as bars."""
+    tall = np.repeat(values, max(1, width // len(values))) * (height - 5) / max(values.max(), 1)
+    return np.where((np.arange(height)[::-1, None] < tall)[:, :, None], colors(tall / height * 0.7), 255).astype(
+        np.uint8
+    )
+
+
+def points(x: Pixels, y: Pixels, values: Pixels, size: int = 400) -> Pixels:
+    """A picture of points between 0 and 1, each in the color of its value."""
+    picture = np.full((size, size, 3), 255, np.uint8)
+    column, row = (np.clip(size * places, 0, size - 2).astype(int) for places in (x, y))
+    for j, i in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        picture[row + j, column + i] = colors(values)
+    return picture
+
+
 def save(path: str, *frames: Pixels, delay: float = 0.1) -> None:
     """Write a picture of bytes, (height, width) or (height, width, 3), or several as an animation."""
     height, width = frames[0].shape[:2]

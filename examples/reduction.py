@@ -1,7 +1,10 @@
-"""The sum of an array: a grid-stride loop, shared memory down to one warp, then shuffles, then one atomic a block."""
+"""The sum of an array: shared memory down to one warp, shuffles, one atomic a block. `reduction.py [FILE.png]`"""
+
+import sys
 
 import numpy as np
 from arrays import build
+from pictures import curves, save
 
 from cupola import Device, LaunchConfig, launch
 
@@ -26,21 +29,24 @@ extern "C" __global__ void sum(const float* x, float* out, int n) {
 """
 
 
-def main(n: int = 300_007) -> None:
+def main(path: str = "reduction.png", *, n: int = 300_007) -> None:
     dev = Device()
     dev.set_current()
     stream = dev.create_stream()
     kernel = build(dev, SOURCE).get_kernel("sum")
     x = np.random.default_rng(2).random(n, dtype=np.float32)
     x_device = dev.array(x, stream=stream)
-    out = dev.zeros(1, np.float32, stream=stream)
-    launch(stream, LaunchConfig(grid=64, block=256), kernel, x_device, out, np.int32(n))
-    result = out.to_numpy(stream=stream)[0]
-    np.testing.assert_allclose(result, x.sum(dtype=np.float64), rtol=1e-5)
+    sizes = np.geomspace(10, n, 40).astype(int)  # sums of more and more numbers, whose mean settles
+    out = dev.zeros(len(sizes), np.float32, stream=stream)
+    for k, size in enumerate(sizes):
+        launch(stream, LaunchConfig(grid=64, block=256), kernel, x_device, out[k:], np.int32(size))
+    sums = out.to_numpy(stream=stream)
+    np.testing.assert_allclose(sums, [x[:size].sum(dtype=np.float64) for size in sizes], rtol=1e-5)
+    save(path, curves(sums / sizes, np.full(len(sizes), 0.5)))
     for resource in (x_device, out, stream):
         resource.close()
-    print(f"reduction: the sum of {n} numbers is {result:.1f}, on {dev.name}")
+    print(f"reduction: the sum of {n} numbers is {sums[-1]:.1f}, see {path}, on {dev.name}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

@@ -1,0 +1,62 @@
+"""What makes the site of docs/: its gallery, the texts of its search, and the look at its links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs import gallery, search_texts
+from tools.site_look import dead_links
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_gallery_has_all_examples():
+    listed = [name for _, _, names in gallery.SECTIONS.values() for name in names.split()]
+    there = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert sorted(listed) == sorted(there - set(gallery.HELPERS))
+
+
+@pytest.mark.parametrize("name", ["vector_add", "tour", "saxpy", "mpi_heat"])
+def test_a_program_of_the_gallery_begins_with_a_heading(name):
+    text = gallery.staged(name)
+    title, line = re.match(r'"""\n(.*)\n(=+)\n\n', text).groups()
+    assert len(title) == len(line) <= 60
+    compile(text, name, "exec")
+    assert text.partition("\nimport ")[2] == (ROOT / "examples" / f"{name}.py").read_text().partition("\nimport ")[2]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples" / "notebooks").glob("*.py")), ids=lambda path: path.stem)
+def test_a_notebook_has_cells(path):
+    text = path.read_text()
+    title, line = re.match(r'"""\n(\d\. .*)\n(=+)\n\n', text).groups()
+    assert len(title) == len(line)
+    assert text.count("\n# %%\n") >= 4
+
+
+def test_there_are_five_notebooks():
+    assert len(list((ROOT / "examples" / "notebooks").glob("*.py"))) == 5
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "index.html").write_text('<a href="sub/a.html#here">1</a> <a href="https://x.example/none">2</a>')
+    (tmp_path / "sub" / "a.html").write_text(
+        '<h1 id="here"></h1><a href="../index.html">1</a><img src="b.png"><a href="#there"></a>'
+    )
+    assert dead_links(tmp_path) == ["sub/a.html: #there has no such place", "sub/a.html: there is no b.png"]
+    (tmp_path / "index.html").write_text('<a href="sub/a.html#gone">1</a>')
+    assert "index.html: sub/a.html#gone has no such place" in dead_links(tmp_path)
+
+
+def test_the_text_of_a_page_has_its_places():
+    page = """<article role="main" id="x"><section id="top"><h1>Title<a class="headerlink" href="#top">#</a>
+    </h1><p>a &lt;b&gt; <code>printf</code></p><dl><dt class="sig" id="cupola.launch">launch</dt></dl></section>
+    </article>"""
+    assert search_texts.text_of(page) == (
+        '<div role="main"><section id="top"> Title a &lt;b&gt; printf <section id="cupola.launch"></section>launch '
+        "</section></div>"
+    )
+    assert search_texts.text_of("<p>none</p>") == ""
