@@ -111,6 +111,7 @@ def test_arrays_as_indices(device, text):
     key = eval(f"numpy.s_[{text}]", {"numpy": numpy, **{name: np.array(value) for name, value in ARRAYS.items()}})
     right = eval(f"numpy.s_[{text}]", {"numpy": numpy, **ARRAYS})
     same(ours[key], theirs[right])
+    same(ours[right], theirs[right])  # indices in arrays of NumPy are copied
     ours[key] = ours[key] * 2 + 1
     theirs[right] = theirs[right] * 2 + 1
     same(ours, theirs)
@@ -125,7 +126,8 @@ def test_arrays_as_indices_refused(device):
         ([5], IndexError, "index 5 is out of bounds for axis 0 with size 2"),
         (np.array([1.0]), IndexError, "integer .or boolean. type"),
         (np.array([True, False, True]), IndexError, "boolean index did not match"),
-        (numpy.array([1]), TypeError, "asarray"),
+        (numpy.array([0, 5]), IndexError, "index 5 is out of bounds for axis 0 with size 2"),
+        (numpy.array([1.0]), IndexError, "integer .or boolean. type"),
         ((0, 0, 0, np.array([0])), IndexError, "too many indices"),
         ((np.array([0, 1]), np.array([0, 1, 2])), IndexError, "shape mismatch"),
         (..., TypeError, "asarray"),

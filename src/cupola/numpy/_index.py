@@ -91,8 +91,6 @@ def entry(index: ndarray, extent: int, stride: int) -> tuple[Any, ...]:
 
 def _indices(item: Any, x: ndarray, axis: int) -> tuple[list[ndarray], int]:
     """The index arrays that one item of a key means, and how many dimensions they go through."""
-    if isinstance(item, numpy.ndarray):
-        _ndarray.on_device(item)  # which says what to do
     if not isinstance(item, ndarray):
         host = numpy.asarray(item)
         if host.size == 0 and not isinstance(item, (bool, numpy.bool_)):
@@ -127,7 +125,7 @@ def _used(item: Any) -> int:
         return 0
     if isinstance(item, ndarray):
         return item.ndim if item.dtype == bool else 1
-    if isinstance(item, (list, tuple)):
+    if isinstance(item, (list, tuple, numpy.ndarray)):
         host = numpy.asarray(item)
         return host.ndim if host.dtype == bool else 1
     return 1

@@ -115,6 +115,7 @@ class ndarray(Lazy):
 
     def to_numpy(self, *, stream: Stream | None = None) -> numpy.ndarray:
         """Copy the elements to the host, and wait for them; see :meth:`cupola.Array.to_numpy`."""
+        device()  # a thread that has no device yet may read arrays, too
         with noted("wait"):
             found = self._plain().to_numpy(stream=stream)
         _faults.check()

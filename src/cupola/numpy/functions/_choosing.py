@@ -14,7 +14,7 @@ from cupola.numpy._lazy import pending, write
 from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device
 from cupola.numpy._rows import as_rows, back, best
 from cupola.numpy._rows import nonzero as _nonzero
-from cupola.numpy.functions._creation import arange
+from cupola.numpy.functions._creation import arange, asarray
 from cupola.numpy.functions._shapes import broadcast_arrays
 
 __all__ = [
@@ -162,9 +162,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None, mode
     (axis,) = _axes(axis, values.ndim)
     indices = _within(indices, values.shape[axis], mode)
     if not isinstance(indices, (int, numpy.integer)):
-        indices = (
-            on_device(indices) if isinstance(indices, (ndarray, numpy.ndarray)) else numpy.asarray(indices).tolist()
-        )
+        indices = indices if isinstance(indices, ndarray) else numpy.asarray(indices)
     made = getitem(values, (*[slice(None)] * axis, indices))
     if isinstance(indices, (int, numpy.integer)):
         made = made.copy()
@@ -176,7 +174,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None, mode
 
 def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> ndarray:
     """An element for each index along an axis, as ``numpy.take_along_axis``."""
-    values, places = on_device(x), on_device(indices)
+    values, places = on_device(x), asarray(indices)
     if axis is None:
         values, axis = values.ravel(), 0
     return _index.gather(*_index.along(values, places, axis))

@@ -36,9 +36,9 @@ def asarray(obj: Any, dtype: Any = None, order: Any = None, *, device: Any = Non
     return array(obj, dtype)
 
 
-def asanyarray(obj: Any, dtype: Any = None) -> ndarray:
+def asanyarray(obj: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
     """As ``asarray``."""
-    return asarray(obj, dtype)
+    return asarray(obj, dtype, order, device=device, copy=copy)
 
 
 def ascontiguousarray(obj: Any, dtype: Any = None) -> ndarray:
@@ -97,25 +97,45 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     return full(shape, 1, float if dtype is None else dtype, device=device)
 
 
-def empty_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> ndarray:
-    """An array of the shape and type of another one, as ``numpy.empty_like``."""
+def empty_like(
+    x: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> ndarray:
+    """An array of the shape and type of another one, as ``numpy.empty_like``; in row-major order unless `order` is F."""
     on(device)
-    return empty(x.shape if shape is None else shape, x.dtype if dtype is None else dtype)
+    extents, to = x.shape if shape is None else shape, x.dtype if dtype is None else dtype
+    if order != "F":
+        return empty(extents, to)
+    return empty((extents,) if isinstance(extents, int) else tuple(extents)[::-1], to).T
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> ndarray:
+def full_like(
+    x: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> ndarray:
     """One value in the shape and type of another array, as ``numpy.full_like``."""
-    return full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else dtype, device=device)
+    made = empty_like(x, dtype, order, subok, shape, device=device)
+    write(made, _ndarray._operand(fill_value, made.dtype))
+    return made
 
 
-def zeros_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> ndarray:
+def zeros_like(
+    x: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> ndarray:
     """Zeros of the shape and type of another array, as ``numpy.zeros_like``."""
-    return full_like(x, 0, dtype, shape=shape, device=device)
+    return full_like(x, 0, dtype, order, subok, shape, device=device)
 
 
-def ones_like(x: Any, dtype: Any = None, *, shape: Any = None, device: Any = None) -> ndarray:
+def ones_like(
+    x: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> ndarray:
     """Ones of the shape and type of another array, as ``numpy.ones_like``."""
-    return full_like(x, 1, dtype, shape=shape, device=device)
+    return full_like(x, 1, dtype, order, subok, shape, device=device)
 
 
 # --- sequences --------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     return flip(values, axis=other).transpose(swapped) if k % 4 == 1 else flip(values.transpose(swapped), axis=other)
 
 
-def broadcast_to(x: Any, /, shape: Any) -> ndarray:
+def broadcast_to(x: Any, /, shape: Any, subok: bool = False) -> ndarray:
     """As ``numpy.broadcast_to``: a view, in which elements appear several times."""
     return broadcast(on_device(x), (shape,) if isinstance(shape, int) else tuple(shape))
 

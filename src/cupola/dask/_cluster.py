@@ -1,0 +1,103 @@
+"""A cluster of Dask on this machine with a worker, a process of its own, for each device."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+import dask
+from dask.utils import parse_bytes
+from distributed import Nanny, Scheduler, SpecCluster
+from distributed.system import MEMORY_LIMIT
+
+from cupola import Device
+from cupola.dask._spilling import SpillToHost
+
+
+def local_cluster(
+    devices: int | None = None,
+    *,
+    device_memory_limit: float | str = 0.7,
+    memory_limit: int | str | None = None,
+    threads_per_worker: int = 1,
+    dashboard_address: str | None = None,
+    **options: Any,
+) -> SpecCluster:
+    """Start a scheduler and a worker for each device of this machine, as processes, and stop them at its end.
+
+    Each worker's current device is its own; it sees the others behind it. What its results take of the device's memory
+    beyond a limit goes to the host's memory, and from there to disk.
+
+    Parameters
+    ----------
+    devices : int, optional
+        How many workers; all devices by default. Devices are used in turns if there are fewer.
+    device_memory_limit : float or str
+        What a worker's results may take on its device: a share of its memory, or bytes, as ``"2 GB"``. Tasks need the
+        rest.
+    memory_limit : int or str, optional
+        What a worker may take of the host's memory, in bytes or as ``"4 GB"``; an equal share by default.
+    threads_per_worker : int
+        How many tasks a worker does at a time.
+    dashboard_address : str, optional
+        Where the scheduler shows its pages, as ``":8787"``; nowhere by default.
+    **options
+        What ``distributed.Nanny`` takes.
+
+    Returns
+    -------
+    distributed.SpecCluster
+        What ``distributed.Client`` takes.
+
+    Raises
+    ------
+    ValueError
+        When a number or a limit makes no sense.
+
+    Notes
+    -----
+    Workers are started by ``spawn``, so a program calls this under ``if __name__ == "__main__":``.
+    """
+    known = Device.get_all_devices()
+    count = len(known) if devices is None else devices
+    if count < 1 or threads_per_worker < 1:
+        raise ValueError("a cluster has at least one device, and one thread for each")
+    host_limit = MEMORY_LIMIT // count if memory_limit is None else parse_bytes(memory_limit)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(str(k) for k in range(len(known)))
+    names = visible.split(",")[: len(known)]
+    workers = {}
+    for rank in range(count):
+        own = rank % len(known)
+        limit = _device_limit(device_memory_limit, known[own])
+        workers[rank] = {
+            "cls": Nanny,
+            "options": {
+                "nthreads": threads_per_worker,
+                "memory_limit": host_limit,
+                "silence_logs": logging.WARNING,
+                "env": {"CUDA_VISIBLE_DEVICES": ",".join(names[own:] + names[:own])},
+                "preload": ["cupola.dask"],
+                "data": (SpillToHost, {"device_limit": limit, "host_limit": int(0.6 * host_limit)}),
+                **options,
+            },
+        }
+    scheduler = {
+        "cls": Scheduler,
+        "options": {
+            "dashboard": dashboard_address is not None,
+            "dashboard_address": dashboard_address,
+            "host": "127.0.0.1",
+            "port": 0,
+        },
+    }
+    with dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}):
+        return SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.WARNING)
+
+
+def _device_limit(limit: float | str, device: Device) -> int:
+    if isinstance(limit, float):
+        if not 0 < limit <= 1:
+            raise ValueError(f"device_memory_limit is {limit}: a share is more than 0 and at most 1")
+        return int(limit * device.total_memory)
+    return int(parse_bytes(limit))

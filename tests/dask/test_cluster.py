@@ -1,0 +1,109 @@
+"""A cluster with a worker for each device: what does not fit into a device's memory, and a worker that is killed."""
+
+import os
+import signal
+
+import numpy
+import pytest
+
+da = pytest.importorskip("dask.array", reason="Dask is not installed")
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+import dask  # noqa: E402
+
+import cupola.dask  # noqa: E402
+import cupola.numpy as np  # noqa: E402
+
+WORKERS = 3
+LIMIT = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        cupola.dask.local_cluster(WORKERS, device_memory_limit=LIMIT, memory_limit="1 GiB") as cluster,
+        distributed.Client(cluster) as client,
+        dask.config.set({"array.backend": "cupola"}),
+    ):
+        client.wait_for_workers(WORKERS, timeout=60)
+        yield client
+
+
+def test_each_worker_begins_with_a_device_of_its_own(client):
+    def first():
+        return os.environ["CUDA_VISIBLE_DEVICES"].split(",")[0]
+
+    from cupola import Device
+
+    count = len(Device.get_all_devices())
+    names = (os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))).split(",")
+    assert sorted(client.run(first).values()) == sorted((names * WORKERS)[:WORKERS])
+
+
+def test_more_than_the_device_may_hold(client):
+    """Thirty times what the workers' results may take on their devices in all."""
+    x = da.random.default_rng(1).random((3000, 4000), chunks=(100, 4000)).persist()
+    distributed.wait(x)
+    found = (x - x.mean(axis=0)).std(axis=0).sum()
+    moved = client.run(lambda dask_worker: dask_worker.data.moved)
+    kept = client.run(lambda dask_worker: dask_worker.data.device.total_weight)
+    host = x.compute().to_numpy()
+    assert host.shape == (3000, 4000) and 0.49 < host.mean() < 0.51
+    assert abs(float(found.compute()) - host.std(axis=0).sum()) < 1e-6
+    assert min(moved.values()) > 0
+    assert max(kept.values()) <= max(LIMIT, 100 * 4000 * 8)
+
+
+def test_elements_of_every_type_travel(client):
+    for dtype in ("?", "i1", "u8", "f2", "f4", "f8", "c8", "c16"):
+        x = np.asarray(numpy.arange(24).reshape(2, 3, 4).astype(dtype))[:, ::2, ::-1]
+        found = client.submit(lambda y: y, x, pure=False).result()
+        assert type(found) is np.ndarray and found.dtype == dtype
+        numpy.testing.assert_array_equal(found.to_numpy(), x.to_numpy())
+    assert client.submit(lambda: np.zeros((0, 3))).result().shape == (0, 3)
+
+
+def test_kernels_over_chunks_with_their_neighbours(client):
+    def smooth(block):
+        """A kernel of CUDA C++ on a chunk with a border of one element."""
+        import cupola
+
+        source = """
+        extern "C" __global__ void smooth(const double* x, double* y, int n) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i > 0 && i < n - 1) y[i] = (x[i - 1] + x[i] + x[i + 1]) / 3;
+        }"""
+        made = np.zeros_like(block)
+        config = cupola.LaunchConfig.for_elements(block.size)
+        kernel = cupola.compile(source).get_kernel("smooth")
+        cupola.launch(cupola.Device().default_stream, config, kernel, block, made, numpy.int32(block.size))
+        return made
+
+    host = numpy.random.default_rng(4).random(1000)
+    x = da.from_array(np.asarray(host), chunks=150)
+    found = da.map_overlap(smooth, x, depth=1, boundary="periodic").compute().to_numpy()
+    around = numpy.concatenate([host[-1:], host, host[:1]])
+    numpy.testing.assert_allclose(found, (around[:-2] + around[1:-1] + around[2:]) / 3)
+
+
+def test_a_worker_that_is_killed(client):
+    x = da.random.default_rng(2).random((2000, 1000), chunks=(100, 1000)).persist()
+    distributed.wait(x)
+    victim = next(iter(client.run(os.getpid).values()))
+    total = client.compute((x * 2).sum())
+    os.kill(victim, signal.SIGKILL)
+    again = float(client.compute(x.sum()).result(timeout=60))
+    assert abs(float(total.result(timeout=60)) - 2 * again) < 1e-6
+    assert abs(again - 1e6) < 5e3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"devices": 0}, "at least one device"),
+        ({"threads_per_worker": 0}, "one thread for each"),
+        ({"device_memory_limit": 1.5}, "at most 1"),
+    ],
+)
+def test_numbers_that_make_no_sense(options, words):
+    with pytest.raises(ValueError, match=words):
+        cupola.dask.local_cluster(**options)
