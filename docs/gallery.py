@@ -35,7 +35,7 @@ SECTIONS = {
     "processes": (
         "Programs with several processes, and long ones",
         "These are shown as they are. Run them from a clone of the repository.",
-        "tour numpy_programs ipc checkpoint mpi_heat",
+        "tour numpy_programs ipc checkpoint mpi_heat dask_statistics",
     ),
 }
 HELPERS = ("arrays", "opengl", "pictures")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sys
+from typing import Any
 
 from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 
@@ -72,7 +71,6 @@ class Backend(ArrayBackendEntrypoint):
     def default_bit_generator(self) -> Any:
         """The class of bit generators that ``dask.array.random.default_rng`` takes."""
         return _Philox
-
 
     ones, zeros, empty, full = map(_creation, ("ones", "zeros", "empty", "full"))
 

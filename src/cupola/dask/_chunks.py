@@ -22,7 +22,7 @@ from cupola.numpy import ndarray
 
 def register() -> None:
     """Fill in Dask's tables."""
-    dask.array.register_chunk_type(ndarray)
+    dask.array.register_chunk_type(ndarray)  # type: ignore[no-untyped-call]
     for table, function in (
         (dispatch.concatenate_lookup, _concatenate),
         (dispatch.take_lookup, _take),
@@ -37,7 +37,7 @@ def register() -> None:
         (sizeof, _nbytes),
         (normalize_token, _token),
     ):
-        table.register(ndarray, function)
+        table.register(ndarray, function)  # type: ignore[no-untyped-call]
 
 
 def on_device(x: Any) -> Any:
@@ -45,20 +45,20 @@ def on_device(x: Any) -> Any:
     return device_numpy.asarray(x) if isinstance(x, numpy.ndarray) else x
 
 
-def _concatenate(arrays: Any, axis: int = 0) -> ndarray:
+def _concatenate(arrays: Any, axis: int = 0) -> Any:
     return device_numpy.concatenate([on_device(array) for array in arrays], axis=axis)
 
 
-def _take(array: Any, indices: Any, axis: Any = None) -> ndarray:
+def _take(array: Any, indices: Any, axis: Any = None) -> Any:
     return device_numpy.take(array, on_device(indices), axis=axis)
 
 
-def _einsum(*operands: Any, casting: str = "safe", order: str = "K", **keywords: Any) -> ndarray:
+def _einsum(*operands: Any, casting: str = "safe", order: str = "K", **keywords: Any) -> Any:
     """Without `casting` and `order`, which Dask hands on as NumPy has them by default."""
     return device_numpy.einsum(*operands, **keywords)
 
 
-def _divide(a: Any, b: Any, dtype: Any = None) -> ndarray:
+def _divide(a: Any, b: Any, dtype: Any = None) -> Any:
     return device_numpy.divide(on_device(a), on_device(b), dtype=dtype)
 
 
@@ -71,14 +71,14 @@ def _percentile(a: ndarray, q: Any, method: str = "linear") -> Any:
 
 def _numel(x: ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = numpy.float64, **_: Any) -> Any:
     """How many elements a reduction counts, as an array of the shape of its results."""
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else [axis]
-    axes = {one % x.ndim for one in axes} if x.ndim else set()
+    given = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else [axis]
+    axes = {one % x.ndim for one in given} if x.ndim else set()
     count = math.prod(x.shape[one] for one in axes)
     shape = [1 if one in axes else extent for one, extent in enumerate(x.shape) if keepdims or one not in axes]
     return device_numpy.full(shape, count, dtype=dtype)
 
 
-def _nannumel(x: ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = None, **_: Any) -> ndarray:
+def _nannumel(x: ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = None, **_: Any) -> Any:
     """How many elements that are numbers a reduction counts."""
     return device_numpy.sum(~device_numpy.isnan(x), axis=axis, keepdims=keepdims, dtype=dtype)
 

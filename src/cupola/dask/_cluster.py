@@ -92,7 +92,9 @@ def local_cluster(
         },
     }
     with dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}):
-        return SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.WARNING)
+        return SpecCluster(  # type: ignore[no-untyped-call]
+            workers=workers, scheduler=scheduler, silence_logs=logging.WARNING
+        )
 
 
 def _device_limit(limit: float | str, device: Device) -> int:

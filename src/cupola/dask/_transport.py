@@ -24,7 +24,7 @@ def _dumps(x: ndarray) -> tuple[dict[str, Any], list[Any]]:
     return {"shape": x.shape, "dtype": host.dtype.str}, [host.reshape(-1).view(numpy.uint8).data]
 
 
-def _loads(header: dict[str, Any], frames: list[Any]) -> ndarray:
+def _loads(header: dict[str, Any], frames: list[Any]) -> Any:
     joined = frames[0] if len(frames) == 1 else b"".join(frames)
     host = numpy.frombuffer(joined, header["dtype"]).reshape(header["shape"])
     return device_numpy.asarray(host)

@@ -100,7 +100,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
 def empty_like(
     x: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
-    """An array of the shape and type of another one, as ``numpy.empty_like``; in row-major order unless `order` is F."""
+    """An array of the shape and type of another one, as ``numpy.empty_like``; row-major unless `order` is F."""
     on(device)
     extents, to = x.shape if shape is None else shape, x.dtype if dtype is None else dtype
     if order != "F":
