@@ -26,7 +26,7 @@ def main(rows: int = 6000, columns: int = 1000, workers: int = 3, device_memory_
             f"{x.nbytes / 1e6:.0f} MB on {workers} workers of {device_memory_limit}; {moved} results moved to the host"
         )
         print(
-            f"mean {float(mean.mean()):.3f}, deviation {float(deviation.mean()):.3f}, the largest {largest:.2f} of it away"
+            f"mean {float(mean.mean()):.3f}, deviation {float(deviation.mean()):.3f}, at most {largest:.2f} of it away"
         )
         numpy.testing.assert_allclose(float(standard.mean().compute()), 0, atol=1e-9)
         numpy.testing.assert_allclose(float(standard.std().compute()), 1, rtol=1e-9)

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy
 import pytest
@@ -94,6 +97,14 @@ def test_a_worker_that_is_killed(client):
     again = float(client.compute(x.sum()).result(timeout=60))
     assert abs(float(total.result(timeout=60)) - 2 * again) < 1e-6
     assert abs(again - 1e6) < 5e3
+
+
+def test_example():
+    """What Dask says on a busy machine goes to the standard error."""
+    example = Path(__file__).resolve().parents[2] / "examples" / "dask_statistics.py"
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "deviation 2.000" in done.stdout
 
 
 @pytest.mark.parametrize(
