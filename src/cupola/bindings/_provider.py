@@ -204,7 +204,7 @@ def observers() -> tuple[str, ...]:
 
     Programs are compiled for them: with lines, and for coverage without optimization.
     """
-    return tuple(name for name in ("COVERAGE", "PROFILE", "CHECK") if os.environ.get(f"CUPOLA_{name}"))
+    return tuple(name for name in ("COVERAGE", "PROFILE", "CHECK", "DEBUGGER") if os.environ.get(f"CUPOLA_{name}"))
 
 
 def is_observed() -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from cupola import __version__
 
-from . import bench, compile, completion, new, profile
+from . import bench, compile, completion, debug, new, profile
 
 REPORTS = {
     "info": "show the device, who provides it, and which CUDA libraries were found",
@@ -67,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.device = check.prepare(options.check, options.report, options.device)
             elif options.report is not None:
                 raise ValueError("--report goes with --check")
+            if options.watch:
+                if options.device not in (None, "cpu"):
+                    raise ValueError("kernels are watched on the CPU device only: --watch goes with --device cpu")
+                options.device = "cpu"
             run.choose_device(options.device, options.model, options.devices)
         except ValueError as error:
             runner.error(str(error))
@@ -79,6 +83,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 status = check.run(command, options.report) if is_checked else check.run_child(command)
                 session.tell()
                 return status
+        if options.watch:
+            from . import debug
+
+            if options.check is not None or (not options.module and native.find_program(options.program[0])):
+                runner.error("--watch is for programs in Python, and without --check")
+            return debug.watch(options.module or options.program, bool(options.module), options.watch, runner)
         if options.check is not None:
             return check.run(["-m", *options.module] if options.module else options.program, options.report)
         if options.module:
@@ -125,7 +135,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
         "run",
         help="run a program in Python or any other language, unchanged, on cupola",
         usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] [-n N] [--inject RULE] "
-        "[--check CHECKS [--report FILE]] [--coverage] [--coverage-report DIR] "
+        "[--check CHECKS [--report FILE]] [--coverage] [--coverage-report DIR] [--watch FILE:LINE:EXPRESSION] "
         "(SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
         description="Run a program written for CUDA Python unchanged: in its process, the names cuda.core, "
         "cuda.bindings and cuda.pathfinder are cupola's. Or run any other program: the CUDA libraries that it loads "
@@ -172,6 +182,13 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
         metavar="DIR",
         help="also write the coverage to a folder, as pages (index.html) and for lcov and Cobertura",
     )
+    runner.add_argument(
+        "--watch",
+        metavar="FILE:LINE:EXPRESSION",
+        action="append",
+        default=[],
+        help="print an expression whenever threads come to a line on the CPU device, such as kernel.cu:12:x[i]",
+    )
     runner.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     runner.add_argument(
         "program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script or program, and its arguments"
@@ -188,6 +205,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
     compile.add(commands)
     bench.add(commands)
     profile.add(commands)
+    debug.add(commands)
     new.add(commands)
     completion.add(commands)
     return parser, commands

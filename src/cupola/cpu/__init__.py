@@ -21,17 +21,44 @@ if TYPE_CHECKING:
     from cupola.cpu._faults import faults as faults
     from cupola.cpu._models import Model as Model
     from cupola.cpu._models import models as models
+    from cupola.cpu.debugging import Breakpoint as Breakpoint
+    from cupola.cpu.debugging import Debugger as Debugger
+    from cupola.cpu.debugging import DebuggerError as DebuggerError
+    from cupola.cpu.debugging import ExpressionError as ExpressionError
+    from cupola.cpu.debugging import Seen as Seen
+    from cupola.cpu.debugging import Stop as Stop
+    from cupola.cpu.debugging import Watch as Watch
+    from cupola.cpu.debugging import debugger as debugger
     from cupola.cpu.reports.findings import Finding as Finding
     from cupola.cpu.reports.findings import Place as Place
 
+_DEBUGGING = {
+    "Breakpoint",
+    "Debugger",
+    "DebuggerError",
+    "ExpressionError",
+    "Seen",
+    "Stop",
+    "Watch",
+    "debugger",
+}
+
 __all__ = [
+    "Breakpoint",
     "Checks",
+    "Debugger",
+    "DebuggerError",
+    "ExpressionError",
     "Faults",
     "Finding",
     "Happening",
     "Model",
     "Place",
+    "Seen",
+    "Stop",
+    "Watch",
     "checks",
+    "debugger",
     "expect_finding",
     "faults",
     "findings",
@@ -127,4 +154,8 @@ def __getattr__(name: str) -> object:
         from cupola.cpu import _faults
 
         return getattr(_faults, name)
+    if name in _DEBUGGING:
+        from cupola.cpu import debugging
+
+        return getattr(debugging, name)
     raise AttributeError(f"module 'cupola.cpu' has no attribute {name!r}")

@@ -68,6 +68,10 @@ class VariableInfo:
     managed: bool
 
 
+FOR_DEBUGGER = "\n// cupola: for a debugger\n"
+"""The end of the PTX of modules that are loaded while there is a debugger: lines are marked (passes/mark_lines.py)."""
+
+
 def counts_lines(ptx: str) -> bool:
     """Whether a program was compiled without optimization, to have its lines counted (driver/module/observed.c)."""
     return "\n// cupola: the source is " in ptx[-200:] and re.search(r"^\.target .*\bdebug$", ptx, re.M) is not None

@@ -24,7 +24,7 @@ from cupola.cpu.compiler.emit.threads.layout import (
 )
 from cupola.cpu.compiler.emit.threads.shape import Shape
 from cupola.cpu.compiler.errors import ImageError
-from cupola.cpu.compiler.facts import KernelInfo, VariableInfo, counts_lines
+from cupola.cpu.compiler.facts import FOR_DEBUGGER, KernelInfo, VariableInfo, counts_lines
 from cupola.cpu.compiler.images.device_runtime import UPDATES, link_device_runtime
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.objects.device_calls import ASKED, FUNCTIONS
@@ -76,9 +76,9 @@ class ParsedModule:
         self._kernels: dict[int, Kernel] = {}
         try:
             marked = counts_lines(text)
-            self.module = ptx.parse(text, lazily=lazily and not marked)
-            if marked:
-                passes.mark_lines(self.module)
+            self.module = ptx.parse(text, lazily=lazily and not marked and not text.endswith(FOR_DEBUGGER))
+            if marked or text.endswith(FOR_DEBUGGER):
+                passes.mark_lines(self.module, ends=not marked)
             self.module.code_base = _code_base(text)
             link_device_runtime(self.module)
             self.registers = registers

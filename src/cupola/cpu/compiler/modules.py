@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,7 +19,7 @@ from cupola.cpu.compiler import collector
 from cupola.cpu.compiler.emit.instruments import OF_ANY_WIDTH, names_of
 from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
 from cupola.cpu.compiler.errors import ImageError
-from cupola.cpu.compiler.facts import KernelInfo, VariableInfo, counts_lines
+from cupola.cpu.compiler.facts import FOR_DEBUGGER, KernelInfo, VariableInfo, counts_lines
 from cupola.cpu.compiler.images.containers import open_image
 from cupola.cpu.compiler.objects import machine, recall
 
@@ -35,6 +36,8 @@ _Dim3 = tuple[int, int, int]
 _instrumented: list[Variant] = []
 """Code with instruments that has run, which is kept with what it has counted."""
 _loaded: list[LoadedModule] | None = None
+_debugged: weakref.WeakSet[Variant] = weakref.WeakSet()
+_tell_debugged: Callable[[Variant], object] | None = None
 _instrumented_lock = threading.Lock()
 
 
@@ -81,6 +84,8 @@ class Variant:
         Counters that they need.
     counts
         What they have counted.
+    stops
+        For a debugger: a byte for each instruction, not 0 where threads are to stop. The engine reads it in place.
     """
 
     def __init__(self, module: LoadedModule, index: int, shape: Shape, instruments: tuple[str, ...] = ()) -> None:
@@ -93,7 +98,8 @@ class Variant:
         self._sites: list[Site] | None = None
         self._independent: machine.MachineCode | None = None
         self.info = module.kernels[index]
-        self._code, facts = self._make_body(independent=False)
+        self._only_independent = "debug" in instruments
+        self._code, facts = self._make_body(independent=self._only_independent)
         (
             self.frame_bytes,
             self._own_sites,
@@ -106,6 +112,13 @@ class Variant:
         self.address = self._code.address
         self.width = shape.width
         self.site_count = 2 * self._own_sites + 64  # the independent body has about as many
+        self.stops = bytearray(self._instruction_count()) if self._only_independent else None
+        if self._only_independent:
+            with _instrumented_lock:
+                _debugged.add(self)
+                tell = _tell_debugged
+            if tell is not None:
+                tell(self)
 
     def _write(self, *, independent: bool) -> Code:
         from cupola.cpu.compiler.emit import bodies
@@ -115,9 +128,8 @@ class Variant:
             with collector.paused():
                 facts = self.facts()
                 if independent:
-                    return bodies.emit_body(
-                        facts, independent=True, first_site=self._own_sites, instruments=self.instruments
-                    )
+                    first = 0 if self._only_independent else self._own_sites
+                    return bodies.emit_body(facts, independent=True, first_site=first, instruments=self.instruments)
                 return bodies.emit_body(facts, instruments=self.instruments)
         except PtxError as error:
             raise ImageError("CUDA_ERROR_INVALID_PTX", str(error)) from error
@@ -146,6 +158,16 @@ class Variant:
         )
         recall.remember((code.key, code.helpers, facts), key)
         return code, facts
+
+    def clear_stops(self) -> None:
+        """Stop nowhere."""
+        if self.stops is not None:
+            self.stops[:] = bytes(len(self.stops))
+
+    def _instruction_count(self) -> int:
+        from cupola.cpu.compiler.emit.instruments.instrument import instructions_of
+
+        return len(instructions_of(self.facts()))
 
     @property
     def checks(self) -> int:
@@ -190,7 +212,8 @@ class Variant:
     def sites(self) -> list[Site]:
         """The places that may fault, those of the independent body behind those of the convergent one."""
         if self._sites is None:
-            self._sites = [*self._write(independent=False).sites, *self._write(independent=True).sites]
+            sites = [] if self._only_independent else self._write(independent=False).sites
+            self._sites = [*sites, *self._write(independent=True).sites]
         return self._sites
 
     @property
@@ -203,6 +226,8 @@ class Variant:
 
         Any thread may ask at any time, and goes on to run that code: it must stay the same.
         """
+        if self._only_independent:
+            return self.address
         with self._lock:
             if self._independent is None:
                 code, (frame_bytes, sites, *_) = self._make_body(independent=True)
@@ -309,6 +334,17 @@ class LoadedModule:
             return variant
 
 
+def tell_debugged(function: Callable[[Variant], object] | None) -> None:
+    """Call a function with all code for a debugger, there already or compiled from here on; None: not any more."""
+    global _tell_debugged
+    with _instrumented_lock:
+        _tell_debugged = function
+        known = list(_debugged) if function is not None else []
+    for variant in known:
+        assert function is not None
+        function(variant)
+
+
 def keep_loaded() -> None:
     """Note all modules that are loaded from here on, for `take_loaded`."""
     global _loaded
@@ -397,9 +433,10 @@ def load_image(image: bytes) -> LoadedModule:
     """
     opened = open_image(bytes(image))
     machine.require_compiler()
+    text = opened.ptx + FOR_DEBUGGER if os.environ.get("CUPOLA_DEBUGGER") else opened.ptx
     # Without optimization kernels take more registers than they would, and might not be launched.
-    registers = {} if counts_lines(opened.ptx) else opened.registers
-    module = LoadedModule(opened.ptx, registers, opened.architecture)
+    registers = {} if counts_lines(text) or text.endswith(FOR_DEBUGGER) else opened.registers
+    module = LoadedModule(text, registers, opened.architecture)
     if _loaded is not None:
         with _instrumented_lock:
             _loaded.append(module)

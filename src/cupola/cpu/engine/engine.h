@@ -137,7 +137,8 @@ const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3
 /* Run all blocks. The calling thread takes part, so a launch makes progress even while every helper thread is
  * held up in another one. Returns 0, or the cpu_fault_kind stored in launch->fault. */
 int cpu_engine_run(cpu_launch *launch);
-_Bool cpu_engine_is_quick(const cpu_launch *launch); /* is it expected to end soon? */
+_Bool cpu_engine_is_quick(const cpu_launch *launch);    /* is it expected to end soon? */
+_Bool cpu_engine_is_debugged(const cpu_launch *launch); /* does a debugger stop its threads? */
 
 /* Call task for each index below count, on this thread and on helper threads that are free. Tasks take at least some tens of
  * microseconds, so that it is worth while to wake a helper. */

@@ -16,7 +16,9 @@ struct cpu_variant {
     cpu_body body;
     _Atomic(cpu_body) independent; /* NULL until a unit needs it */
     uint32_t block[3];
-    uint32_t checks;                     /* enum cpu_check: those whose instruments are in the code */
+    uint32_t checks;             /* enum cpu_check: those whose instruments are in the code */
+    const uint8_t *stops;        /* for a debugger (instruments/debug.c): the lines to stop at; NULL: for none */
+    uint32_t stop_count, record; /* how many, and where a frame has the lines of its lanes */
     uint32_t instruments, counter_count; /* the set of instruments in the code, and what they count in */
     uint32_t width, frame_bytes, site_count, static_shared, reserved_shared, local_bytes;
     uint32_t stack_bytes;          /* that the frames of called functions take on a thread's stack ... */
@@ -120,7 +122,7 @@ typedef struct cpu_job {
     } code[2]; /* where the bodies are, when it is to be stopped */
 } cpu_job;
 
-enum cpu_stop { CPU_STOP_NONE, CPU_STOP_TIMEOUT, CPU_STOP_INTERRUPT, CPU_STOP_FAILED };
+enum cpu_stop { CPU_STOP_NONE, CPU_STOP_TIMEOUT, CPU_STOP_INTERRUPT, CPU_STOP_FAILED, CPU_STOP_DEBUGGER };
 
 /* A line of addresses that come from a narrow value which was widened: lane i has base + i * step unless its narrow
  * value wrapped (emit/values/values.py, Origin). `kind` is the narrow value's step | bits << 32 | signed << 40;

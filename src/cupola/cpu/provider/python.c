@@ -24,6 +24,7 @@
 #include "math/blas/blas.h"
 #include "math/fft/fft.h"
 #include "math/lookup.h"
+#include "provider/debug.h"
 #include "provider/trace.h"
 #include "nvml/nvml.h"
 
@@ -423,6 +424,7 @@ static PyMethodDef methods[] = {
     {"set_instruments", set_instruments, METH_VARARGS,
      PyDoc_STR("set_instruments(set: int) -> None\n\nChoose what observes the kernels that are launched from now on "
                "(compiler/emit/instruments).")},
+    DEBUG_METHODS,
     {"begin_trace", begin_trace, METH_VARARGS,
      PyDoc_STR(
          "begin_trace(most: int) -> int\n\nRecord at most so many calls and operations; returns the time in ns.")},

@@ -18,6 +18,7 @@ from .control.body import Body, Facts, Site, TooLong
 from .instruments.blocks import Blocks
 from .instruments.checks import Init, Race, Sync
 from .instruments.counters import Counters
+from .instruments.debug import Debug
 from .instruments.instrument import Instrument
 from .memory import (  # noqa: F401
     addresses,
@@ -58,6 +59,7 @@ INSTRUMENTS: dict[str, type[Instrument]] = {
     "init": Init,
     "sync": Sync,
     "counters": Counters,
+    "debug": Debug,
 }
 """By their names (instruments/__init__.py)."""
 

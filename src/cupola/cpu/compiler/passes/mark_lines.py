@@ -9,8 +9,8 @@ from __future__ import annotations
 from cupola.cpu.compiler.ptx import ast
 
 
-def mark_lines(module: ast.Module) -> None:
-    """Put ``.here`` in front of each plain jump and each call that has a line.
+def mark_lines(module: ast.Module, *, ends: bool = False) -> None:
+    """Put ``.here`` in front of each plain jump and each call that has a line; with ``ends``, of each return, too.
 
     A jump right behind a conditional branch is the other way of that branch.
     """
@@ -23,7 +23,7 @@ def mark_lines(module: ast.Module) -> None:
                 before = marked[-1] if marked else None
                 other_way = isinstance(before, ast.Instruction) and before.opcode == "bra"
                 jumps = statement.opcode == "bra" and statement.guard is None and not other_way
-                if jumps or statement.opcode == "call":
+                if jumps or statement.opcode == "call" or (ends and statement.opcode in ("ret", "exit")):
                     marked.append(ast.Instruction(".here", (), (), None, statement.location, ""))
             marked.append(statement)
         function.body = marked

@@ -280,7 +280,7 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
         return status;
     }
     launch->variant = variant;
-    if (checks(CHECK_ANY)) launch->origin = origin_here();
+    if (checks(CHECK_ANY) || unlikely(cpu_engine_is_debugged(launch))) launch->origin = origin_here();
     if (unlikely(where && where->green)) {
         op->kernel.green = where;
         launch->share = where->share;

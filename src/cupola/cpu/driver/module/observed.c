@@ -5,7 +5,8 @@
  * choose a value, and one line's instructions among those of others. The text of each program is put into the folder,
  * since nobody may have it in a file, and a comment at the end of the PTX says which one it was.
  *
- * For checks (CUPOLA_CHECK) they are compiled with lines, too, and the texts are kept here, by the names of the programs. */
+ * For checks (CUPOLA_CHECK) they are compiled with lines, too, and the texts are kept here, by the names of the programs.
+ * So they are for a debugger (CUPOLA_DEBUGGER), and not optimized. */
 #include "observed.h"
 
 #include <dlfcn.h>
@@ -24,8 +25,11 @@ static const char *variable(const char *name) {
 
 static bool for_coverage(void) { return variable("CUPOLA_COVERAGE"); }
 static const char *folder(void) { return variable("CUPOLA_COVERAGE") ?: variable("CUPOLA_PROFILE"); }
+static bool for_debugger(void) { return variable("CUPOLA_DEBUGGER"); }
 static bool for_checks(void) { return variable("CUPOLA_CHECK"); }
-bool is_observed(void) { return folder() || for_checks(); }
+static bool keeps_texts(void) { return for_checks() || for_debugger(); }
+static bool is_unoptimized(void) { return for_coverage() || for_debugger(); }
+bool is_observed(void) { return folder() || keeps_texts(); }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
@@ -137,7 +141,7 @@ nvrtcResult observed_create(const struct nvrtc *nvrtc, nvrtcProgram *program, co
                             int count, const char *const *headers, const char *const *names) {
     nvrtcResult result = nvrtc->create(program, text, name, count, headers, names);
     const char *named = name && *name ? name : "default_program";
-    if (result == NVRTC_SUCCESS && for_checks()) keep_text(named, text);
+    if (result == NVRTC_SUCCESS && keeps_texts()) keep_text(named, text);
     if (result != NVRTC_SUCCESS || !folder()) return result;
     unsigned __int128 digest = (unsigned __int128)0x6c62272e07bb0142 << 64 | 0x62b821756295c58d;
     digest = digest_of(digest_of(digest, named), text);
@@ -172,7 +176,7 @@ static bool is_of_links(const char *option) {
 nvrtcResult observed_compile(const struct nvrtc *nvrtc, nvrtcProgram program, int count, const char *const *options) {
     const char **changed = is_observed() && count >= 0 ? malloc(((size_t)count + 1) * sizeof *changed) : NULL;
     if (!changed) return nvrtc->compile(program, count, options);
-    bool unoptimized = for_coverage(), lines = false;
+    bool unoptimized = is_unoptimized(), lines = false;
     for (int i = 0; i < count; i++) {
         unoptimized &= !is_of_links(options[i]);
         lines |= has_lines(options[i]);

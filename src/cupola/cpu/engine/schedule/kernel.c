@@ -257,6 +257,17 @@ static int read_flags(cpu_variant *variant, PyObject *object) {
     return 0;
 }
 
+/* The bytearray `stops` of a Variant for a debugger, which stays as it is but for its bytes. */
+static int read_stops(cpu_variant *variant, PyObject *object) {
+    PyObject *stops = PyObject_GetAttrString(object, "stops");
+    if (stops && PyByteArray_Check(stops)) {
+        variant->stops = (const uint8_t *)PyByteArray_AS_STRING(stops);
+        variant->stop_count = (uint32_t)PyByteArray_GET_SIZE(stops);
+    }
+    Py_XDECREF(stops);
+    return stops ? 0 : -1;
+}
+
 /* With the GIL. */
 static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3], uint32_t instruments) {
     PyObject *object = PyObject_CallMethod(kernel->module, "compile", "n(III)I", (Py_ssize_t)kernel->index, block[0],
@@ -272,7 +283,7 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3], ui
         get_uint32(object, "site_count", &variant->site_count) ||
         get_uint32(object, "counter_count", &variant->counter_count) ||
         get_uint32(object, "checks", &variant->checks) || get_uint32(object, "stack_bytes", &variant->stack_bytes) ||
-        read_flags(variant, object) || read_resume_sites(variant, object)) {
+        read_flags(variant, object) || read_stops(variant, object) || read_resume_sites(variant, object)) {
         if (variant) free(variant->resume_sites);
         free(variant);
         free(ids);

@@ -96,10 +96,12 @@ static uint64_t blocks_of(const cpu_launch *launch) {
 
 /* Not what may launch more, whose end is not known. */
 bool cpu_engine_is_quick(const cpu_launch *launch) {
-    if (cpu_kernel_get_info(launch->kernel)->launches) return false;
+    if (cpu_kernel_get_info(launch->kernel)->launches || launch->variant->stops) return false;
     uint64_t known = atomic_load_explicit(&launch->variant->quick_blocks, memory_order_relaxed);
     return blocks_of(launch) <= QUICK_FACTOR * known;
 }
+
+bool cpu_engine_is_debugged(const cpu_launch *launch) { return launch->variant->stops; }
 
 static void note_if_quick(const cpu_launch *launch, uint64_t begin) {
     if (clock_now() - begin > QUICK_NANOSECONDS) return;
@@ -109,7 +111,8 @@ static void note_if_quick(const cpu_launch *launch, uint64_t begin) {
 int cpu_engine_run(cpu_launch *launch) {
     uint32_t size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
     uint64_t clusters = blocks_of(launch) / size;
-    uint64_t threads = cpu_share_threads(launch->share);
+    /* Under a debugger blocks run one after the other. */
+    uint64_t threads = unlikely(launch->variant->stops != NULL) ? 1 : cpu_share_threads(launch->share);
     cpu_range ranges[CPU_MOST_RANGES];
     cpu_job job = {
         .launch = launch,
@@ -166,5 +169,6 @@ int cpu_engine_run(cpu_launch *launch) {
     }
     if (unlikely(launch->variant->instruments)) cpu_variant_count(launch, job.counters);
     free((void *)job.counters);
+    if (unlikely(launch->variant->stops != NULL)) cpu_debug_over(&job);
     return atomic_load(&job.fault);
 }

@@ -50,6 +50,11 @@ void cpu_stop_end(cpu_job *job);
 cpu_job *cpu_stop_enter(cpu_job *job);
 void cpu_stop_leave(cpu_job *before);
 
+/* While a debugger looks at a launch, no time limit ends it: returns what was left. The debugger ends it. */
+uint64_t cpu_stop_pause(cpu_job *job);
+void cpu_stop_resume(cpu_job *job, uint64_t left);
+void cpu_stop_by_debugger(cpu_job *job);
+
 /* The barriers of a block (barrier.c). */
 bool cpu_barrier_arrive(cpu_block *block, cpu_warp *warp);       /* CPU_STATE_BARRIER: true when that completed it */
 bool cpu_warpgroup_arrive(cpu_context *context, cpu_warp *warp); /* CPU_STATE_WARPGROUP: false after a fault */

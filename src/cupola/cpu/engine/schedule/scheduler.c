@@ -182,7 +182,7 @@ static void block_begin(cpu_block *block, const cpu_launch *launch) {
         warp->body = body;
         warp->mask = warp->live = warp->seen = (uint32_t)((UINT64_C(1) << count) - 1);
         warp->status = CPU_WARP_READY;
-        warp->independent = 0;
+        warp->independent = launch->variant->stops != NULL; /* code for a debugger has no other body */
         warp->spins = 0;
         warp->parked = warp->syncing = warp->arrived = warp->stuck = 0;
         warp->turn = 0;
@@ -357,7 +357,9 @@ static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint3
             if (unlikely(block->watch != NULL)) return release_watched(block, warp);
             if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
             return true;
-        default: /* CPU_STATE_FAULT */ return false;
+        default: /* CPU_STATE_FAULT */
+            if (unlikely(context->job->launch->variant->stops != NULL)) cpu_debug_failed(context, warp);
+            return false;
     }
     cpu_barrier_arrive(block, warp);
     warp->spins = 0;
@@ -575,6 +577,12 @@ static void run_whole_blocks(struct run *run) {
     } while (take_blocks(run, &next, &end));
 }
 
+/* No thread of the cluster can ever go on. */
+static void give_up(struct run *run, const cpu_cluster *cluster) {
+    cpu_deadlock(&run->context, cluster);
+    if (unlikely(run->job->launch->variant->stops != NULL)) cpu_debug_failed(&run->context, NULL);
+}
+
 /* The body of cpu_worker_run: machine code runs below here, so a fault may leave it by a long jump. */
 static void run_blocks(void *argument) {
     struct run *run = argument;
@@ -621,10 +629,10 @@ static void run_blocks(void *argument) {
         uint64_t progress = run->context.progress;
         switch (advance_together(&run->context, &block->own, stalls < STALLS_TO_LEARN ? PATIENCE : LITTLE_PATIENCE)) {
             case BLOCK_DONE: stalled_in_a_row = rounds = 0; break; /* run->current is begun again */
-            case BLOCK_WAITING: cpu_deadlock(&run->context, &block->own); return;
+            case BLOCK_WAITING: give_up(run, &block->own); return;
             case BLOCK_STALLED:
                 if (is_stuck(&block->own, run->context.progress != progress)) {
-                    cpu_deadlock(&run->context, &block->own);
+                    give_up(run, &block->own);
                     return;
                 }
                 if (!stalls++) atomic_store_explicit(&job->stalls, true, memory_order_relaxed);

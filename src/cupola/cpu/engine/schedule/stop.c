@@ -259,6 +259,28 @@ void cpu_stop_end(cpu_job *job) {
     pthread_mutex_unlock(&lock);
 }
 
+uint64_t cpu_stop_pause(cpu_job *job) {
+    pthread_mutex_lock(&lock);
+    const uint64_t deadline = job->deadline, now = clock_now();
+    job->deadline = 0;
+    pthread_mutex_unlock(&lock);
+    return deadline > now ? deadline - now : deadline ? 1 : 0;
+}
+
+void cpu_stop_resume(cpu_job *job, uint64_t left) {
+    pthread_mutex_lock(&lock);
+    if (left) job->deadline = clock_now() + left;
+    if (left && asleep) wake_watchdog();
+    pthread_mutex_unlock(&lock);
+}
+
+void cpu_stop_by_debugger(cpu_job *job) {
+    pthread_mutex_lock(&lock);
+    atomic_store(&job->stop, CPU_STOP_DEBUGGER);
+    wake_watchdog();
+    pthread_mutex_unlock(&lock);
+}
+
 void cpu_stop_after(uint64_t nanoseconds) { atomic_store(&timeout, nanoseconds); }
 
 void cpu_stop_launching(const void *context) {
@@ -311,6 +333,8 @@ void cpu_stop_raise(cpu_context *context) {
             "it ran for more than %g seconds, which is as long as CUPOLA_CPU_TIMEOUT or cupola.cpu.use(timeout=...) "
             "allows",
             (double)atomic_load(&timeout) * 1e-9);
+    else if (atomic_load(&context->job->stop) == CPU_STOP_DEBUGGER)
+        cpu_fault_raise(context, NULL, 0, CPU_FAULT_STOPPED, UINT32_MAX, "the debugger was told to end it");
     else if (atomic_load(&context->job->stop) == CPU_STOP_FAILED)
         cpu_fault_raise(context, NULL, 0, CPU_FAULT_STOPPED, UINT32_MAX, "something that it has launched failed");
     else

@@ -130,12 +130,13 @@ class Body:
         for kind in instruments:
             places.append(frame)
             frame += -(-kind.frame_bytes_of(facts) // 64) * 64
-        constants = self._constants()
+        keeps_registers = any(kind.keeps_registers for kind in instruments)
+        constants = {} if keeps_registers else self._constants()
         self.registers = Registers(
             self.builder,
             facts.analysis.registers,
             kinds,
-            self._registers_with_homes() - constants.keys(),
+            set(facts.analysis.registers) if keeps_registers else self._registers_with_homes() - constants.keys(),
             frame_offset=frame,
             in_frame=independent,
             far=far and not independent,

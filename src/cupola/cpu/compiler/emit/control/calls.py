@@ -138,7 +138,9 @@ def call(body: Body, instruction: ast.Instruction) -> None:
 
 @lowers("trap", "brkpt")
 def trap(body: Body, instruction: ast.Instruction) -> None:
-    """``trap``; and ``brkpt``, since there is no debugger."""
+    """``trap``; and ``brkpt``, unless there is a debugger, which stops there."""
+    if instruction.opcode == "brkpt" and any(each.keeps_registers for each in body.instruments):
+        return
     body.builder.declarations["declare void @cupola_trap(ptr, ptr, i32, i32)"] = None
     body.builder.line(
         f"call void @cupola_trap(ptr %context, ptr %warp, i32 {body.control.lanes().ir}, "

@@ -17,7 +17,7 @@ This module itself knows only the names, because whoever loads code from the cac
 
 from __future__ import annotations
 
-NAMES = ("blocks", "race", "init", "sync", "counters")
+NAMES = ("blocks", "race", "init", "sync", "counters", "debug")
 """All instruments; the bit of each in the driver's set is that of its place here."""
 
 

@@ -128,6 +128,9 @@ class Instrument:
     of_any_width = False
     """Whether units may have less than 32 threads, and one call of the body may run several units (`OF_ANY_WIDTH`)."""
 
+    keeps_registers = False
+    """Whether all registers have a place in the frame, and the independent body alone is written."""
+
     @classmethod
     def counters_of(cls, facts: Facts) -> int:
         """How many counters of 64 bits it needs for a kernel: from the kernel alone, so that both bodies agree.

@@ -1,0 +1,163 @@
+"""``cupola debug``: a program in Python, with its kernels on the CPU device under a debugger."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from types import FrameType
+
+from . import run as runner
+from .run import choose_device
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to a parser."""
+    command = commands.add_parser(
+        "debug",
+        help="run a program in Python, and stop its kernels at breakpoints",
+        usage="cupola debug [--model NAME] [-c COMMAND] [--watch FILE:LINE:EXPRESSION] "
+        "(SCRIPT | -m MODULE) [ARGUMENT ...]",
+        description="Run a program in Python on the CPU device, with a debugger for its kernels: breakpoints by "
+        "function and line, steps, variables, registers, the threads of a warp side by side. At the prompt, help lists "
+        "the commands.",
+        epilog="The exit status is that of the program; 0 after quit.",
+    )
+    command.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
+    command.add_argument(
+        "-c",
+        "--command",
+        dest="typed",
+        metavar="COMMAND",
+        action="append",
+        default=[],
+        help="what to do first, as if it were typed, such as 'b saxpy'; may be repeated",
+    )
+    command.add_argument(
+        "--watch",
+        metavar="FILE:LINE:EXPRESSION",
+        action="append",
+        default=[],
+        help="print an expression whenever threads come to a line, such as kernel.cu:12:x[i]; may be repeated",
+    )
+    command.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
+    command.add_argument("program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script, and its arguments")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
+    """Run a script or a module under the debugger."""
+    if not options.module and not options.program:
+        command.error("name a script, or a module with -m")
+    from . import native
+
+    if not options.module and native.find_program(options.program[0]):
+        command.error(f"{options.program[0]} is a program of another language: cupola debug takes those in Python")
+    try:
+        choose_device("cpu", options.model, None)
+    except ValueError as error:
+        command.error(str(error))
+    program = options.module or options.program
+    return session(program, is_module=bool(options.module), typed=options.typed, watches=options.watch, command=command)
+
+
+def session(
+    program: list[str], *, is_module: bool, typed: list[str], watches: list[str], command: argparse.ArgumentParser
+) -> int:
+    """Run a program, with commands that somebody types."""
+    from cupola.cpu.debugging import Debugger, DebuggerError, ExpressionError
+    from cupola.cpu.debugging.terminal import Terminal
+
+    with Debugger() as debugger:
+        terminal = Terminal(debugger, typed)
+        try:
+            for each in watches:
+                debugger.watch(each, tell=terminal.seen)
+        except (DebuggerError, ExpressionError) as error:
+            command.error(str(error))
+        _take_signals(terminal, debugger)
+        terminal.say(
+            f"cupola debug: {program[0]} on the CPU device. Set breakpoints, then continue; help lists commands."
+        )
+        terminal.talk()
+        if terminal.quitting:
+            return 0
+        status = _run(program, is_module=is_module)
+        if not terminal.quitting:
+            _finish(terminal)
+        if terminal.quitting:
+            return 0
+        for point in debugger.breakpoints:
+            if point.number and not point.places:
+                terminal.say(f"{point} was never reached: no kernel that was launched has it")
+        return status
+
+
+def watch(program: list[str], is_module: bool, watches: list[str], command: argparse.ArgumentParser) -> int:
+    """Run a program, and print the values of expressions wherever threads come to a line."""
+    from cupola.cpu.debugging import Debugger, DebuggerError, ExpressionError, Seen
+    from cupola.cpu.debugging.terminal import watched
+
+    def tell(seen: Seen) -> None:
+        print(watched(seen), flush=True)
+
+    with Debugger() as debugger:
+        try:
+            for each in watches:
+                debugger.watch(each, tell=tell)
+        except (DebuggerError, ExpressionError) as error:
+            command.error(str(error))
+        return _run(program, is_module=is_module)
+
+
+def _run(program: list[str], *, is_module: bool) -> int:
+    """The exit status of the program."""
+    from cupola.cpu.debugging.terminal import Quit
+
+    try:
+        return runner.run(program[1:] if is_module else program, module=program[0] if is_module else None)
+    except Quit:
+        return 0
+    except KeyboardInterrupt:
+        print("KeyboardInterrupt", file=sys.stderr)
+        return 130
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+
+
+def _take_signals(terminal: object, debugger: object) -> None:
+    """Ctrl-C stops a kernel that runs, and interrupts the program otherwise."""
+    from cupola.cpu import _driver
+    from cupola.cpu.debugging import Debugger
+    from cupola.cpu.debugging.terminal import Quit, Terminal
+
+    assert isinstance(terminal, Terminal) and isinstance(debugger, Debugger)
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if terminal.quitting:
+            raise Quit
+        if terminal.stop is not None:  # at the prompt, on another thread
+            terminal.say("\n(quit ends the program)")
+        elif not _driver.is_idle() and not debugger.is_interrupted:
+            debugger.interrupt()
+        else:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+
+
+def _finish(terminal: object) -> None:
+    """Kernels that still run when the program has ended may still stop."""
+    from cupola.cpu import _driver
+    from cupola.cpu.debugging.terminal import Quit, Terminal
+
+    assert isinstance(terminal, Terminal)
+    try:
+        while not _driver.is_idle() and not terminal.quitting:
+            time.sleep(0.005)
+    except (Quit, KeyboardInterrupt):
+        return
