@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from cupola import Device
 from tests.cpu.engine.faulting import explanations
-from tests.cpu.engine.kernels import run
+from tests.cpu.engine.kernels import copy_to_device, run
 
 WALK = r"""
 // Each thread walks a row of its own, some none at all, as in a sparse matrix.
@@ -286,3 +287,51 @@ def test_the_first_walk_at_fault_is_named() -> None:
     assert "in thread (9, 0, 0)" in texts["too_far"] and "past the end of a 256-byte allocation" in texts["too_far"]
     assert "in thread (11, 0, 0)" in texts["wrong_place"] and "44 bytes before a 256-byte" in texts["wrong_place"]
     assert all("out-of-bounds read of 4 bytes in global memory" in text for text in texts.values())
+
+
+LATE_WALKS = r"""
+// The first blocks find everything in its place, so that the last one is checked by what they have left behind.
+#define WALK(name, wrong) extern "C" __global__ void name(int *data, int *other, int n) { \
+    int i = threadIdx.x, total = 0; \
+    for (int j = 2 * i % 62, end = j + 2; j < end; ++j) \
+        total += data[other[j] + (blockIdx.x == gridDim.x - 1 && i == 5 ? wrong : 63)]; \
+    if (total) other[0] = 0; }
+WALK(past, n) WALK(before, -1) WALK(far_away, 0x7fffffff) WALK(far_back, -0x7fffffff)
+"""
+
+
+@pytest.mark.cpu_only
+def test_a_walk_that_goes_wrong_late_is_named() -> None:
+    names = ["past", "before", "far_away", "far_back"]
+    texts = explanations(LATE_WALKS, {name: {"grid": 40} for name in names}, numbers=(64,))
+    assert all("in thread (5, 0, 0) of block (39, 0, 0)" in text for text in texts.values()), texts
+    assert all("out-of-bounds read of 4 bytes in global memory" in text for text in texts.values())
+    assert "just past the end of a 256-byte allocation" in texts["past"]
+    assert "4 bytes before a 256-byte allocation" in texts["before"]
+
+
+def test_walks_from_the_middle_of_an_allocation(engine: str) -> None:
+    """Indices of both signs, and none that is more than what is behind the pointer."""
+    random = np.random.default_rng(11)
+    starts, places = 3 * np.arange(161, dtype=np.int32), random.integers(-50, 78, 480).astype(np.int32)
+    values, sums = np.arange(128, dtype=np.int32), np.zeros(160, np.int32)
+    source = (
+        WALK
+        + engine
+        + r"""
+    extern "C" __global__ void middle(const int *starts, const int *places, unsigned long long values, int *sums) {
+        int row = blockIdx.x * blockDim.x + threadIdx.x;
+        sums[row] = walk(starts, places, (const int *)values, row);
+    }"""
+    )
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    buffer = device.allocate(values.nbytes, stream=stream)
+    copy_to_device(buffer, values, stream)
+    stream.sync()
+    address = np.uint64(int(buffer.handle) + 50 * values.itemsize)
+    run(source, "middle", 5, 32, starts, places, address, sums)
+    assert sums.tolist() == values[places + 50].reshape(160, 3).sum(axis=1).tolist()
+    buffer.close()
+    stream.close()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cupola.cpu.compiler.emit import instructions
 from cupola.cpu.compiler.emit.threads.layout import Layout
+from cupola.cpu.compiler.emit.threads.pointers import pointer_parameters
 from cupola.cpu.compiler.emit.threads.registers import REGISTER_TYPE, Inexact, Kind, Registers
 from cupola.cpu.compiler.emit.threads.shape import Shape
 from cupola.cpu.compiler.emit.threads.special import read_special
@@ -191,6 +192,11 @@ class Body:
     def read_registers(self) -> frozenset[str]:
         """The registers that anything reads."""
         return frozenset(name for block in self.blocks for effect in block.effects for name in effect.reads)
+
+    @cached_property
+    def pointer_parameters(self) -> dict[str, int]:
+        """The registers that hold a parameter of 64 bits, with its place."""
+        return pointer_parameters(self.blocks, self.layout)
 
     def _may_mix_blocks(self) -> bool:
         """Whether blocks may take turns in a kernel without waiting, and whether that promises neighboring accesses.

@@ -21,6 +21,7 @@ from cupola.cpu.compiler.ptx import ast
 
 from .accessors import call_accessor
 from .addresses import base_of
+from .array_elements import is_within_reach
 from .bounds import Access, check, pointer_in_shared, site_of
 from .elements import element_pointer, load_elements, load_row, store_elements, store_row
 from .fetches import fetched
@@ -209,8 +210,13 @@ def _checked_pointer(body: Body, access: Access, address: Value) -> str:
         return pointer_in_shared(body, access, address, row=False)
     builder = body.builder
     number, packed = site_of(body, access, row=False)
-    verdict = check(body, access, number, address, row=False)
+    quick = is_within_reach(body, access, number)
     fast, slow, join = builder.new_label("hit"), builder.new_label("miss"), builder.new_label("at")
+    if quick is not None:
+        usual = builder.new_label("usual")
+        builder.line(f"br i1 {quick}, label %{fast}, label %{usual}, !prof !1")
+        builder.label(usual)
+    verdict = check(body, access, number, address, row=False)
     builder.line(f"br i1 {verdict}, label %{fast}, label %{slow}, !prof !1")
     builder.label(slow)
     found = call_accessor(body, "cupola_resolve", "ptr", packed, builder.typed(builder.cast("zext", address, "i64")))
