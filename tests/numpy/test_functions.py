@@ -273,3 +273,30 @@ def test_sorting_by_digits(device, monkeypatch, code):
     assert np.sort(x).to_numpy().tobytes() == in_order.tobytes()
     if merged is not None:
         numpy.testing.assert_array_equal(np.argsort(x, descending=True).to_numpy(), merged)
+
+
+def test_reductions_that_blocks_share(device):
+    """Rows, columns and single results, in shares or alone; a NaN is found wherever it is."""
+    random = numpy.random.default_rng(4)
+    a = random.standard_normal((40, 3000)).astype(numpy.float32)
+    a[7, 2222] = numpy.nan
+    whole = np.asarray(a)
+    for x, b in ((whole, a), (whole.T, a.T), (whole[:, ::-2], a[:, ::-2]), (whole[:5], a[:5])):
+        for axis in (None, *range(b.ndim)):
+            expected = b.astype(numpy.float64).sum(axis)
+            numpy.testing.assert_allclose(x.sum(axis).to_numpy(), expected, rtol=1e-4, atol=1e-3)
+            numpy.testing.assert_array_equal(x.max(axis).to_numpy(), b.max(axis))
+    c = random.integers(-9, 9, 300_000)
+    y = np.asarray(c)
+    assert [int(y.sum()), int(y[::-3].min())] == [c.sum(), c[::-3].min()]
+    z = y.reshape(30, 100, 100).transpose(1, 0, 2)
+    numpy.testing.assert_array_equal(z.sum(axis=0).to_numpy(), c.reshape(30, 100, 100).sum(1))
+
+
+def test_long_running_totals(device):
+    random = numpy.random.default_rng(5)
+    for shape in (2048,), (2049,), (100_001,), (3, 9000):
+        a = random.integers(-50, 50, shape)
+        numpy.testing.assert_array_equal(np.cumsum(np.asarray(a), axis=-1).to_numpy(), a.cumsum(-1))
+    greatest = np.maximum.accumulate(np.asarray(a), axis=1)
+    numpy.testing.assert_array_equal(greatest.to_numpy(), numpy.maximum.accumulate(a, 1))

@@ -44,11 +44,13 @@ def elementwise(
     return _kernels.elementwise(tuple(text.lines), result, *_types(text), modes, axes, to.char, place, combine)
 
 
-def reduction(how: Any, value: Operand, to: numpy.dtype, modes: str, axes: int, alone: bool) -> Kernel:
+def reduction(
+    how: Any, value: Operand, to: numpy.dtype, modes: str, kept: int, axes: int, sharing: int, wide: bool
+) -> Kernel:
     """The kernel of a reduction of an expression."""
     text = Text()
     result = text.converted(text.add(value), value.dtype, to)
-    return _kernels.reduction(how, tuple(text.lines), result, *_types(text), modes, axes, to.char, alone)
+    return _kernels.reduction(how, tuple(text.lines), result, *_types(text), modes, kept, axes, to.char, sharing, wide)
 
 
 def _types(text: Text) -> tuple[tuple[str, ...], tuple[str, ...]]:

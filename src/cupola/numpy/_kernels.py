@@ -74,16 +74,16 @@ def _places(count: int, axes: int) -> str:
     return "\n".join(lines)
 
 
-def _addresses(types: tuple[str, ...], modes: str) -> list[str]:
-    """Where the values of arrays lie: in one piece (c), a single element (1), or by strides (g)."""
+def _addresses(types: tuple[str, ...], modes: str, base: str) -> list[str]:
+    """Where the values of arrays lie: in one piece (c), a single element (1), or by strides (g) from `base`."""
     return [
-        {"c": f"(in{k} + i * sizeof({MEMORY[char]}))", "1": f"in{k}", "g": f"(in{k} + p{k})"}[mode]
+        {"c": f"(in{k} + i * sizeof({MEMORY[char]}))", "1": f"in{k}", "g": f"({base}{k} + p{k})"}[mode]
         for k, (char, mode) in enumerate(zip(types, modes, strict=True))
     ]
 
 
-def _body(lines: tuple[str, ...], types: tuple[str, ...], modes: str) -> str:
-    places = _addresses(types, modes)
+def _body(lines: tuple[str, ...], types: tuple[str, ...], modes: str, base: str = "in") -> str:
+    places = _addresses(types, modes, base)
     text = "\n".join(lines)
     for k in reversed(range(len(places))):
         text = text.replace(f"READ({k})", f"*(const {MEMORY[types[k]]}*){places[k]}").replace(f"AT({k})", places[k])
@@ -160,6 +160,30 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
     return compiled(source, "elementwise")
 
 
+# How a reduction is shared out: a thread for each result; a block for each, or for a share of one; a block for 32
+# results that lie side by side, or for shares of them.
+THREAD, ROWS, COLUMNS = range(3)
+
+
+def _split_places(modes: str, kept: int, axes: int) -> tuple[str, str]:
+    """Code that finds where a result begins in arrays with strides, and from there the places of its element c."""
+    if axes < 0:
+        return "", ""
+    spread = [k for k, mode in enumerate(modes) if mode == "g"]
+    found = []
+    for name, variable, first, last in (("b", "r", 0, kept), ("p", "c", kept, axes)):
+        start = [f"const char* b{k} = in{k};" if name == "b" else f"long long p{k} = 0;" for k in spread]
+        lines = [*start, f"{{ INDEX rest = {variable};"] if last > first else start
+        for axis in reversed(range(first, last)):
+            # The first dimension has what is left.
+            here = "rest" if axis == first else f"rest % (INDEX)layout.extent[{axis}]"
+            lines.append(f"{{ const long long at = {here};")
+            lines += [f"{name}{k} += at * layout.stride[{k}][{axis}];" for k in spread]
+            lines.append("}" if axis == first else f"}} rest /= (INDEX)layout.extent[{axis}];")
+        found.append("\n".join([*lines, "}"] if last > first else lines))
+    return found[0], found[1]
+
+
 @functools.cache
 def reduction(
     how: str | tuple[str, str],
@@ -168,68 +192,170 @@ def reduction(
     types: tuple[str, ...],
     scalars: tuple[str, ...],
     modes: str,
+    kept: int,
     axes: int,
     to: str,
-    alone: bool,
+    sharing: int,
+    wide: bool,
 ) -> Kernel:
-    """The kernel ``reduction(out, results, count, share, arrays..., scalars...)``, with a layout behind `share`.
+    """The kernel ``reduction(out, partial, counters, results, count, share, arrays..., scalars...)``.
 
-    Result r is made of the elements r * count to (r + 1) * count, of which each block takes `share`; `alone`: one
-    thread makes a result. The partial results of r lie side by side.
+    A layout stands behind `share` if there are strides: its first `kept` dimensions are those of the results.
+
+    Result r is made of `count` elements. Where blocks share one, each takes `share` of them and leaves what it has
+    found in `partial`; the last of them to finish, by `counters`, combines that. So the order is the same in each run.
     """
     first, combine = COMBINE[how] if isinstance(how, str) else how
-    kind = COMPUTED[to]
-    combine = (
-        combine
-        if not isinstance(how, str)
-        else combine.format(
+    kind, memory = COMPUTED[to], MEMORY[to]
+    if isinstance(how, str):
+        combine = combine.format(
             maximum="(a >= b || a != a ? a : b)" if to in "efdFD" else "(a > b ? a : b)",
             minimum="(a <= b || a != a ? a : b)" if to in "efdFD" else "(a < b ? a : b)",
         )
-    )
-    begin = "true" if first is None else "false"
-    start = f"{kind} total = ({kind})({first or 0}); bool empty = {begin};"
-    step = f"total = empty ? ({kind})({result}) : combined(total, ({kind})({result})); empty = false;"
-    turn = f"{{ {_places(len(types), axes)}\n{_body(lines, types, modes)}\n{step} }}"
+    base, places = _split_places(modes, kept, axes)
+    text = _body(lines, types, modes, "b")
+
+    def element(variable: str, index: str) -> str:
+        where = places if axes >= 0 else "[[maybe_unused]] const INDEX i = r * count + c;"
+        return f"{{ [[maybe_unused]] const INDEX c = {index}; {where}\n{text}\n{variable} = ({kind})({result}); }}"
+
+    def begin(index: str) -> str:
+        """A value that changes nothing: the first element, where there is no other."""
+        return element("total", index) if first is None else f"total = ({kind})({first});"
+
+    def turns(step: int) -> str:
+        return f"""
+        for (; k + 3 * {step} < end; k += 4 * {step}) {{
+            {kind} value[4];
+#pragma unroll
+            for (int u = 0; u < 4; u++) {element("value[u]", f"k + u * {step}")}
+#pragma unroll
+            for (int u = 0; u < 4; u++) total = combined(total, value[u]);
+        }}
+        for (; k < end; k += {step}) {{
+            {kind} value;
+            {element("value", "k")}
+            total = combined(total, value);
+        }}"""
+
     head = f"""{preamble(lines, *types, *scalars, to)}
 {layout_struct(len(types), axes)}
+typedef {"unsigned long long" if wide else "unsigned int"} INDEX;
 static __device__ {kind} combined({kind} a, {kind} b) {{ return ({kind})({combine}); }}
 extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
-    char* out, long long results, long long count, long long share{layout_parameter(axes)}
-    {_parameters(types, scalars)}) {{
+    {memory}* out, {memory}* partial, unsigned int* counters, long long all_results, long long all_counts,
+    long long all_share{layout_parameter(axes)}{_parameters(types, scalars)}) {{
+    const INDEX results = all_results, count = all_counts, share = all_share;
+    [[maybe_unused]] const INDEX shares = share ? (count + share - 1) / share : 1;
 """
-    if alone:
-        source = f"""{head}
-    for (long long r = (long long)blockIdx.x * blockDim.x + threadIdx.x; r < results; r += gridDim.x * blockDim.x) {{
-        {start}
-        for (long long i = r * count; i < (r + 1) * count; i++) {turn}
-        (({MEMORY[to]}*)out)[r] = ({MEMORY[to]})(total);
+    if sharing == THREAD:
+        return compiled(f"""{head}
+    for (INDEX r = blockIdx.x * {BLOCK} + threadIdx.x; r < results; r += gridDim.x * {BLOCK}) {{
+        {base}
+        const INDEX end = count;
+        INDEX k = 0;
+        {kind} total;
+        {begin("0")}
+        {turns(1)}
+        out[r] = ({memory})(total);
     }}
 }}
-"""
-    else:
-        source = f"""{head}
-    __shared__ char memory[{BLOCK} * sizeof({kind})];
-    __shared__ bool without[{BLOCK}];
-    {kind}* totals = ({kind}*)memory;
-    long long shares = (count + share - 1) / share;
-    for (long long part = blockIdx.x; part < results * shares; part += gridDim.x) {{
-        long long r = part / shares, from = (part % shares) * share;
-        long long end = from + share < count ? from + share : count;
-        {start}
-        for (long long i = r * count + from + threadIdx.x; i < r * count + end; i += {BLOCK}) {turn}
-        totals[threadIdx.x] = total, without[threadIdx.x] = empty;
+""", "reduction")  # fmt: skip
+    if sharing == ROWS:
+        tree = f"""
         for (int half = {BLOCK} / 2; half; half /= 2) {{
             __syncthreads();
-            if (threadIdx.x < half && !without[threadIdx.x + half]) {{
-                {kind} a = totals[threadIdx.x], b = totals[threadIdx.x + half];
-                totals[threadIdx.x] = without[threadIdx.x] ? b : combined(a, b);
-                without[threadIdx.x] = false;
+            if (threadIdx.x < half) totals[threadIdx.x] = combined(totals[threadIdx.x], totals[threadIdx.x + half]);
+        }}"""
+        return compiled(f"""{head}
+    __shared__ alignas(16) char memory[{BLOCK} * sizeof({kind})];
+    __shared__ bool last;
+    {kind}* totals = ({kind}*)memory;
+    for (INDEX part = blockIdx.x; part < results * shares; part += gridDim.x) {{
+        const INDEX r = part / shares, from = part % shares * share, end = count - from < share ? count : from + share;
+        {base}
+        INDEX k = from + threadIdx.x;
+        {kind} total;
+        {begin("from")}
+        {turns(BLOCK)}
+        totals[threadIdx.x] = total;
+        {tree}
+        if (threadIdx.x == 0) {{
+            if (shares == 1) {{
+                out[r] = ({memory})(totals[0]);
+                last = false;
+            }} else {{
+                partial[part] = ({memory})(totals[0]);
+                __threadfence();
+                last = atomicInc(&counters[r], shares - 1) == shares - 1;
+                __threadfence();
             }}
         }}
-        if (threadIdx.x == 0) (({MEMORY[to]}*)out)[part] = ({MEMORY[to]})(totals[0]);
+        __syncthreads();
+        if (last) {{
+            total = ({kind})partial[r * shares + (threadIdx.x < shares ? threadIdx.x : 0)];
+            if (threadIdx.x >= shares) {begin_again(first, kind)}
+            for (INDEX k = threadIdx.x + {BLOCK}; k < shares; k += {BLOCK})
+                total = combined(total, ({kind})partial[r * shares + k]);
+            totals[threadIdx.x] = total;
+            {tree}
+            if (threadIdx.x == 0) out[r] = ({memory})(totals[0]);
+        }}
         __syncthreads();
     }}
 }}
-"""
-    return compiled(source, "reduction")
+""", "reduction")  # fmt: skip
+    add_up = """
+        if (y == 0)
+            for (int k = 1; k < 8; k++) total = combined(total, totals[k * 32 + x]);"""
+    return compiled(f"""{head}
+    __shared__ alignas(16) char memory[{BLOCK} * sizeof({kind})];
+    __shared__ bool last;
+    {kind}* totals = ({kind}*)memory;
+    const INDEX tiles = (results + 31) / 32;
+    const int x = threadIdx.x & 31, y = threadIdx.x >> 5;
+    for (INDEX part = blockIdx.x; part < tiles * shares; part += gridDim.x) {{
+        const INDEX tile = part % tiles, from = part / tiles * share, end = count - from < share ? count : from + share;
+        const bool valid = tile * 32 + x < results;
+        const INDEX r = valid ? tile * 32 + x : results - 1;
+        {base}
+        INDEX k = from + y;
+        {kind} total;
+        {begin("from")}
+        {turns(8)}
+        totals[threadIdx.x] = total;
+        __syncthreads();
+        {add_up}
+        if (shares == 1) {{
+            if (y == 0 && valid) out[r] = ({memory})(total);
+            __syncthreads();
+            continue;
+        }}
+        if (y == 0 && valid) {{
+            partial[part / tiles * results + r] = ({memory})(total);
+            __threadfence();
+        }}
+        __syncthreads();
+        if (threadIdx.x == 0) {{
+            last = atomicInc(&counters[tile], shares - 1) == shares - 1;
+            __threadfence();
+        }}
+        __syncthreads();
+        if (last) {{
+            total = ({kind})partial[(y < shares ? y : 0) * results + r];
+            if (y >= shares) {begin_again(first, kind)}
+            for (INDEX k = y + 8; k < shares; k += 8) total = combined(total, ({kind})partial[k * results + r]);
+            totals[threadIdx.x] = total;
+            __syncthreads();
+            {add_up}
+            if (y == 0 && valid) out[r] = ({memory})(total);
+        }}
+        __syncthreads();
+    }}
+}}
+""", "reduction")  # fmt: skip
+
+
+def begin_again(first: str | None, kind: str) -> str:
+    """What a thread without partial results has: those of the first one do no harm where there is no other value."""
+    return ";" if first is None else f"total = ({kind})({first});"

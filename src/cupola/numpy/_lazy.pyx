@@ -16,26 +16,28 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.weakref cimport PyWeakref_NewRef
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 cimport cython
 
 from cupola.core.array._array cimport MOST_AXES, Array
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu
+    CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUcontext, CUfunction, CUlaunchConfig, CUresult, check, cu
 )
+from cupola.core.device._context cimport resets
 from cupola.core.device._device cimport Device, get_current_device
 from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport Stream, StreamHandle, current_stream, default_stream
 from cupola.core.launch._launch cimport retry
 from cupola.core.launch._launch_config cimport LaunchConfig
 from cupola.core.memory._buffer cimport Buffer, require_open
-from cupola.core.program._kernel cimport Kernel
+from cupola.core.program._kernel cimport LAYOUT_UNKNOWN, LAYOUT_UNREAD, Kernel
+
+import weakref
 
 import numpy
 
-from cupola.core.base._errors import CUDAError
 from cupola.numpy._operations import MEMORY
 from cupola.numpy._report import noted
 
@@ -60,7 +62,8 @@ cdef extern from *:
 cdef enum:
     BLOCK = 256             # threads; as in _kernels.py
     MOST_BLOCKS = 2048      # of one launch; their threads then take several elements
-    SHARE = 1 << 14         # elements of a reduction that a block takes when there are few results
+    PARTS = 1056            # blocks that share a reduction: eight for each multiprocessor
+    LEAST = 4096            # elements that are worth a block of their own
     LEAVES = 12             # of one kernel; what is larger is computed in parts
     NODES = 48
     READ = 72               # arrays of one kernel, among them those of the indices of a gather
@@ -70,6 +73,12 @@ cdef enum:
     STRIDED = 8             # dimensions of a kernel, when those that lie in one piece are joined
 
 MOST_LEAVES, MOST_NODES, STRIDED_AXES = LEAVES, NODES, STRIDED
+
+# How a reduction is shared out, as in _kernels.py.
+cdef enum Sharing:
+    BY_THREAD
+    BY_ROWS
+    BY_COLUMNS
 
 # Numbers for the types of elements, and for Python's numbers among operands.
 cdef enum:
@@ -85,6 +94,8 @@ cdef str _CHARS = "".join(MEMORY)
 cdef list _DTYPES = [numpy.dtype(char) for char in _CHARS]
 cdef list _CLASSES = [dtype.type for dtype in _DTYPES]
 cdef dict _class_numbers = {found: number for number, found in reversed(list(enumerate(_CLASSES)))}
+cdef object _UINT = numpy.dtype("uint32")
+cdef int _HALF = _CHARS.index("e")
 cdef PyObject* _dtypes[TYPES]
 cdef uint16_t _elements[TYPES]
 cdef Py_ssize_t _sizes[TYPES]
@@ -121,16 +132,18 @@ cdef object _elementwise = None
 cdef object _reduction = None
 cdef object _first_device = None
 cdef object _general = None
+cdef object _reduce = None
 
 
-def use(type array_class=None, elementwise=None, reduction=None, first_device=None, general=None):
+def use(type array_class=None, elementwise=None, reduction=None, first_device=None, general=None, reduce=None):
     """Take what the modules above have."""
-    global _array_class, _elementwise, _reduction, _first_device, _general
+    global _array_class, _elementwise, _reduction, _first_device, _general, _reduce
     _array_class = _array_class if array_class is None else array_class
     _elementwise = _elementwise if elementwise is None else elementwise
     _reduction = _reduction if reduction is None else reduction
     _first_device = _first_device if first_device is None else first_device
     _general = _general if general is None else general
+    _reduce = _reduce if reduce is None else reduce
 
 
 # Names of operations and pieces of CUDA C++, as numbers in keys.
@@ -378,13 +391,17 @@ cdef int visit(Walk* walk, object operand) except -1:
 
 cdef struct Plan:
     int axes                            # dimensions of the layout; -1 without strides
+    int kept                            # of these, how many come before `boundary`
     int64_t numbers[STRIDED * (READ + 2)]       # extents, then the strides of each array
 
 
 cdef int plan(
-    Walk* walk, int rank, const Py_ssize_t* extents, const int* order, Plan* found, uint8_t* modes
+    Walk* walk, int rank, const Py_ssize_t* extents, const int* order, int boundary, Plan* found, uint8_t* modes
 ) except -1:
-    """How arrays are read in the order of a shape: in one piece (c), as a single element (1), or by strides (g)."""
+    """How arrays are read in the order of a shape: in one piece (c), as a single element (1), or by strides (g).
+
+    Dimensions on both sides of `boundary` are not joined.
+    """
     cdef int k
     cdef bint strided = False
     cdef Array array
@@ -403,16 +420,18 @@ cdef int plan(
                 modes[k] = c"c"
                 continue
         strided = True
-    found.axes = -1
+    found.axes, found.kept = -1, 0
     if strided:
         for k in range(walk.arrays):
             if modes[k] == c"c":
                 modes[k] = c"g"
-        _join_dimensions(walk, rank, extents, order, found)
+        _join_dimensions(walk, rank, extents, order, boundary, found)
     return 0
 
 
-cdef int _join_dimensions(Walk* walk, int rank, const Py_ssize_t* extents, const int* order, Plan* found) except -1:
+cdef int _join_dimensions(
+    Walk* walk, int rank, const Py_ssize_t* extents, const int* order, int boundary, Plan* found
+) except -1:
     """Extents and strides with those dimensions joined that all arrays have in one piece."""
     cdef int64_t strides[READ + 1][MOST_AXES]
     cdef int64_t joined[READ + 1][MOST_AXES]
@@ -427,11 +446,14 @@ cdef int _join_dimensions(Walk* walk, int rank, const Py_ssize_t* extents, const
             at = order[axis] if order != NULL else axis
             own = at - (rank - array.rank)
             strides[k][axis] = 0 if own < 0 or array.extents[own] == 1 else array.extents[array.rank + own]
+    found.kept = 0
     for axis in range(rank):
+        if axis == boundary:
+            found.kept = axes
         extent = extents[order[axis] if order != NULL else axis]
         if extent == 1:
             continue
-        fits = axes > 0
+        fits = axes > found.kept
         if fits:
             for k in range(walk.arrays):
                 if joined[k][axes - 1] != strides[k][axis] * extent:
@@ -446,6 +468,8 @@ cdef int _join_dimensions(Walk* walk, int rank, const Py_ssize_t* extents, const
             for k in range(walk.arrays):
                 joined[k][axes] = strides[k][axis]
             axes += 1
+    if boundary == rank:
+        found.kept = axes
     if axes > STRIDED:
         raise NotImplementedError(
             f"an expression of arrays whose strides need {axes} dimensions; at most {STRIDED} are computed. "
@@ -478,7 +502,7 @@ def layout(tuple shape, list arrays):
         push_array(&walk, <Array?>array)
     for k in range(len(shape)):
         extents[k] = shape[k]
-    plan(&walk, <int>len(shape), extents, NULL, &found, modes)
+    plan(&walk, <int>len(shape), extents, NULL, 0, &found, modes)
     return (
         bytes([modes[k] for k in range(walk.arrays)]).decode(), found.axes,
         PyBytes_FromStringAndSize(<char*>found.numbers, max(found.axes, 0) * (walk.arrays + 1) * sizeof(int64_t)),
@@ -501,7 +525,7 @@ cdef union Value:
 
 
 cdef int store(object scalar, Value* to) except -1:
-    """The value of a NumPy scalar as kernels take it: a half as the float that it is computed as."""
+    """The value of a NumPy scalar as kernels take it: a half as the float that it is computed as. Returns its bytes."""
     cdef object number = _class_numbers.get(type(scalar))
     cdef int kind = number if number is not None else type_number(scalar.dtype)
     cdef str char = _CHARS[kind]
@@ -520,7 +544,7 @@ cdef int store(object scalar, Value* to) except -1:
         to.u = <uint64_t>int(scalar)
     else:
         to.i = <int64_t>int(scalar)
-    return 0
+    return 4 if char == "e" else <int>_sizes[kind]
 
 
 cdef int start(Stream queue, Kernel kernel, int64_t blocks, void** parameters) except -1:
@@ -537,6 +561,44 @@ cdef int start(Stream queue, Kernel kernel, int64_t blocks, void** parameters) e
     if status != CUDA_SUCCESS:
         retry(status, held, LaunchConfig(grid=blocks, block=BLOCK), kernel, &native, parameters)
     return 0
+
+
+def enqueue(Kernel kernel not None, int64_t blocks, *arguments):
+    """Launch a kernel of the files in ``kernels/`` in the current stream.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What to launch.
+    blocks : int
+        How many are enough; the kernel also works with less.
+    *arguments
+        Arrays, which are in memory and are not lent; None for no array; int for ``long long``; NumPy scalars.
+    """
+    cdef Value slots[24]
+    cdef void* parameters[24]
+    cdef Py_ssize_t k, count = len(arguments)
+    cdef uint32_t size
+    if kernel.parameter_count == LAYOUT_UNREAD:
+        kernel.read_layout()
+    if count > 24 or kernel.parameter_count not in (count, LAYOUT_UNKNOWN):
+        raise TypeError(f"kernel {kernel.find_name()} has {kernel.parameter_count} parameters; {count} are given")
+    for k in range(count):
+        one = arguments[k]
+        size = 8
+        if one is None:
+            slots[k].u = 0
+        elif isinstance(one, Array):
+            require_open((<Array>one).open_memory())
+            slots[k].u = (<Array>one).pointer
+        elif type(one) is int:
+            slots[k].i = <int64_t>one
+        else:
+            size = store(one, &slots[k])
+        if kernel.parameter_count >= 0 and kernel.parameters[k].size != size:
+            raise TypeError(f"parameter {k} of kernel {kernel.find_name()} has {kernel.parameters[k].size} bytes")
+        parameters[k] = &slots[k]
+    start(in_force(), kernel, max(min(blocks, <int64_t>MOST_BLOCKS), 1), parameters)
 
 
 cdef int64_t blocks_for(int64_t elements) noexcept:
@@ -586,7 +648,7 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
     push_array(&walk, target)
     if combine:
         push(&walk, 0x5000 | number_of(combine))
-    plan(&walk, target.rank, target.extents, NULL, &found, modes)
+    plan(&walk, target.rank, target.extents, NULL, 0, &found, modes)
     if modes[arrays] == c"1":
         modes[arrays] = c"c" if found.axes < 0 else c"g"
     for k in range(walk.arrays):
@@ -674,22 +736,52 @@ def reduce_into(Array target not None, how, value, tuple shape, tuple axes, Stre
     reduced(target, how, value, shape, axes, queue)
 
 
+# Zeros in which blocks of a reduction count who of them is done; each leaves them as they were. Work of one stream comes one
+# after the other, so it needs them once: by the stream, the context and how often contexts were reset.
+cdef dict _counters = {}
+
+
+cdef Array counters_for(Stream queue):
+    cdef StreamHandle held = queue.hold()
+    cdef CUcontext context = NULL
+    cdef object key
+    cdef Array found
+    if <uintptr_t>held.pointer == 2:        # of each thread another one
+        return _new_counters(queue)
+    check(cu.cuCtxGetCurrent(&context), b"cuCtxGetCurrent")
+    key = (<uintptr_t><PyObject*>queue, <uintptr_t>context, resets)
+    found = <Array>_counters.get(key)
+    if found is None:
+        found = _counters[key] = _new_counters(queue)
+        if <uintptr_t>held.pointer > 2:
+            weakref.finalize(queue, _counters.pop, key, None).atexit = False
+    return found
+
+
+cdef Array _new_counters(Stream queue):
+    cdef Array made = new_memory((PARTS,), _UINT, queue)
+    made.memory.fill(0, stream=queue)
+    return made
+
+
 cdef int reduced(Array target, object how, object value, tuple shape, tuple axes, Stream queue) except -1:
     cdef Walk walk
     cdef Plan found
     cdef uint8_t modes[READ + 1]
     cdef Value slots[READ + VALUES]
-    cdef void* parameters[READ + VALUES + 6]
+    cdef void* parameters[READ + VALUES + 8]
     cdef Py_ssize_t extents[MOST_AXES]
     cdef int order[MOST_AXES]
     cdef int rank = <int>len(shape)
     cdef int axis, k = 0
-    cdef int64_t count = 1, results = target.count(), share, shares = 1
-    cdef uint64_t to
-    cdef bint moved = False, alone
+    cdef int kept
+    cdef int64_t count = 1, results = target.count(), share, shares = 1, blocks, wanted
+    cdef uint64_t to, partial_to = 0, counters_at = 0
+    cdef bint moved = False, wide
+    cdef Sharing sharing
     cdef bytes key
     cdef Kernel kernel
-    cdef Array partial
+    cdef Array partial = None, counters = None
     if results == 0:
         return 0
     for axis in range(rank):
@@ -697,6 +789,7 @@ cdef int reduced(Array target, object how, object value, tuple shape, tuple axes
         if axis not in axes:
             order[k] = axis
             k += 1
+    kept = k
     for axis in axes:
         order[k] = axis
         k += 1
@@ -707,34 +800,48 @@ cdef int reduced(Array target, object how, object value, tuple shape, tuple axes
     visit(&walk, value)
     for k in range(walk.arrays):
         require_open((<Array>walk.array[k]).open_memory())
-    plan(&walk, rank, extents, order if moved else NULL, &found, modes)
-    alone = results >= 1 << 16 or count <= 32
+    plan(&walk, rank, extents, order if moved else NULL, kept, &found, modes)
+    share = count
+    wide = results * max(count, 1) >= <int64_t>1 << 31
+    if count <= 32 or (kept and order[kept - 1] == rank - 1 and results >= 1 << 17):
+        sharing = BY_THREAD
+        blocks = blocks_for(results)
+    else:
+        # Where the last dimension stays, results that are neighbors have elements that are.
+        sharing = BY_COLUMNS if kept and order[kept - 1] == rank - 1 and extents[rank - 1] >= 8 else BY_ROWS
+        blocks = (results + 31) // 32 if sharing == BY_COLUMNS else results
+        wanted = min(PARTS // blocks, (count * (32 if sharing == BY_COLUMNS else 1) + LEAST - 1) // LEAST)
+        if wanted > 1:
+            share = (count + wanted - 1) // wanted
+            shares = (count + share - 1) // share
+        if shares > 1:
+            partial = new_memory((results, shares), target.type, queue)
+            counters = counters_for(queue)
+            partial_to, counters_at = partial.pointer, counters.pointer
+        blocks = min(blocks * shares, 1 << 16)
     for k in range(walk.arrays):
         push(&walk, modes[k])
     push(&walk, found.axes & 0xffff)
+    push(&walk, found.kept)
     push(&walk, 0x6000 | number_of(how))
-    push(&walk, type_number(target.type) | alone << 5)
+    push(&walk, type_number(target.type) | sharing << 5 | wide << 7)
     key = PyBytes_FromStringAndSize(<char*>walk.key, walk.words * sizeof(uint16_t))
     kernel = <Kernel>_known.get(key)
     if kernel is None:
         kernel = _reduction(
-            how, value, target.type, bytes([modes[k] for k in range(walk.arrays)]).decode(), found.axes, alone
+            how, value, target.type, bytes([modes[k] for k in range(walk.arrays)]).decode(), found.kept, found.axes,
+            <int>sharing, wide
         )
         _known[key] = kernel
-    share = max(count, 1) if alone or results >= 256 else SHARE
-    if not alone:
-        shares = max((count + share - 1) // share, 1)
-    partial = target if shares == 1 else new_memory((results, shares), target.type, queue)
-    to = partial.pointer
-    parameters[0], parameters[1], parameters[2], parameters[3] = &to, &results, &count, &share
-    k = 4
+    to = target.pointer
+    parameters[0], parameters[1], parameters[2] = &to, &partial_to, &counters_at
+    parameters[3], parameters[4], parameters[5] = &results, &count, &share
+    k = 6
     if found.axes > 0:
-        parameters[4] = found.numbers
-        k = 5
+        parameters[6] = found.numbers
+        k = 7
     operands_into(&walk, slots, parameters, k, walk.arrays)
-    start(queue, kernel, blocks_for(results) if alone else min(results * shares, 1 << 16), parameters)
-    if shares > 1:
-        reduced(target, how, partial, (results, shares), (1,), queue)
+    start(queue, kernel, blocks, parameters)
     return 0
 
 
@@ -1426,3 +1533,82 @@ cdef object operate_alone(str name, object one):
     cdef PyObject* given[1]
     given[0] = <PyObject*>one
     return apply(<Elementwise>_functions[name], given, None)
+
+
+# --- reductions of the usual form -----------------------------------------------------------------------------------
+
+# The type that a reduction computes in, by the type of the elements: for sums and products, and for any and all.
+cdef int _totals[TYPES]
+
+
+cdef int _fill_totals() except -1:
+    cdef int number
+    cdef object dtype
+    for number in range(TYPES):
+        dtype = _DTYPES[number]
+        _totals[number] = number
+        if dtype.kind in "biu" and dtype.itemsize < 8:
+            _totals[number] = _CHARS.index("L" if dtype.kind == "u" else "l")
+    return 0
+
+
+_fill_totals()
+
+
+def reduce(
+    how, obj, axis=None, dtype=None, out=None, bint keepdims=False, initial=None, where=True
+):
+    """Combine elements along axes; `how` is a key of COMBINE.
+
+    What is not of the usual form is for `_ndarray.reduce`.
+    """
+    cdef Lazy x
+    cdef int number, to, k, at
+    cdef Py_ssize_t extents[MOST_AXES]
+    cdef Py_ssize_t count = 1
+    cdef int rank = 0
+    cdef Stream queue
+    cdef Lazy made
+    cdef tuple gone
+    cdef object source
+    if not (
+        dtype is None and out is None and initial is None and where is True and not keepdims and isinstance(obj, Lazy)
+        and type(how) is str and (axis is None or type(axis) is int)
+    ):
+        return _reduce(how, obj, axis, dtype, out, keepdims, initial, where)
+    x = <Lazy>obj
+    number = type_number(x.type)
+    if axis is None:
+        at = -1
+        gone = tuple(range(x.rank))
+        count = x.count()
+    else:
+        if not -x.rank <= axis < x.rank:
+            return _reduce(how, obj, axis, dtype, out, keepdims, initial, where)
+        at = axis if axis >= 0 else axis + x.rank
+        gone = (at,)
+        count = x.extents[at]
+    if how == "sum" or how == "prod":
+        to = _totals[number]
+    elif how == "any" or how == "all":
+        to = _CHARS.index("?")
+    else:
+        to = number
+    # Sums of halves are computed as float32, as in NumPy; extremes of nothing are an error.
+    if (to != number and number == _HALF) or (how in ("sum", "prod") and number == _HALF) or count == 0:
+        return _reduce(how, obj, axis, dtype, out, keepdims, initial, where)
+    for k in range(x.rank):
+        if axis is not None and k != at:
+            extents[rank] = x.extents[k]
+            rank += 1
+    queue = in_force()
+    if x._node is None:
+        wait_for(x, queue)
+    source = leaf(x)
+    made = <Lazy>_array_class.__new__(_array_class)
+    take_type(made, to)
+    take_shape(made, rank, extents)
+    made._stream = queue
+    allocate(made, queue)
+    reduced(made, how, source, shape_of(x), gone, queue)
+    return made

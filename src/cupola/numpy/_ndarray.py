@@ -17,7 +17,7 @@ from cupola.numpy import _faults, _lazy
 from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._evaluate import device as current_device
 from cupola.numpy._known import NAMESPACE, UFUNCS
-from cupola.numpy._lazy import Lazy, adopt, leaf_of, make_node, new_memory, pending, reduce_into, write
+from cupola.numpy._lazy import Lazy, adopt, leaf_of, make_node, new_memory, pending, reduce, reduce_into, write
 from cupola.numpy._operations import MEMORY
 from cupola.numpy._report import noted
 
@@ -523,10 +523,10 @@ REDUCED_BY = {
 }  # fmt: skip
 
 
-def reduce(
+def _reduce(
     how: Any, obj: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, where: Any = True
 ) -> ndarray:
-    """Combine elements along axes."""
+    """Combine elements along axes: a reduction of any form."""
     values = on_device(obj)
     axes = _axes(axis if values.ndim or axis not in (0, -1) else (), values.ndim)  # as NumPy, which allows these
     to = known_type(dtype) if dtype is not None else _accumulator(how, values.dtype)
@@ -594,7 +594,7 @@ def mean(obj: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdim
     count = 1
     for one in _axes(axis, values.ndim):
         count *= values.shape[one]
-    total = reduce("sum", values, axis, inner, None, keepdims)
+    total = reduce("sum", values, axis, None if inner == values.dtype else inner, None, keepdims)
     result: ndarray = UFUNCS["divide"](total, inner.type(count)).astype(to, copy=False)
     if out is not None:
         write(out, result)
@@ -607,5 +607,5 @@ def _general(function: Any, operands: tuple[Any, ...], out: Any) -> Any:
     return elementwise(function, operands, out, None, "same_kind")
 
 
-_lazy.use(array_class=ndarray, general=_general)
+_lazy.use(array_class=ndarray, general=_general, reduce=_reduce)
 _lazy.use_functions(UFUNCS, _KNOWN)

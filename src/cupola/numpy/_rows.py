@@ -13,22 +13,33 @@ from typing import Any
 import numpy
 
 from cupola.core._compile import compile
-from cupola.core.launch._launch import launch
-from cupola.core.launch._launch_config import LaunchConfig
 from cupola.core.program._kernel import Kernel
-from cupola.numpy._evaluate import MOST_BLOCKS, current_stream
+from cupola.core.program._object_code import ObjectCode
 from cupola.numpy._kernels import BLOCK, COMBINE, file_text, preamble
+from cupola.numpy._lazy import enqueue
 from cupola.numpy._ndarray import empty, ndarray
 from cupola.numpy._operations import COMPUTED, MEMORY, expression
 from cupola.numpy._report import noted
 
 SCAN_TILE, SORT_TILE = 2048, 512
+SCAN_PARTS = 1056  # blocks that share the rows: eight for each multiprocessor
 RADIX_FROM = 1 << 12  # elements for each byte of one; shorter rows are merged
 RADIX_PARTS = 528  # blocks that share the rows: four for each multiprocessor
 
 
+class _Kernels(dict[str, Kernel]):
+    """The kernels of compiled code by name."""
+
+    def __init__(self, code: ObjectCode) -> None:
+        self._code = code
+
+    def __missing__(self, name: str) -> Kernel:
+        found = self[name] = self._code.get_kernel(name)
+        return found
+
+
 @functools.cache
-def _kernels(name: str, char: str, head: str = "", more: str = "") -> Any:
+def _kernels(name: str, char: str, head: str = "", more: str = "") -> _Kernels:
     source = f"""{preamble((), char)}
 typedef {MEMORY[char]} T;
 typedef {COMPUTED[char]} COMPUTED;
@@ -36,14 +47,14 @@ typedef {COMPUTED[char]} COMPUTED;
 {file_text("order.cu") if more else ""}{more}
 {file_text(name)}"""
     with noted("compile"):
-        return compile(source, options={"fma": False, "name": "cupola.numpy"})
+        return _Kernels(compile(source, options={"fma": False, "name": "cupola.numpy"}))
 
 
 @functools.cache
-def _plain_kernels(name: str, head: str) -> Any:
+def _plain_kernels(name: str, head: str) -> _Kernels:
     """The kernels of a file that needs no types but what is defined in `head`."""
     with noted("compile"):
-        return compile(head + file_text(name), options={"name": "cupola.numpy"})
+        return _Kernels(compile(head + file_text(name), options={"name": "cupola.numpy"}))
 
 
 def _order(char: str) -> str:
@@ -57,18 +68,8 @@ def _combined(text: str) -> str:
     return f"static __device__ COMPUTED combined(COMPUTED a, COMPUTED b) {{ return (COMPUTED)({text}); }}"
 
 
-def _launch(kernel: Kernel, blocks: int, *arguments: Any) -> None:
-    config = LaunchConfig(grid=max(1, min(blocks, MOST_BLOCKS)), block=BLOCK)
-    launch(current_stream(), config, kernel, *arguments)
-
-
 def _blocks(elements: int) -> int:
     return -(-elements // BLOCK)
-
-
-def _memory(x: ndarray) -> Any:
-    """The array as kernels of this package take it: without lending it to somebody else."""
-    return x._plain()
 
 
 def fresh(shape: Any, dtype: Any) -> ndarray:
@@ -115,25 +116,20 @@ def scan(rows: ndarray, how: str) -> ndarray:
         minimum="(a <= b || a != a ? a : b)" if char in "efdFD" else "(a < b ? a : b)",
     )
     made = fresh(rows.shape, rows.dtype)
-    if made.size:
-        _scan(
-            _memory(rows),
-            _memory(made),
-            rows.shape[0],
-            rows.shape[1],
-            _kernels("scan.cu", char, _combined(combine)),
-            rows.dtype,
-        )
+    if not made.size:
+        return made
+    many, count = rows.shape
+    code = _kernels("scan.cu", char, _combined(combine))
+    parts = max(1, min(SCAN_PARTS // many, -(-count // SCAN_TILE)))
+    share = -(-count // (parts * SCAN_TILE)) * SCAN_TILE
+    parts = -(-count // share)
+    totals = fresh((many, parts), rows.dtype)
+    if parts > 1:
+        enqueue(code["scan_totals"], many * parts, rows, totals, many, count, share, parts)
+        enqueue(code["scan_carries"], many, totals, many, parts)
+    enqueue(code["scan_parts"], many * parts, rows, made, totals, many, count,
+            share, parts)  # fmt: skip
     return made
-
-
-def _scan(given: Any, to: Any, rows: int, count: int, code: Any, dtype: numpy.dtype) -> None:
-    tiles = -(-count // SCAN_TILE)
-    totals = fresh((rows, tiles), dtype)
-    _launch(code.get_kernel("scan_tiles"), rows * tiles, given, to, _memory(totals), rows, count)
-    if tiles > 1:
-        _scan(_memory(totals), _memory(totals), rows, tiles, code, dtype)
-        _launch(code.get_kernel("add_before"), _blocks(rows * count), to, _memory(totals), rows, count)
 
 
 def fold(rows: ndarray, name: str, running: bool) -> ndarray:
@@ -147,7 +143,7 @@ def fold(rows: ndarray, name: str, running: bool) -> ndarray:
     code = _kernels("fold.cu", char, _combined(form))
     made = fresh(rows.shape if running else rows.shape[:1], rows.dtype)
     if made.size:
-        _launch(code.get_kernel("fold"), _blocks(rows.shape[0]), _memory(rows), _memory(made), *rows.shape,
+        enqueue(code["fold"], _blocks(rows.shape[0]), rows, made, *rows.shape,
                 numpy.int32(running))  # fmt: skip
     return made
 
@@ -164,7 +160,7 @@ def true_places(flags: ndarray) -> ndarray:
     made = fresh(int(counts[0, -1]), numpy.int64)
     if made.size:
         code = _kernels("compact.cu", "?")
-        _launch(code.get_kernel("compact"), _blocks(flags.size), _memory(flags), _memory(counts), _memory(made),
+        enqueue(code["compact"], _blocks(flags.size), flags, counts, made,
                 flags.size)  # fmt: skip
     return made
 
@@ -186,17 +182,17 @@ def best(rows: ndarray, greatest: bool) -> ndarray:
     """Where the greatest or least element of each row is."""
     char = rows.dtype.char
     head = f"#define BETTER (a {'>' if greatest else '<'} b)"
-    kernel = _kernels("best.cu", char, head, _order(char)).get_kernel("best")
+    kernel = _kernels("best.cu", char, head, _order(char))["best"]
     many, count = rows.shape
     share = count if many >= 256 else 1 << 14
     shares = -(-count // share)
     found = fresh((many, shares), numpy.int64)
     if found.size == 0:
         return found.reshape(-1)
-    _launch(kernel, many * shares, _memory(rows), numpy.uint64(0), _memory(found), many, count, count, share)
+    enqueue(kernel, many * shares, rows, None, found, many, count, count, share)
     if shares > 1:
         made = fresh((many, 1), numpy.int64)
-        _launch(kernel, many, _memory(rows), _memory(found), _memory(made), many, count, shares, shares)
+        enqueue(kernel, many, rows, found, made, many, count, shares, shares)
         found = made
     return found.reshape(-1)
 
@@ -217,17 +213,14 @@ def sort(rows: ndarray, descending: bool, places: bool) -> tuple[ndarray, ndarra
     if rows.size == 0:
         return made, found
 
-    def at(memory: ndarray | None) -> Any:
-        return numpy.uint64(0) if memory is None else _memory(memory)
-
-    _launch(code.get_kernel("sort_tiles"), many * -(-count // SORT_TILE), _memory(rows), _memory(made), at(found), many,
+    enqueue(code["sort_tiles"], many * -(-count // SORT_TILE), rows, made, found, many,
             count)  # fmt: skip
     width = SORT_TILE
     if width < count:
         other, others = fresh(rows.shape, rows.dtype), fresh(rows.shape, numpy.int64) if places else None
         while width < count:
-            _launch(code.get_kernel("merge_runs"), _blocks(rows.size), _memory(made), at(found), _memory(other),
-                    at(others), many, count, width)  # fmt: skip
+            enqueue(code["merge_runs"], _blocks(rows.size), made, found, other,
+                    others, many, count, width)  # fmt: skip
             made, other, found, others = other, made, others, found
             width *= 2
     return made, found
@@ -258,11 +251,8 @@ def _radix_sort(rows: ndarray, descending: bool, places: bool) -> tuple[ndarray,
     made, other = fresh(rows.shape, rows.dtype), fresh(rows.shape, rows.dtype) if size > 1 else None
     found = fresh(rows.shape, numpy.int64) if places else None
     spare = [fresh(rows.shape, numpy.uint32) if places and size > 1 else None for _ in range(2 if size > 2 else 1)]
-    flip, nothing = unsigned(2 ** (8 * size) - 1 if descending else 0), numpy.uint64(0)
+    flip = unsigned(2 ** (8 * size) - 1 if descending else 0)
     shape = (many, count, numpy.int32(parts), share)
-
-    def at(memory: ndarray | None) -> Any:
-        return nothing if memory is None else _memory(memory)
 
     given, old = rows, None
     for digit in range(size):
@@ -270,10 +260,10 @@ def _radix_sort(rows: ndarray, descending: bool, places: bool) -> tuple[ndarray,
         to = made if (size - digit) % 2 else other
         after = spare[digit % 2] if places and not last else None
         how = (numpy.int32(8 * digit), flip)
-        _launch(code.get_kernel("radix_count"), many * parts, at(given), at(counts), *shape, *how)
-        _launch(code.get_kernel("radix_scan"), many * 256, at(counts), at(totals), many, numpy.int32(parts))
-        _launch(code.get_kernel("radix_move"), many * parts, at(given), at(to), at(old), at(after),
-                at(found if last else None), at(counts), at(totals), *shape, *how)  # fmt: skip
+        enqueue(code["radix_count"], many * parts, given, counts, *shape, *how)
+        enqueue(code["radix_scan"], many * 256, counts, totals, many, numpy.int32(parts))
+        enqueue(code["radix_move"], many * parts, given, to, old, after,
+                found if last else None, counts, totals, *shape, *how)  # fmt: skip
         assert to is not None
         given, old = to, after
     return made, found
@@ -284,8 +274,8 @@ def search(ordered: ndarray, values: ndarray, right: bool) -> ndarray:
     char = ordered.dtype.char
     made = fresh(values.shape, numpy.int64)
     if values.size:
-        kernel = _kernels("search.cu", char, "", _order(char)).get_kernel("search")
-        _launch(kernel, _blocks(values.size), _memory(ordered), ordered.size, _memory(values), _memory(made),
+        kernel = _kernels("search.cu", char, "", _order(char))["search"]
+        enqueue(kernel, _blocks(values.size), ordered, ordered.size, values, made,
         values.size,
                 numpy.int32(right))  # fmt: skip
     return made

@@ -120,7 +120,7 @@ class ufunc(Elementwise):
             (out,) = out
         how = HOW.get(self.__name__)
         if how is not None:
-            return _ndarray.reduce(how, array, axis, dtype, out, keepdims, initial, where)
+            return _lazy.reduce(how, array, axis, dtype, out, keepdims, initial, where)
         if initial is not None or where is not True:
             raise NotImplementedError(f"{self.__name__}.reduce(initial=, where=) is not in cupola.numpy yet")
         values = self._operands(array, dtype)

@@ -12,7 +12,7 @@ import numpy
 from cupola.core.device._stream import Stream
 from cupola.core.launch._launch import launch
 from cupola.core.launch._launch_config import LaunchConfig
-from cupola.numpy import _ndarray
+from cupola.numpy import _lazy, _ndarray
 from cupola.numpy._evaluate import MOST_BLOCKS, current_stream
 from cupola.numpy._kernels import BLOCK, _places, compiled, layout_parameter, layout_struct, preamble
 from cupola.numpy._lazy import layout
@@ -277,7 +277,7 @@ preamble="")\n--\n\nA reduction of arrays, whose steps are CUDA C++.
         ndarray
         """
         mapped = self._map(*args)
-        combined = _ndarray.reduce((str(self._identity), self._reduce), mapped, axis, mapped.dtype, None, keepdims)
+        combined = _lazy.reduce((str(self._identity), self._reduce), mapped, axis, mapped.dtype, None, keepdims)
         made: ndarray = self._post(combined) if out is None else self._post(combined, out)
         return made
 

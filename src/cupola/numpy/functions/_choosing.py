@@ -92,7 +92,7 @@ def argwhere(x: Any) -> ndarray:
 
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> ndarray:
     """How many elements are not zero, as ``numpy.count_nonzero``."""
-    return _ndarray.reduce("sum", on_device(x).astype(bool, copy=False), axis, numpy.int64, None, keepdims)
+    return _lazy.reduce("sum", on_device(x).astype(bool, copy=False), axis, numpy.int64, None, keepdims)
 
 
 def _best(x: Any, axis: Any, keepdims: bool, out: Any, greatest: bool) -> ndarray:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 
-from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import known_type, ndarray, on_device, reduce
+from cupola.numpy._lazy import reduce, write
+from cupola.numpy._ndarray import known_type, ndarray, on_device
 from cupola.numpy.functions._products import matmul
 
 __all__ = ["einsum", "einsum_path"]

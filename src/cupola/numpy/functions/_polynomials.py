@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import ndarray, on_device, reduce
+from cupola.numpy._lazy import reduce
+from cupola.numpy._ndarray import ndarray, on_device
 from cupola.numpy.functions._creation import arange
 from cupola.numpy.linalg import lstsq
 

@@ -11,8 +11,8 @@ import numpy
 from cupola.bindings import cublas
 from cupola.numpy._handles import handle
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device, reduce
+from cupola.numpy._lazy import reduce, write
+from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device
 from cupola.numpy.functions._shapes import moveaxis, stack
 
 __all__ = [

@@ -11,8 +11,8 @@ import numpy
 from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _axes, known_type, mean, ndarray, on_device, reduce
+from cupola.numpy._lazy import reduce, write
+from cupola.numpy._ndarray import _axes, known_type, mean, ndarray, on_device
 from cupola.numpy._rows import as_rows, back, scan, sort
 from cupola.numpy.functions._choosing import take_along_axis
 from cupola.numpy.functions._choosing import where as _where

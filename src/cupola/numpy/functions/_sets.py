@@ -10,7 +10,8 @@ import numpy
 from cupola.numpy import _rows
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import known_type, ndarray, on_device, reduce
+from cupola.numpy._lazy import reduce
+from cupola.numpy._ndarray import known_type, ndarray, on_device
 from cupola.numpy._rows import ready
 from cupola.numpy.functions._creation import arange
 from cupola.numpy.functions._shapes import concatenate, moveaxis

@@ -1,41 +1,125 @@
 // Running totals of rows that lie side by side. T is the type of the elements, COMPUTED that of the computation; combined() is
-// given. A block takes a tile of a row; what precedes a tile is combined with it by a second kernel.
+// given. A row has parts of `share` elements, a multiple of TILE. Where there are several, their totals are computed first,
+// scan_totals, and what precedes each of them, scan_carries; then scan_parts goes through each part, tile by tile.
 
 constexpr int BLOCK = 256, EACH = 8, TILE = BLOCK * EACH;
 
-extern "C" __global__ void __launch_bounds__(BLOCK) scan_tiles(const T* in, T* out, T* totals, long long rows, long long count) {
-    __shared__ char memory[2][BLOCK * sizeof(COMPUTED)];
-    long long tiles = (count + TILE - 1) / TILE;
-    for (long long part = blockIdx.x; part < rows * tiles; part += gridDim.x) {
-        long long from = part % tiles * TILE + threadIdx.x * EACH;
-        const T* row = in + part / tiles * count;
-        T* to = out + part / tiles * count;
-        COMPUTED running[EACH];
-        int mine = count - from < EACH ? (count > from ? count - from : 0) : EACH;
-        for (int k = 0; k < mine; k++) running[k] = k ? combined(running[k - 1], (COMPUTED)row[from + k]) : (COMPUTED)row[from];
-        int now = 0;
-        if (mine) ((COMPUTED*)memory[0])[threadIdx.x] = running[mine - 1];
-        // Threads behind the end of the row have nothing, and nobody before the end reads them.
-        for (int reach = 1; reach < BLOCK; reach *= 2) {
+// Where element i of a tile is in shared memory, so that neighbors of a thread's elements are in other banks.
+static __device__ int at(int i) { return i + i / 32; }
+
+// The running totals over the threads of a block, which all have a value up to `many`; `totals` has two times BLOCK places.
+static __device__ COMPUTED* over_threads(COMPUTED* totals, int many) {
+    COMPUTED* old = totals;
+    COMPUTED* next = totals + BLOCK;
+    for (int reach = 1; reach < many; reach *= 2) {
+        __syncthreads();
+        if (threadIdx.x < many)
+            next[threadIdx.x] = threadIdx.x < reach ? old[threadIdx.x] : combined(old[threadIdx.x - reach], old[threadIdx.x]);
+        COMPUTED* now = old;
+        old = next;
+        next = now;
+    }
+    __syncthreads();
+    return old;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) scan_totals(
+    const T* in, T* totals, long long rows, long long count, long long share, long long parts) {
+    __shared__ alignas(16) char memory[2 * BLOCK * sizeof(COMPUTED)];
+    for (long long one = blockIdx.x; one < rows * parts; one += gridDim.x) {
+        long long part = one % parts;
+        const T* mine = in + one / parts * count + part * share;
+        if (part == parts - 1) continue;  // nothing comes behind it
+        // Thread t takes its elements from a piece of its own, so that the order is that of the row: EACH at a time.
+        COMPUTED total;
+        bool any = false;
+        for (long long tile = 0; tile < share; tile += TILE) {
+            __shared__ alignas(16) char staged[(TILE + TILE / 32) * sizeof(COMPUTED)];
+            COMPUTED* elements = (COMPUTED*)staged;
+            T value[EACH];
+            for (int k = 0; k < EACH; k++) value[k] = mine[tile + k * BLOCK + threadIdx.x];
+            for (int k = 0; k < EACH; k++) elements[at(k * BLOCK + threadIdx.x)] = (COMPUTED)value[k];
             __syncthreads();
-            COMPUTED* old = (COMPUTED*)memory[now];
-            COMPUTED* next = (COMPUTED*)memory[1 - now];
-            if (mine) next[threadIdx.x] = threadIdx.x < reach ? old[threadIdx.x] : combined(old[threadIdx.x - reach], old[threadIdx.x]);
-            now = 1 - now;
+            COMPUTED sum = elements[at(threadIdx.x * EACH)];
+            for (int k = 1; k < EACH; k++) sum = combined(sum, elements[at(threadIdx.x * EACH + k)]);
+            ((COMPUTED*)memory)[threadIdx.x] = sum;
+            for (int half = 1; half < BLOCK; half *= 2) {
+                __syncthreads();
+                if (threadIdx.x % (2 * half) == 0)
+                    ((COMPUTED*)memory)[threadIdx.x] = combined(((COMPUTED*)memory)[threadIdx.x], ((COMPUTED*)memory)[threadIdx.x + half]);
+            }
+            if (threadIdx.x == 0) total = any ? combined(total, ((COMPUTED*)memory)[0]) : ((COMPUTED*)memory)[0];
+            any = true;
+            __syncthreads();
         }
-        __syncthreads();
-        COMPUTED* all = (COMPUTED*)memory[now];
-        for (int k = 0; k < mine; k++) to[from + k] = (T)(threadIdx.x ? combined(all[threadIdx.x - 1], running[k]) : running[k]);
-        if (mine && (from + mine == count || threadIdx.x == BLOCK - 1)) totals[part] = (T)all[threadIdx.x];
-        __syncthreads();
+        if (threadIdx.x == 0) totals[one] = (T)total;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) add_before(T* out, const T* totals, long long rows, long long count) {
-    long long tiles = (count + TILE - 1) / TILE;
-    long long step = (long long)gridDim.x * blockDim.x;
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < rows * count; i += step) {
-        long long tile = i % count / TILE;
-        if (tile) out[i] = (T)combined((COMPUTED)totals[i / count * tiles + tile - 1], (COMPUTED)out[i]);
+// The totals of all parts up to each one, in place.
+extern "C" __global__ void __launch_bounds__(BLOCK) scan_carries(T* totals, long long rows, long long parts) {
+    __shared__ alignas(16) char memory[2 * BLOCK * sizeof(COMPUTED)];
+    COMPUTED* all = (COMPUTED*)memory;
+    for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
+        T* mine = totals + row * parts;
+        COMPUTED carry;
+        for (long long from = 0; from < parts - 1; from += BLOCK) {
+            int many = parts - 1 - from < BLOCK ? parts - 1 - from : BLOCK;
+            if (threadIdx.x < many) all[threadIdx.x] = (COMPUTED)mine[from + threadIdx.x];
+            COMPUTED* found = over_threads(all, many);
+            COMPUTED value = found[threadIdx.x < many ? threadIdx.x : 0], last = found[many - 1];
+            if (from) value = combined(carry, value), last = combined(carry, last);
+            if (threadIdx.x < many) mine[from + threadIdx.x] = (T)value;
+            carry = last;
+            __syncthreads();
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) scan_parts(
+    const T* in, T* out, const T* totals, long long rows, long long count, long long share, long long parts) {
+    __shared__ alignas(16) char staged[(TILE + TILE / 32) * sizeof(COMPUTED)];
+    __shared__ alignas(16) char memory[2 * BLOCK * sizeof(COMPUTED)];
+    COMPUTED* elements = (COMPUTED*)staged;
+    for (long long one = blockIdx.x; one < rows * parts; one += gridDim.x) {
+        long long row = one / parts, part = one % parts, from = part * share;
+        long long end = from + share < count ? from + share : count;
+        const T* given = in + row * count;
+        T* to = out + row * count;
+        bool before = part > 0;
+        COMPUTED carry;
+        if (before) carry = (COMPUTED)totals[one - 1];
+        for (long long tile = from; tile < end; tile += TILE) {
+            int size = end - tile < TILE ? end - tile : TILE, many = (size + EACH - 1) / EACH;
+            T value[EACH];
+            for (int k = 0; k < EACH; k++)
+                if (k * BLOCK + threadIdx.x < size) value[k] = given[tile + k * BLOCK + threadIdx.x];
+            for (int k = 0; k < EACH; k++)
+                if (k * BLOCK + threadIdx.x < size) elements[at(k * BLOCK + threadIdx.x)] = (COMPUTED)value[k];
+            __syncthreads();
+            int first = threadIdx.x * EACH, mine = size - first < EACH ? size - first : EACH;
+            COMPUTED running[EACH];
+            for (int k = 0; k < EACH; k++)
+                if (k < mine) running[k] = k ? combined(running[k - 1], elements[at(first + k)]) : elements[at(first)];
+            for (int k = 0; k < EACH; k++)
+                if (k == mine - 1) ((COMPUTED*)memory)[threadIdx.x] = running[k];
+            COMPUTED* all = over_threads((COMPUTED*)memory, many);
+            bool with = before;
+            COMPUTED earlier;
+            if (before) earlier = carry;
+            if (threadIdx.x && mine > 0) {
+                earlier = with ? combined(carry, all[threadIdx.x - 1]) : all[threadIdx.x - 1];
+                with = true;
+            }
+            COMPUTED last = all[many - 1];
+            carry = before ? combined(carry, last) : last;
+            before = true;
+            for (int k = 0; k < EACH; k++)
+                if (k < mine) elements[at(first + k)] = with ? combined(earlier, running[k]) : running[k];
+            __syncthreads();
+            for (int k = 0; k < EACH; k++)
+                if (k * BLOCK + threadIdx.x < size) to[tile + k * BLOCK + threadIdx.x] = (T)elements[at(k * BLOCK + threadIdx.x)];
+            __syncthreads();
+        }
     }
 }

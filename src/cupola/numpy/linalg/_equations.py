@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy
 
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import broadcast, empty, ndarray, on_device, reduce
+from cupola.numpy._lazy import reduce
+from cupola.numpy._ndarray import broadcast, empty, ndarray, on_device
 from cupola.numpy.functions._creation import eye
 from cupola.numpy.linalg._decompositions import _svd
 from cupola.numpy.linalg._products import matmul

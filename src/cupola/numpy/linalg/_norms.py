@@ -8,7 +8,8 @@ from typing import Any
 import numpy
 
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import _axes, ndarray, on_device, reduce
+from cupola.numpy._lazy import reduce
+from cupola.numpy._ndarray import _axes, ndarray, on_device
 from cupola.numpy.functions._shapes import moveaxis
 from cupola.numpy.linalg._decompositions import svdvals
 from cupola.numpy.linalg._equations import inv

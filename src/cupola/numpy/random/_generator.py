@@ -11,8 +11,8 @@ import numpy
 from cupola.numpy._evaluate import current_stream
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._lazy import Node, compute_into, write
-from cupola.numpy._ndarray import _axes, empty, known_type, ndarray, on_device, reduce
+from cupola.numpy._lazy import Node, compute_into, reduce, write
+from cupola.numpy._ndarray import _axes, empty, known_type, ndarray, on_device
 from cupola.numpy.functions._choosing import where
 from cupola.numpy.functions._creation import arange
 from cupola.numpy.functions._products import matmul
