@@ -38,7 +38,7 @@ import weakref
 
 import numpy
 
-from cupola.numpy._operations import MEMORY
+from cupola.numpy._operations import MEMORY as _MEMORY
 from cupola.numpy._report import noted
 
 cdef extern from *:
@@ -90,7 +90,7 @@ cdef enum:
     OTHER = 31
     NO_NODE = -1
 
-cdef str _CHARS = "".join(MEMORY)
+cdef str _CHARS = "".join(_MEMORY)
 cdef list _DTYPES = [numpy.dtype(char) for char in _CHARS]
 cdef list _CLASSES = [dtype.type for dtype in _DTYPES]
 cdef dict _class_numbers = {found: number for number, found in reversed(list(enumerate(_CLASSES)))}
@@ -118,7 +118,7 @@ _fill_tables()
 
 
 cdef int type_number(object dtype) except -1:
-    """The number of a dtype, which is one of MEMORY."""
+    """The number of a dtype, which is one of those of MEMORY."""
     cdef int number
     for number in range(TYPES):
         if _dtypes[number] == <PyObject*>dtype:
