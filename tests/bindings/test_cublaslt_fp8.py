@@ -81,7 +81,7 @@ class Device8:
     """Device memory with the bytes of arrays."""
 
     def __init__(self, stream: Stream) -> None:
-        self.stream, self.buffers = stream, [Device().allocate(1 << 16, stream=stream) for _ in range(8)]
+        self.stream, self.buffers = stream, [Device().allocate(1 << 18, stream=stream) for _ in range(8)]
         self.used = 0
 
     def put(self, array: Any) -> int:
@@ -215,6 +215,66 @@ def test_epilogues(handle: int, stream: Stream, kinds: tuple[int, int, int, int]
     expected = np.maximum(x, 0) if name == "RELU_BIAS" else gelu
     relative = 0.13 if kinds[3] == E5M2 else 0.07 if kinds[3] == E4M3 else 0.01
     np.testing.assert_allclose(decode(kinds[3], actual), expected, rtol=relative, atol=0.02)
+
+
+SCALES = lt.MatmulMatrixScale
+BLOCK = 128
+
+
+def whole(size: int) -> int:
+    return -(-size // BLOCK)
+
+
+def scales_of(mode: lt.MatmulMatrixScale, lines: int, k: int, seed: int) -> tuple[Any, Any]:
+    """Scales as they lie in memory, and the one of each element of a matrix of lines along k."""
+    rng = np.random.default_rng(seed)
+    line, column = np.arange(lines)[:, None], np.arange(k)
+    at: Any
+    shape: Any
+    if mode == SCALES.OUTER_VEC_32F:
+        shape, at = (lines,), (line + 0 * column,)
+    elif mode == SCALES.VEC128_32F:  # one line beside the other
+        shape, at = (whole(k), lines), (column // BLOCK, line)
+    else:  # along k, in fours
+        shape, at = (whole(lines), -(-whole(k) // 4) * 4), (line // BLOCK, column // BLOCK)
+    scales = np.exp2(rng.integers(-3, 4, shape)).astype(np.float32)
+    return scales, scales[at].astype(float)
+
+
+@pytest.mark.parametrize("kinds", RESULTS[:3])
+@pytest.mark.parametrize(
+    "modes",
+    [
+        ("OUTER_VEC_32F", "OUTER_VEC_32F"),
+        ("VEC128_32F", "VEC128_32F"),
+        ("VEC128_32F", "BLK128x128_32F"),
+        ("BLK128x128_32F", "VEC128_32F"),
+    ],
+)
+def test_scales_of_lines_and_blocks(
+    handle: int, stream: Stream, kinds: tuple[int, int, int, int], modes: tuple[str, str]
+) -> None:
+    """A scale for each line, for 128 numbers of a line, or for blocks: all are powers of two, so sums are exact."""
+    if Device().compute_capability != (9, 0):
+        pytest.skip("compute capability 9.0 has them")
+    m, n, k = 144, 272, 400
+    (a, wide_a), (b, wide_b) = numbers(kinds[0], (k, m), 1), numbers(kinds[1], (k, n), 2)
+    c = np.random.default_rng(3).integers(-8, 8, (m, n)) / 2
+    memory = Device8(stream)
+    (scales_a, all_a), (scales_b, all_b) = (
+        scales_of(getattr(SCALES, mode), lines, k, seed)
+        for mode, lines, seed in zip(modes, (m, n), (4, 5), strict=True)
+    )
+    attributes: dict[Any, Any] = {
+        ATTRIBUTES.A_SCALE_MODE: np.int32(getattr(SCALES, modes[0])),
+        ATTRIBUTES.B_SCALE_MODE: np.int32(getattr(SCALES, modes[1])),
+        ATTRIBUTES.A_SCALE_POINTER: np.uint64(memory.put(scales_a)),
+        ATTRIBUTES.B_SCALE_POINTER: np.uint64(memory.put(scales_b)),
+    }
+    actual = product(handle, memory, kinds, a, b, c, 0.5, 1, attributes)
+    exact = 0.5 * (wide_a.T * all_a) @ (wide_b * all_b.T) + c
+    relative = 2.0**-8 if kinds[3] == R_16BF else 2.0**-11
+    np.testing.assert_allclose(decode(kinds[3], actual), exact, rtol=relative, atol=2.0**-8)
 
 
 @pytest.mark.parametrize(

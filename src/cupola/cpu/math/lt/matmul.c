@@ -55,6 +55,58 @@ static struct operand part_of(struct operand whole, int64_t first, int64_t count
     return whole;
 }
 
+/* The scales of an operand of numbers of eight bits, whose lines lie along k: of each line, of parts of lines, or of
+ * blocks (cuBLAS Library, 3.1.5: scaling factors and how they lie in memory). */
+enum {
+    BLOCK = 128,
+    OUTER = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F,
+    LINES = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+    BLOCKS = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F
+};
+
+static int64_t blocks_of(int64_t size) { return (size + BLOCK - 1) / BLOCK; }
+
+/* Scales of a matrix of so many lines; those of blocks are columns along k, of a multiple of four. */
+static int64_t scale_count(int mode, int64_t lines, int64_t k) {
+    switch (mode) {
+        case OUTER: return lines;
+        case LINES: return lines * blocks_of(k);
+        case BLOCKS: return blocks_of(lines) * ((blocks_of(k) + 3) & ~INT64_C(3));
+        default: return 1;
+    }
+}
+
+struct scaling {
+    int mode; /* 0: one for the whole matrix, which is part of alpha */
+    const float *scales;
+    int64_t lines;
+};
+
+static struct scaling scaling_of(int mode, const float *scales, int64_t lines) {
+    return (struct scaling){mode, scales, lines};
+}
+
+static CUresult touch_scales(const struct scaling *scaling, const char *what, int64_t k) {
+    if (!scaling->mode) return CUDA_SUCCESS;
+    size_t count = (size_t)scale_count(scaling->mode, scaling->lines, k);
+    return math_touch(LT_NAME, what, scaling->scales, count * sizeof *scaling->scales);
+}
+
+/* Multiply copied lines, of which `first` is the first. */
+static void scale_lines(const struct scaling *scaling, int64_t first, const struct operand *operand) {
+    float *values = (float *)operand->data;
+    int64_t k = operand->length;
+    for (int64_t i = 0; i < operand->lines; i++)
+        for (int64_t from = 0; from < k; from += BLOCK) {
+            int64_t line = first + i, block = from / BLOCK, to = from + BLOCK < k ? from + BLOCK : k, at;
+            if (scaling->mode == OUTER) at = line;
+            else if (scaling->mode == LINES) at = block * scaling->lines + line;
+            else at = line / BLOCK * ((blocks_of(k) + 3) & ~INT64_C(3)) + block;
+            float scale = scaling->scales[at];
+            for (int64_t j = from; j < to; j++) values[i * operand->ld + j] *= scale;
+        }
+}
+
 /* As OpenBLAS can take it. `room` is for the copy that this may need, of that many bytes; NULL: no memory. */
 static bool make_ready(struct operand *operand, enum element type, void **room, size_t *size) {
     if (operand->type == type) return true;
@@ -155,6 +207,11 @@ static CUresult run_one(const struct lt_call *call, int64_t index, struct scales
 
     void *rooms[2] = {NULL, NULL}, *sums = NULL, *gradients = NULL;
     size_t sizes[2] = {0, 0};
+    struct scaling scaling_a = scaling_of(operation->a_mode, operation->a_scale, call->m);
+    struct scaling scaling_b = scaling_of(operation->b_mode, operation->b_scale, call->n);
+    RETURN_IF(touch_scales(&scaling_a, "the scales of A", call->k));
+    RETURN_IF(touch_scales(&scaling_b, "the scales of B", call->k));
+    const struct scaling *of_left = flipped ? &scaling_b : &scaling_a, *of_right = flipped ? &scaling_a : &scaling_b;
     CUresult status = CUDA_SUCCESS;
     if (is_plain(call, alpha)) {
         bool fits =
@@ -176,11 +233,13 @@ static CUresult run_one(const struct lt_call *call, int64_t index, struct scales
         bool fits =
             sums && (gradients || !has_epilogue(call, LT_BGRAD)) && make_ready(&left, call->sums, &rooms[0], &sizes[0]);
         lines.sums = sums, lines.gradients = gradients;
+        if (fits && of_left->mode) scale_lines(of_left, 0, &left);
         for (int64_t first = 0; fits && !status && first < count; first += block) {
             lines.first = first, lines.count = count - first < block ? count - first : block;
             struct operand part = part_of(right, first, lines.count);
             fits = make_ready(&part, call->sums, &rooms[1], &sizes[1]);
             if (!fits) break;
+            if (of_right->mode) scale_lines(of_right, first, &part);
             add_products(&left, &part, length, lines.count, call->k, 1, 0, sums, length);
             status = lt_finish(call, &lines);
         }
@@ -215,8 +274,8 @@ static CUresult scale_of(const char *what, const float *pointer, float *value) {
 static CUresult read_scales(const struct lt_call *call, struct scales *scales) {
     const struct lt_operation *operation = &call->operation;
     float a, b, c;
-    RETURN_IF(scale_of("the scale of A", operation->a_scale, &a));
-    RETURN_IF(scale_of("the scale of B", operation->b_scale, &b));
+    RETURN_IF(scale_of("the scale of A", operation->a_mode ? NULL : operation->a_scale, &a));
+    RETURN_IF(scale_of("the scale of B", operation->b_mode ? NULL : operation->b_scale, &b));
     RETURN_IF(scale_of("the scale of C", operation->c_scale, &c));
     RETURN_IF(scale_of("the scale of D", operation->d_scale, &scales->d));
     RETURN_IF(scale_of("the scale of the auxiliary matrix", operation->aux_scale, &scales->aux));
@@ -292,6 +351,14 @@ static cublasStatus_t check_aux_ld(const char *function, const struct lt_operati
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* GELU with an auxiliary matrix, where A and B have scales of lines or of blocks, as an H200 has it. */
+static bool has_gelu_aux(const struct lt_operation *operation, const struct lt_call *call) {
+    int a = operation->a_mode, b = operation->b_mode;
+    if (!(a | b)) return true;
+    if (operation->epilogue & LT_BIAS) return false;
+    return (a == OUTER && call->d.type == S) || (a == BLOCKS && b == LINES);
+}
+
 /* Epilogues of products of numbers of eight bits. An auxiliary matrix of eight bits goes with halves as C. */
 static cublasStatus_t check_fp8_epilogue(const char *function, const struct lt_operation *operation,
                                          struct lt_call *call, enum element usual_bias, enum element usual_aux) {
@@ -311,6 +378,8 @@ static cublasStatus_t check_fp8_epilogue(const char *function, const struct lt_o
     else if (call->d.by_rows && (epilogue & (LT_BIAS | LT_AUX))) why = "D has to lie in columns for this epilogue";
     else if (call->d.type == S && (epilogue & LT_GELU) && (epilogue & LT_AUX) && (epilogue & LT_BIAS))
         why = "results of type float have no GELU with both a bias and an auxiliary matrix";
+    else if ((epilogue & LT_GELU) && (epilogue & LT_AUX) && !has_gelu_aux(operation, call))
+        why = "with these scales there is no such GELU with an auxiliary matrix";
     if (why) return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: %s", function, why);
     return check_aux_ld(function, operation, call);
 }
@@ -351,6 +420,43 @@ static bool only_conjugates(int op, const struct matrix *operand, const struct m
     return op == CUBLAS_OP_C && operand->by_rows != d->by_rows;
 }
 
+/* Scales of lines and of blocks, which compute capability 9.0 has, with the conditions of an H200: first what is wrong in
+ * itself, then what it does not have. */
+static cublasStatus_t check_modes(const char *function, const struct lt_call *call) {
+    const struct lt_operation *operation = &call->operation;
+    int a = operation->a_mode, b = operation->b_mode;
+    bool other = operation->c_mode | operation->d_mode | operation->aux_mode | operation->d_out_mode;
+    bool of_floats = a >= OUTER && a <= BLOCKS && b >= OUTER && b <= BLOCKS;
+    bool of_eights = a == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0 && b == a;
+    BLAS_CHECK((!(a | b) || of_floats || of_eights) && !other, "%s: there are no such modes of scales on this device",
+               function);
+    BLAS_CHECK(
+        !(a | b) || (operation->a_scale && operation->b_scale && !operation->c_scale && !is_fp8(call->d.type)),
+        "%s: scales of lines or of blocks need a pointer for A and for B, none for C, and a D of more than eight "
+        "bits",
+        function);
+    BLAS_CHECK(is_fp8(call->d.type) || (!operation->d_scale && !operation->amax),
+               "%s: only results of eight bits have a scale and a largest magnitude", function);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t find_modes(const char *function, const struct lt_call *call, const struct model *model) {
+    const struct lt_operation *operation = &call->operation;
+    int a = operation->a_mode, b = operation->b_mode;
+    bool outer = a == OUTER && b == OUTER;
+    const char *why = NULL;
+    if (model->major != 9) why = "they need compute capability 9.0";
+    else if (a < OUTER) why = "blocks of 32 need compute capability 10.0";
+    else if (!outer && (a == OUTER || b == OUTER)) why = "A and B both have scales of whole lines, or neither has";
+    else if (a == BLOCKS && b == BLOCKS) why = "only one of A and B can have blocks of 128 by 128";
+    else if (call->batch > 1) why = "there are no batches of such products";
+    else if (!outer && operation->fast) why = "only those of whole lines go with fast accumulation";
+    else if (b == LINES && call->n % 4) why = "with scales for parts of the lines of B, D must have columns in fours";
+    else if (!outer && call->m % 4 && (call->m > 1 || b == LINES)) why = "D must have rows in fours";
+    if (why) return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: scales of lines or of blocks: %s", function, why);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 /* What products of numbers of eight bits need: lines of 16 bytes, and, but on compute capability 10, A transposed. */
 static cublasStatus_t check_fp8(const char *function, struct lt_call *call) {
     const struct lt_operation *operation = &call->operation;
@@ -366,6 +472,7 @@ static cublasStatus_t check_fp8(const char *function, struct lt_call *call) {
                          "%s: the lines of A and B have to lie along k: columns, of which A is transposed and B is not",
                          function);
     call->is_known = true;
+    BLAS_RETURN_IF(check_modes(function, call));
     const struct matrix *matrices[] = {&call->a, &call->b, &call->c, &call->d};
     bool is_row = call->m == 1 && call->d.type == S; /* for which there is an algorithm without this condition */
     for (size_t i = 0; i < (is_row ? 2 : sizeof matrices / sizeof *matrices); i++)
@@ -379,21 +486,7 @@ static cublasStatus_t check_fp8(const char *function, struct lt_call *call) {
                 CUBLAS_STATUS_NOT_SUPPORTED,
                 "%s: the matrices %c of the batch are %lld elements apart, which is no multiple of 16 bytes", function,
                 "ABCD"[i], (long long)matrices[i]->stride);
-    int a = operation->a_mode, b = operation->b_mode;
-    bool other = operation->c_mode | operation->d_mode | operation->aux_mode | operation->d_out_mode;
-    enum {
-        OUTER = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F,
-        LINES = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
-        BLOCKS = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F
-    };
-    bool exists =
-        (!a && !b) || (a == OUTER && b == OUTER) || ((a == LINES || a == BLOCKS) && (b == LINES || b == BLOCKS));
-    BLAS_CHECK(exists && !other, "%s: there are no such modes of scales on this device", function);
-    if (a | b)
-        return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED,
-                         "%s: of scales, only the one of a whole matrix is emulated, SCALAR_32F", function);
-    BLAS_CHECK(is_fp8(call->d.type) || (!operation->d_scale && !operation->amax),
-               "%s: only results of eight bits have a scale and a largest magnitude", function);
+    if (operation->a_mode | operation->b_mode) BLAS_RETURN_IF(find_modes(function, call, model));
     if (call->n <= 0)
         return blas_fail(CUBLAS_STATUS_NOT_SUPPORTED, "%s: there are no products of no columns", function);
     return CUBLAS_STATUS_SUCCESS;
