@@ -250,6 +250,91 @@ def test_blocks(stream: Stream, handle: int, order: int) -> None:
     close(c.read(), dense @ b.values)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_blocked_ell(stream: Stream, handle: int, dtype: Any, size: int, order: Any) -> None:
+    """From a dense matrix, whose blocks that are not listed are left out, and times another one."""
+    listed = np.array([[2, 0], [1, -1], [0, 1]], np.int32)  # -1: no block
+    rows, columns, width = 3 * size, 3 * size, 2 * size
+    dense = np.round(4 * random((rows, columns), np.float64, 1)).astype(dtype)
+    kept = np.zeros_like(dense)
+    for i, j in ((i, j) for i, line in enumerate(listed) for j in line if j >= 0):
+        part = np.s_[i * size : (i + 1) * size, j * size : (j + 1) * size]
+        kept[part] = dense[part]
+    code, compute = CODES[np.dtype(dtype).char], 1 if dtype == np.float64 else 0
+    indices, values = Array(stream, listed), Array(stream, np.full((rows, width), 7, dtype))
+    a = cusparse.create_blocked_ell(rows, columns, size, width, indices.address, values.address, 2, 0, code)
+    assert cusparse.blocked_ell_get(a)[2:4] == (size, width)
+    original, room = Array(stream, dense, order), Array(stream, np.zeros(1 << 16, np.uint8))
+    source = matrix(original)
+    assert cusparse.dense_to_sparse_buffer_size(handle, source, a, 0) <= room.values.nbytes
+    cusparse.dense_to_sparse_analysis(handle, source, a, 0, room.address)
+    cusparse.dense_to_sparse_convert(handle, source, a, 0, room.address)
+    assert not values.read()[size : 2 * size, size:].any()  # of the block that is none
+
+    b, c = (Array(stream, np.round(random((rows, 5), np.float64, k)).astype(dtype), order) for k in (2, 3))
+    scalars = [scalar(x, np.float64 if compute else np.float32) for x in (0.5, -1)]
+    for op in (N, T):
+        turned_b = b if op == N else Array(stream, b.values.T, order)
+        result = Array(stream, c.values, order)
+        arguments: list[Any] = [handle, N, op, scalars[0], a, matrix(turned_b), scalars[1], matrix(result), compute, 0]
+        assert cusparse.sp_mm_buffer_size(*arguments) <= room.values.nbytes
+        cusparse.sp_mm(*[*arguments, room.address])
+        exact = 0.5 * kept.astype(float) @ b.values.astype(float) - c.values.astype(float)
+        close(result.read().astype(float), exact, 1e-3 if dtype == np.float16 else 1e-6)
+    with pytest.raises(cusparse.cuSPARSEError, match="NOT_SUPPORTED"):
+        cusparse.sp_mm(handle, T, N, scalars[0], a, matrix(b), scalars[1], matrix(c), compute, 0, room.address)
+
+
+def halves(values: Any, code: int) -> Any:
+    """Complex numbers as pairs of halves or of bfloat16, each pair in a number of 32 bits."""
+    parts = np.ascontiguousarray(values, np.complex64).view(np.float32)
+    if code == 6:
+        return parts.astype(np.float16).view(np.uint32)
+    return (parts.view(np.uint32) >> 16).astype(np.uint16).view(np.uint32)
+
+
+def numbers(words: Any, code: int) -> Any:
+    parts = words.view(np.uint16)
+    if code == 6:
+        return parts.view(np.float16).astype(np.float32).view(np.complex64)
+    return (parts.astype(np.uint32) << 16).view(np.float32).view(np.complex64)
+
+
+@pytest.mark.parametrize("code", [6, 15], ids=["half", "bfloat16"])
+def test_complex_numbers_of_halves(stream: Stream, handle: int, code: int) -> None:
+    """Values that all types hold, so results are exact."""
+    generator = np.random.default_rng(1)
+
+    def whole(*shape: int) -> Any:
+        return generator.integers(-3, 4, shape) + 1j * generator.integers(-3, 4, shape)
+
+    dense = whole(4, 5) * (generator.random((4, 5)) < 0.5)
+    rows, columns = np.nonzero(dense)
+    offsets = Array(stream, np.searchsorted(rows, np.arange(5)).astype(np.int32))
+    indices, values = Array(stream, columns.astype(np.int32)), Array(stream, halves(dense[rows, columns], code))
+    a = cusparse.create_csr(4, 5, len(rows), offsets.address, indices.address, values.address, 2, 2, 0, code)
+    x, y = whole(5), whole(4)
+    on_x, on_y = Array(stream, halves(x, code)), Array(stream, halves(y, code))
+    vectors = [cusparse.create_dn_vec(n, array.address, code) for n, array in ((5, on_x), (4, on_y))]
+    two, half = (scalar(v, np.complex64) for v in (2, 0.5))
+    C_32F = 4
+    arguments: list[Any] = [handle, N, two, a, vectors[0], half, vectors[1], C_32F, 0]
+    room = Array(stream, np.zeros(1 << 16, np.uint8))
+    assert cusparse.sp_mv_buffer_size(*arguments) <= room.values.nbytes
+    cusparse.sp_mv(*[*arguments, room.address])
+    assert np.array_equal(numbers(on_y.read(), code), (2 * dense @ x + 0.5 * y).astype(np.complex64))
+
+    b, c = whole(4, 3), Array(stream, halves(np.zeros((5, 3)), code))
+    on_b = Array(stream, halves(b, code))
+    dense_b, dense_c = (cusparse.create_dn_mat(n, 3, 3, array.address, code, ROW) for n, array in ((4, on_b), (5, c)))
+    arguments = [handle, C, N, two, a, dense_b, half, dense_c, C_32F, 0]
+    assert cusparse.sp_mm_buffer_size(*arguments) <= room.values.nbytes
+    cusparse.sp_mm(*[*arguments, room.address])
+    assert np.array_equal(numbers(c.read(), code).reshape(5, 3), (2 * dense.conj().T @ b).astype(np.complex64))
+
+
 def test_work_is_shared_out(stream: Stream, handle: int) -> None:
     """Enough of it for all threads."""
     rows, columns, width = 20000, 5000, 20
@@ -654,6 +739,12 @@ BACK = "csr([0, 1, 2, 4], [0, 1, 0, -1])"
         (
             "cusparse.sp_mv(handle, 0, one, good, vec(), one, cusparse.create_dn_vec(3, 4096, 1), 1, 0, room)",
             "the values of vecY of cusparseSpMV",
+        ),
+        (
+            "a = cusparse.create_blocked_ell(4, 4, 2, 2, put(np.array([0, 2], np.int32)), room, 2, 0, 1); "
+            "b = cusparse.create_dn_mat(4, 1, 4, room, 1, 1); "
+            "cusparse.sp_mm(handle, 0, 0, one, a, b, one, b, 1, 0, room)",
+            "number 1 of the indices of matA is 2",
         ),
     ],
 )

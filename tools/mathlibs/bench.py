@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# Letter of a type: bytes, and how struct reads one part; complex numbers have two.
+# Letter of a type: bytes, and how struct reads one part; complex numbers have two. k: of halves, g: of bfloat16.
 TYPES = {
     "h": (2, "e"),
     "b": (2, "b"),
@@ -23,7 +23,10 @@ TYPES = {
     "z": (16, "d"),
     "i": (4, "i"),
     "q": (1, "q"),
+    "k": (4, "e"),
+    "g": (4, "b"),
 }
+COMPLEX = "czkg"
 ROOM = 1024  # bytes of a matrix or vector: 64 elements at least
 COUNT = 32  # elements of it that have a value
 # T: a triangle that is easy to solve, N: with NaN and infinity, S: symmetric (Hermitian) and positive definite, two of
@@ -42,8 +45,10 @@ def encode(letter: str, value: complex) -> bytes:
     if letter == "b":
         word = struct.unpack("I", struct.pack("f", value.real))[0]
         return struct.pack("H", word >> 16)
+    if letter == "g":
+        return encode("b", value.real) + encode("b", value.imag)
     code = TYPES[letter][1]
-    if letter in "cz":
+    if letter in COMPLEX:
         return struct.pack(2 * code, value.real, value.imag)
     return struct.pack(code, value.real)
 
@@ -54,8 +59,10 @@ def decode(letter: str, data: bytes) -> str:
         return str(struct.unpack("b", data)[0])
     if letter == "b":
         return repr(struct.unpack("f", b"\0\0" + data)[0])
+    if letter == "g":
+        return f"{decode('b', data[:2])}:{decode('b', data[2:])}"
     code = TYPES[letter][1]
-    if letter in "cz":
+    if letter in COMPLEX:
         real, imaginary = struct.unpack(2 * code, data)
         return f"{real!r}:{imaginary!r}"
     return repr(struct.unpack(code, data)[0])
@@ -68,19 +75,19 @@ def element(row: str, letter: str, index: int) -> complex:
     if row == "T":  # 4 by 4, powers of two on the diagonal; the second matrix is the same
         line, column = index % 4, index // 4 % 4
         value: complex = 2.0 if line == column else ((index % 16 * 5 + 1) % 3 - 1) * (1.0 if whole else 0.5)
-        return value + (1j * ((index % 16 * 3) % 3 - 1) * 0.5 if letter in "cz" and line != column else 0)
+        return value + (1j * ((index % 16 * 3) % 3 - 1) * 0.5 if letter in COMPLEX and line != column else 0)
     if row == "S":
         i, j = index % 4, index // 4 % 4
         off = ((i * j + i + j) % 3 - 1) * (1.0 if whole else 0.5)
         diagonal = 4.0 + i + index // 16
-        return diagonal if i == j else off + (1j * (i - j) * 0.25 if letter in "cz" else 0)
+        return diagonal if i == j else off + (1j * (i - j) * 0.25 if letter in COMPLEX else 0)
     if row == "N" and whole:
         return index % 5 - 2
     if row == "N":
         return [1.5, float("nan"), -2.0, float("inf"), 0.5, float("-inf"), 0.0, -3.0][index % 8]
     step, start, modulus = {"A": (7, 3, 11), "B": (5, 4, 9), "C": (3, 1, 7), "x": (4, 5, 13), "y": (6, 1, 11)}[row]
     value = ((index * step + start) % modulus - modulus // 2) * part
-    return value + (1j * ((index * (step + 1) + 2) % 7 - 3) * part if letter in "cz" else 0)
+    return value + (1j * ((index * (step + 1) + 2) % 7 - 3) * part if letter in COMPLEX else 0)
 
 
 class Driver:

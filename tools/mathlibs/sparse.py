@@ -10,9 +10,9 @@ import ctypes
 import struct
 from typing import Any
 
-from tools.mathlibs.bench import TYPES, Bench, Driver, encode
+from tools.mathlibs.bench import COMPLEX, TYPES, Bench, Driver, encode
 
-CODES = {"h": 2, "b": 14, "s": 0, "d": 1, "c": 4, "z": 5, "q": 3, "i": 10}
+CODES = {"h": 2, "b": 14, "s": 0, "d": 1, "c": 4, "z": 5, "q": 3, "i": 10, "k": 6, "g": 15}
 BUFFER = 1 << 20
 
 # Rows, columns, and the columns of the elements of each row.
@@ -28,6 +28,8 @@ MATRICES: dict[str, tuple[int, int, list[list[int]]]] = {
     "E": (4, 5, [[], [], [], []]),  # empty
 }
 SPARSE_VECTOR = [0, 2, 3, 7]
+# Blocked ELL: columns of blocks of two rows of blocks; -1 is none.
+ELL = {"V": [[0, 2], [1, -1]], "W": [[2, 1], [0, 1]]}
 
 
 def _value(which: str, row: int, column: int, letter: str) -> complex:
@@ -35,7 +37,7 @@ def _value(which: str, row: int, column: int, letter: str) -> complex:
         return (2.0, -1.0, 0.5, 4.0)[row] if letter not in "iq" else 1
     part = 1.0 if letter in "iq" else 0.5
     real = ((row * 5 + column * 3 + 1) % 7 - 3) * part
-    return complex(real, ((row + 2 * column) % 3 - 1) * part) if letter in "cz" else real
+    return complex(real, ((row + 2 * column) % 3 - 1) * part) if letter in COMPLEX else real
 
 
 class Sparse:
@@ -74,6 +76,11 @@ class Sparse:
         for base in (0, 1):
             for width, code in ((32, "i"), (64, "q")):
                 put(f"places{base}{width}", struct.pack(f"4{code}", *(i + base for i in SPARSE_VECTOR)))
+                for which, blocks in ELL.items():
+                    put(
+                        f"ell{which}{base}{width}",
+                        struct.pack(f"4{code}", *(j + base if j >= 0 else j for row in blocks for j in row)),
+                    )
         self._data = bytes(block)
         self._block = driver.allocate(len(block))
         driver.call("cuMemcpyHtoD_v2", self._block, self._data, len(block))
@@ -86,6 +93,7 @@ class Sparse:
             "csc",
             "coo",
             "bsr",
+            "bell",
             "vec",
             "mat",
             "spvec",
@@ -179,6 +187,15 @@ class Sparse:
             columns, sum(map(len, lines)), *size, self.arr(f"offsetsX{base}{width}"),
             self.arr(f"indicesX{base}{width}"),
             values or self._bench.names[f"A{letter}"], width // 32 + 1, width // 32 + 1, base, CODES[letter], order,
+        )  # fmt: skip
+
+    def bell(self, letter: str, which: str = "V", size: int = 2, base: int = 0, width: int = 32,
+             values: int = 0) -> int:  # fmt: skip
+        """Two rows of three blocks, of which two are there, with values of the row A."""
+        return self._make(
+            ("bell", letter, which, size, base, width, values), "cusparseCreateBlockedEll", "cusparseDestroySpMat",
+            2 * size, 3 * size, size, 2 * size, self.arr(f"ell{which}{base}{width}"),
+            values or self._bench.names[f"A{letter}"], width // 32 + 1, base, CODES[letter],
         )  # fmt: skip
 
     def vec(self, row: str, letter: str, size: int) -> int:

@@ -6,8 +6,8 @@
 #include "fp8.h"
 
 size_t element_size(enum element type) {
-    static const uint8_t sizes[ELEMENTS] = {[S] = 4,  [D] = 8,   [C] = 8,   [Z] = 16,   [H] = 2,   [B] = 2,
-                                            [I8] = 1, [I32] = 4, [I64] = 8, [E4M3] = 1, [E5M2] = 1};
+    static const uint8_t sizes[ELEMENTS] = {[S] = 4,   [D] = 8,   [C] = 8,    [Z] = 16,   [H] = 2,  [B] = 2, [I8] = 1,
+                                            [I32] = 4, [I64] = 8, [E4M3] = 1, [E5M2] = 1, [CH] = 4, [CB] = 4};
     return sizes[type];
 }
 
@@ -49,6 +49,13 @@ static uint16_t double_to_half(double value) {
     return sign | (uint16_t)((exponent + 14) << 10 | ((int)steps & 1023));
 }
 
+static float bfloat_to_float(uint16_t bfloat) {
+    uint32_t bits = (uint32_t)bfloat << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 static uint16_t float_to_bfloat(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -63,11 +70,14 @@ number element_load(enum element type, const void *place, int64_t index) {
         case C: return CMPLX(((const float *)place)[2 * index], ((const float *)place)[2 * index + 1]);
         case Z: return CMPLX(((const double *)place)[2 * index], ((const double *)place)[2 * index + 1]);
         case H: return half_to_float(((const uint16_t *)place)[index]);
-        case B: {
-            uint32_t bits = (uint32_t)((const uint16_t *)place)[index] << 16;
-            float value;
-            memcpy(&value, &bits, sizeof value);
-            return value;
+        case B: return bfloat_to_float(((const uint16_t *)place)[index]);
+        case CH: {
+            const uint16_t *parts = (const uint16_t *)place + 2 * index;
+            return CMPLX(half_to_float(parts[0]), half_to_float(parts[1]));
+        }
+        case CB: {
+            const uint16_t *parts = (const uint16_t *)place + 2 * index;
+            return CMPLX(bfloat_to_float(parts[0]), bfloat_to_float(parts[1]));
         }
         case I8: return ((const int8_t *)place)[index];
         case I32: return ((const int32_t *)place)[index];
@@ -95,6 +105,14 @@ void element_store(enum element type, void *place, int64_t index, number value) 
             break;
         case H: ((uint16_t *)place)[index] = double_to_half(creal(value)); break;
         case B: ((uint16_t *)place)[index] = float_to_bfloat((float)creal(value)); break;
+        case CH:
+            ((uint16_t *)place)[2 * index] = double_to_half(creal(value));
+            ((uint16_t *)place)[2 * index + 1] = double_to_half(cimag(value));
+            break;
+        case CB:
+            ((uint16_t *)place)[2 * index] = float_to_bfloat((float)creal(value));
+            ((uint16_t *)place)[2 * index + 1] = float_to_bfloat((float)cimag(value));
+            break;
         case I8: ((int8_t *)place)[index] = (int8_t)whole(creal(value), INT8_MIN, INT8_MAX); break;
         case E4M3: ((uint8_t *)place)[index] = float_to_e4m3((float)creal(value)); break;
         case E5M2: ((uint8_t *)place)[index] = float_to_e5m2((float)creal(value)); break;

@@ -74,12 +74,12 @@ static uint64_t extent(int64_t batch, int64_t stride, int64_t count) {
 
 CUresult touch_sparse(const struct sparse *sparse, const struct matrix *matrix, const char *name) {
     char what[64];
-    bool blocks = matrix->format == CUSPARSE_FORMAT_BSR;
     int64_t offsets = matrix->format == CUSPARSE_FORMAT_COO ? matrix->count : major_count(matrix) + 1;
-    int64_t values = matrix->count * (blocks ? matrix->block_rows * matrix->block_columns : 1);
+    int64_t values = element_count(matrix);
     snprintf(what, sizeof what, "the offsets of %s", name);
-    RETURN_IF(touch(sparse, what, matrix->offsets, extent(matrix->batch, matrix->offset_stride, offsets),
-                    index_size(matrix->offset_type)));
+    if (matrix->format != CUSPARSE_FORMAT_BLOCKED_ELL)
+        RETURN_IF(touch(sparse, what, matrix->offsets, extent(matrix->batch, matrix->offset_stride, offsets),
+                        index_size(matrix->offset_type)));
     snprintf(what, sizeof what, "the indices of %s", name);
     RETURN_IF(touch(sparse, what, matrix->indices, extent(matrix->batch, matrix->index_stride, matrix->count),
                     index_size(matrix->index_type)));

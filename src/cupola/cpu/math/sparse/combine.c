@@ -320,7 +320,7 @@ static cusparseStatus_t check(const struct operands *p) {
                  (long long)k, (long long)rows, (long long)n, (long long)c->rows, (long long)c->columns);
     bool known = a->value_type == b->value_type && a->value_type == c->value_type;
     if (!p->without_scalars) {
-        known &= a->type <= B && element_of(p->compute) == a->type;
+        known &= a->type <= B && value_of(p->compute) == a->type;
     }
     SPARSE_SUPPORT(known, "%s: there is no such combination of types: %d, %d and %d, compute type %d", function,
                    (int)a->value_type, (int)b->value_type, (int)c->value_type, (int)p->compute);
@@ -338,8 +338,8 @@ static cusparseStatus_t submit(const struct operands *p, enum step step, bool wa
     sparse->op_a = p->op_a, sparse->op_b = p->op_b;
     sparse->a = p->a->is, sparse->b = p->b->is, sparse->c = p->c->is;
     if (!p->without_scalars) {
-        sparse_scalar(p->handle, &sparse->alpha, element_of(p->compute), p->alpha);
-        sparse_scalar(p->handle, &sparse->beta, element_of(p->compute), p->beta);
+        sparse_scalar(p->handle, &sparse->alpha, value_of(p->compute), p->alpha);
+        sparse_scalar(p->handle, &sparse->beta, value_of(p->compute), p->beta);
     }
     return sparse_submit(p->handle, sparse, wait);
 }

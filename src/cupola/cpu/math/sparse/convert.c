@@ -56,9 +56,16 @@ static cusparseStatus_t check_pair(cusparseHandle_t handle, const char *function
     return check_matrix(function, &sparse->is);
 }
 
+static cusparseStatus_t check_source(const char *function, cusparseConstSpMatDescr_t a) {
+    SPARSE_RETURN_IF(object_check(a, SPARSE_MATRIX, function, "matA"));
+    SPARSE_SUPPORT(a->is.format != CUSPARSE_FORMAT_BLOCKED_ELL, "%s: the format BLOCKED_ELL", function);
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
 static cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t handle, cusparseConstSpMatDescr_t a,
                                                          cusparseDnMatDescr_t b, cusparseSparseToDenseAlg_t alg,
                                                          size_t *size) {
+    SPARSE_RETURN_IF(check_source("cusparseSparseToDense_bufferSize", a));
     SPARSE_RETURN_IF(check_pair(handle, "cusparseSparseToDense_bufferSize", a, b, (int)alg, "matA", "matB"));
     if (!size) return sparse_null("cusparseSparseToDense_bufferSize", "bufferSize");
     *size = BUFFER_BYTES;
@@ -67,6 +74,7 @@ static cusparseStatus_t cusparseSparseToDense_bufferSize(cusparseHandle_t handle
 
 static cusparseStatus_t cusparseSparseToDense(cusparseHandle_t handle, cusparseConstSpMatDescr_t a,
                                               cusparseDnMatDescr_t b, cusparseSparseToDenseAlg_t alg, void *buffer) {
+    SPARSE_RETURN_IF(check_source("cusparseSparseToDense", a));
     SPARSE_RETURN_IF(check_pair(handle, "cusparseSparseToDense", a, b, (int)alg, "matA", "matB"));
     SPARSE_RETURN_IF(check_external("cusparseSparseToDense", buffer));
     struct sparse *sparse = sparse_new("cusparseSparseToDense", run_to_dense);
@@ -80,8 +88,29 @@ static cusparseStatus_t cusparseSparseToDense(cusparseHandle_t handle, cusparseC
 
 enum form { ANALYSIS, CONVERT };
 
+/* The places of the blocks are known before: only their values are taken. */
+static void take_element(void *data, int64_t row, int64_t column, int64_t place) {
+    const struct filling *filling = data;
+    const struct matrix *blocks = filling->from;
+    int64_t size = blocks->block_rows, in_row = blocks->width / size;
+    char *to = (char *)blocks->values + place * (int64_t)filling->size;
+    if (is_no_block(blocks, row / size * in_row + place % blocks->width / size)) memset(to, 0, filling->size);
+    else memcpy(to, place_in(filling->to, row, column), filling->size);
+}
+
+static CUresult run_to_blocks(struct sparse *sparse) {
+    const struct dense *from = &sparse->x;
+    RETURN_IF(touch_dense(sparse, from, "the values of matA"));
+    if (sparse->form == ANALYSIS) return CUDA_SUCCESS;
+    RETURN_IF(touch_sparse(sparse, &sparse->a, "matB"));
+    struct filling filling = {&sparse->a, from, element_size(from->type)};
+    each_element(sparse, &sparse->a, "matB", 0, major_count(&sparse->a), take_element, &filling);
+    return CUDA_SUCCESS;
+}
+
 /* Elements that are not zero, in the order of the sparse format; when converting, they are written. */
 static CUresult run_to_sparse(struct sparse *sparse) {
+    if (sparse->a.format == CUSPARSE_FORMAT_BLOCKED_ELL) return run_to_blocks(sparse);
     const struct dense *from = &sparse->x;
     const struct matrix *to = &sparse->a;
     bool by_column = to->format == CUSPARSE_FORMAT_CSC, coordinates = to->format == CUSPARSE_FORMAT_COO;
@@ -125,7 +154,7 @@ static cusparseStatus_t to_sparse(cusparseHandle_t handle, const char *function,
     sparse->a = b->is;
     if (form == ANALYSIS) sparse->result = &count;
     SPARSE_RETURN_IF(sparse_submit(handle, sparse, form == ANALYSIS));
-    if (form == ANALYSIS) b->is.count = count;
+    if (form == ANALYSIS && b->is.format != CUSPARSE_FORMAT_BLOCKED_ELL) b->is.count = count;
     return CUSPARSE_STATUS_SUCCESS;
 }
 
@@ -209,8 +238,7 @@ static cusparseStatus_t check_turn(cusparseHandle_t handle, const char *function
     SPARSE_CHECK(a->offsets && turn->offsets && (!a->count || (a->indices && turn->indices)) &&
                      (!a->count || !numeric || (a->values && turn->values)),
                  "%s: the address of an array is a null pointer", function);
-    a->type = element_of(a->value_type);
-    if (a->type == ELEMENTS) a->type = I32; /* complex halves: values are only moved */
+    a->type = value_of(a->value_type);
     a->format = CUSPARSE_FORMAT_CSR;
     a->offset_type = a->index_type = CUSPARSE_INDEX_32I;
     a->batch = 1;

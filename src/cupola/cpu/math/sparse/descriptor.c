@@ -14,7 +14,7 @@ static cusparseStatus_t new_sparse_vector(const char *function, cusparseSpVecDes
     SPARSE_CHECK(is.index_type >= CUSPARSE_INDEX_16U && is.index_type <= CUSPARSE_INDEX_64I,
                  "%s: idxType is %d; it must be CUSPARSE_INDEX_32I or _64I", function, (int)is.index_type);
     SPARSE_CHECK((uint64_t)is.base <= 1, "%s: idxBase is %lld; it must be 0 or 1", function, (long long)is.base);
-    is.type = element_of(is.value_type);
+    is.type = value_of(is.value_type);
     SPARSE_CHECK(is_value_type(is.value_type), "%s: the type %d of values is none that cuSPARSE has", function,
                  (int)is.value_type);
     struct cusparseSpVecDescr *made = object_new(SPARSE_VECTOR);
@@ -110,7 +110,7 @@ VALUES(DnMat, DnMat, DENSE_MATRIX)
 /* ---- dense vectors and matrices ---------------------------------------------------------------------------------- */
 
 static cusparseStatus_t check_dense(const char *function, struct dense *is) {
-    is->type = element_of(is->value_type);
+    is->type = value_of(is->value_type);
     SPARSE_CHECK(is_value_type(is->value_type), "%s: the type %d of values is none that cuSPARSE has", function,
                  (int)is->value_type);
     return CUSPARSE_STATUS_SUCCESS;

@@ -1,4 +1,4 @@
-/* Descriptors of sparse matrices (cuSPARSE Library, 6.6): CSR, CSC, COO and BSR. */
+/* Descriptors of sparse matrices (cuSPARSE Library, 6.6): CSR, CSC, COO, BSR and Blocked ELL. */
 #include <string.h>
 
 #include "sparse.h"
@@ -36,7 +36,7 @@ static cusparseStatus_t new_matrix(const char *function, const void *result, str
                  "%s: the types of indices are %d and %d; they must be CUSPARSE_INDEX_32I or _64I", function,
                  (int)is.offset_type, (int)is.index_type);
     SPARSE_CHECK((uint64_t)is.base <= 1, "%s: idxBase is %lld; it must be 0 or 1", function, (long long)is.base);
-    is.type = element_of(is.value_type);
+    is.type = value_of(is.value_type);
     SPARSE_CHECK(is_value_type(is.value_type), "%s: the type %d of values is none that cuSPARSE has", function,
                  (int)is.value_type);
     SPARSE_SUPPORT(is.offset_type == is.index_type, "%s: offsets and indices are of different types, %d and %d",
@@ -178,6 +178,82 @@ static cusparseStatus_t cusparseCreateConstBsr(cusparseConstSpMatDescr_t *result
     struct matrix is =
         arrays(CUSPARSE_FORMAT_BSR, rows, columns, nnz, offsets, indices, values, offset_type, index_type, base, type);
     return new_blocks("cusparseCreateConstBsr", result, block_rows, block_columns, order, is);
+}
+
+/* Rows of blocks, each with the same number of places for blocks; the column of a block that is none is -1. */
+static cusparseStatus_t new_ell(const char *function, const void *result, int64_t rows, int64_t columns, int64_t size,
+                                int64_t width, const void *indices, const void *values, cusparseIndexType_t index_type,
+                                cusparseIndexBase_t base, cudaDataType type) {
+    bool is_nothing = !rows && !columns && !size && !width;
+    SPARSE_CHECK(is_size(rows) && is_size(columns) && is_size(size) && is_size(width) &&
+                     (is_nothing || (size > 0 && size <= rows)),
+                 "%s: rows is %lld, cols is %lld, ellBlockSize is %lld and ellCols is %lld", function, (long long)rows,
+                 (long long)columns, (long long)size, (long long)width);
+    size = larger(size, 1);
+    SPARSE_CHECK(width <= columns, "%s: ellCols is %lld, but the matrix has %lld columns", function, (long long)width,
+                 (long long)columns);
+    SPARSE_CHECK(rows % size == 0 && columns % size == 0 && width % size == 0,
+                 "%s: %lld rows, %lld columns and ellCols %lld are not all multiples of the block size, %lld", function,
+                 (long long)rows, (long long)columns, (long long)width, (long long)size);
+    size_t unit = element_size(value_of(type) == ELEMENTS ? I8 : value_of(type));
+    SPARSE_CHECK((uintptr_t)values % (unit < 8 ? unit : 8) == 0, "%s: ellValue, %p, is not aligned to its elements",
+                 function, values);
+    int64_t elements;
+    SPARSE_CHECK(!__builtin_mul_overflow(rows, width, &elements), "%s: the matrix is too large", function);
+    struct matrix is = arrays(CUSPARSE_FORMAT_BLOCKED_ELL, rows, columns, elements / size / size, NULL, indices, values,
+                              index_type, index_type, base, type);
+    is.block_rows = is.block_columns = size, is.width = width;
+    return new_matrix(function, result, is);
+}
+
+static cusparseStatus_t cusparseCreateBlockedEll(cusparseSpMatDescr_t *result, int64_t rows, int64_t columns,
+                                                 int64_t size, int64_t width, void *indices, void *values,
+                                                 cusparseIndexType_t index_type, cusparseIndexBase_t base,
+                                                 cudaDataType type) {
+    return new_ell("cusparseCreateBlockedEll", result, rows, columns, size, width, indices, values, index_type, base,
+                   type);
+}
+
+static cusparseStatus_t cusparseCreateConstBlockedEll(cusparseConstSpMatDescr_t *result, int64_t rows, int64_t columns,
+                                                      int64_t size, int64_t width, const void *indices,
+                                                      const void *values, cusparseIndexType_t index_type,
+                                                      cusparseIndexBase_t base, cudaDataType type) {
+    return new_ell("cusparseCreateConstBlockedEll", result, rows, columns, size, width, indices, values, index_type,
+                   base, type);
+}
+
+static cusparseStatus_t get_ell(const char *function, cusparseConstSpMatDescr_t matrix, int64_t *rows, int64_t *cols,
+                                int64_t *ellBlockSize, int64_t *ellCols, void **indices, void **values,
+                                cusparseIndexType_t *ellIdxType, cusparseIndexBase_t *idxBase,
+                                cudaDataType *valueType) {
+    SPARSE_RETURN_IF(check_format(function, matrix, CUSPARSE_FORMAT_BLOCKED_ELL));
+    WANT(rows, cols, ellBlockSize, ellCols, indices, values, ellIdxType, idxBase, valueType);
+    GET(rows, matrix->is.rows);
+    GET(cols, matrix->is.columns);
+    GET(ellBlockSize, matrix->is.block_rows);
+    GET(ellCols, matrix->is.width);
+    GET(indices, matrix->is.indices);
+    GET(values, matrix->is.values);
+    GET(ellIdxType, matrix->is.index_type);
+    GET(idxBase, (cusparseIndexBase_t)matrix->is.base);
+    GET(valueType, matrix->is.value_type);
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
+static cusparseStatus_t cusparseBlockedEllGet(cusparseSpMatDescr_t matrix, int64_t *rows, int64_t *columns,
+                                              int64_t *size, int64_t *width, void **indices, void **values,
+                                              cusparseIndexType_t *index_type, cusparseIndexBase_t *base,
+                                              cudaDataType *type) {
+    return get_ell("cusparseBlockedEllGet", matrix, rows, columns, size, width, indices, values, index_type, base,
+                   type);
+}
+
+static cusparseStatus_t cusparseConstBlockedEllGet(cusparseConstSpMatDescr_t matrix, int64_t *rows, int64_t *columns,
+                                                   int64_t *size, int64_t *width, const void **indices,
+                                                   const void **values, cusparseIndexType_t *index_type,
+                                                   cusparseIndexBase_t *base, cudaDataType *type) {
+    return get_ell("cusparseConstBlockedEllGet", matrix, rows, columns, size, width, (void **)indices, (void **)values,
+                   index_type, base, type);
 }
 
 static cusparseStatus_t cusparseDestroySpMat(cusparseConstSpMatDescr_t matrix) {
@@ -337,6 +413,10 @@ const struct entry sparse_matrix_entries[] = {
     SPARSE_ENTRY(cusparseCreateConstCoo),
     SPARSE_ENTRY(cusparseCreateBsr),
     SPARSE_ENTRY(cusparseCreateConstBsr),
+    SPARSE_ENTRY(cusparseCreateBlockedEll),
+    SPARSE_ENTRY(cusparseCreateConstBlockedEll),
+    SPARSE_ENTRY(cusparseBlockedEllGet),
+    SPARSE_ENTRY(cusparseConstBlockedEllGet),
     SPARSE_ENTRY(cusparseDestroySpMat),
     SPARSE_ENTRY(cusparseCsrGet),
     SPARSE_ENTRY(cusparseConstCsrGet),

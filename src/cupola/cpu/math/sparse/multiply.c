@@ -174,20 +174,32 @@ static CUresult run(struct sparse *sparse) {
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 /* Which types go together (cuSPARSE Library, the tables of cusparseSpMV and cusparseSpMM): of A, of B and C, of the sums. */
+struct combination {
+    cudaDataType a, b, c, compute;
+};
+
 static bool types_fit(const struct matrix *a, const struct dense *b, const struct dense *c, cudaDataType compute,
                       bool vectors) {
-    static const struct {
-        cudaDataType a, b, c, compute;
-    } fits[] = {
+    static const struct combination of_blocks[] = {
+        {CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, CUDA_R_16F},   {CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, CUDA_R_32F},
+        {CUDA_R_16F, CUDA_R_16F, CUDA_R_32F, CUDA_R_32F},   {CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF, CUDA_R_32F},
+        {CUDA_R_16BF, CUDA_R_16BF, CUDA_R_32F, CUDA_R_32F}, {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
+        {CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F},   {CUDA_R_8I, CUDA_R_8I, CUDA_R_32I, CUDA_R_32I},
+    };
+    static const struct combination of_all[] = {
         {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},    {CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F},
         {CUDA_C_32F, CUDA_C_32F, CUDA_C_32F, CUDA_C_32F},    {CUDA_C_64F, CUDA_C_64F, CUDA_C_64F, CUDA_C_64F},
         {CUDA_R_8I, CUDA_R_8I, CUDA_R_32I, CUDA_R_32I},      {CUDA_R_8I, CUDA_R_8I, CUDA_R_32F, CUDA_R_32F},
         {CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, CUDA_R_32F},    {CUDA_R_16F, CUDA_R_16F, CUDA_R_32F, CUDA_R_32F},
         {CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF, CUDA_R_32F}, {CUDA_R_16BF, CUDA_R_16BF, CUDA_R_32F, CUDA_R_32F},
         {CUDA_R_32F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F},    {CUDA_R_32F, CUDA_C_32F, CUDA_C_32F, CUDA_C_32F},
-        {CUDA_R_64F, CUDA_C_64F, CUDA_C_64F, CUDA_C_64F},
+        {CUDA_R_64F, CUDA_C_64F, CUDA_C_64F, CUDA_C_64F},    {CUDA_C_16F, CUDA_C_16F, CUDA_C_16F, CUDA_C_32F},
+        {CUDA_C_16BF, CUDA_C_16BF, CUDA_C_16BF, CUDA_C_32F},
     };
-    for (size_t i = 0; i < sizeof fits / sizeof *fits; i++)
+    bool ell = a->format == CUSPARSE_FORMAT_BLOCKED_ELL;
+    const struct combination *fits = ell ? of_blocks : of_all;
+    size_t count = ell ? sizeof of_blocks / sizeof *of_blocks : sizeof of_all / sizeof *of_all;
+    for (size_t i = 0; i < count; i++)
         if (fits[i].a == a->value_type && fits[i].b == b->value_type && fits[i].c == c->value_type &&
             fits[i].compute == compute)
             return vectors || a->type != S || b->type != D;
@@ -201,8 +213,25 @@ struct operands {
     const struct matrix *a;
     const struct dense *b, *c;
     cudaDataType compute;
-    bool vectors;
+    bool vectors, on_device; /* where the scalars are */
 };
+
+/* Products of Blocked ELL are those of one algorithm, with its own conditions. */
+static cusparseStatus_t check_ell(const struct operands *p) {
+    const char *function = p->function;
+    SPARSE_SUPPORT(!p->vectors, "%s: there are no such products of matrices in the format BLOCKED_ELL", function);
+    SPARSE_SUPPORT(p->op_a == CUSPARSE_OPERATION_NON_TRANSPOSE,
+                   "%s: opA must be NON_TRANSPOSE for matrices in the format BLOCKED_ELL", function);
+    SPARSE_SUPPORT(p->a->index_type == CUSPARSE_INDEX_32I,
+                   "%s: matrices in the format BLOCKED_ELL must have indices of 32 bits", function);
+    SPARSE_SUPPORT(!p->on_device, "%s: the scalars must be on the host for matrices in the format BLOCKED_ELL",
+                   function);
+    bool by_column = (p->b->order == CUSPARSE_ORDER_COL) == (p->op_b == CUSPARSE_OPERATION_NON_TRANSPOSE);
+    SPARSE_SUPPORT(p->a->type != I8 || (by_column && p->a->block_rows > 1),
+                   "%s: with whole numbers, op(B) must lie in columns, and blocks have more than one element",
+                   function);
+    return CUSPARSE_STATUS_SUCCESS;
+}
 
 static cusparseStatus_t check(const struct operands *p) {
     SPARSE_RETURN_IF(check_operation(p->function, "opA", p->op_a));
@@ -224,7 +253,8 @@ static cusparseStatus_t check(const struct operands *p) {
                    "%s: opA must be NON_TRANSPOSE for matrices in the format BSR", p->function);
     SPARSE_RETURN_IF(check_no_triangle(p->function, p->a));
     SPARSE_RETURN_IF(check_conjugation(p->function, "opA", p->op_a, p->c->type));
-    return check_conjugation(p->function, "opB", p->op_b, p->b->type);
+    SPARSE_RETURN_IF(check_conjugation(p->function, "opB", p->op_b, p->b->type));
+    return p->a->format == CUSPARSE_FORMAT_BLOCKED_ELL ? check_ell(p) : CUSPARSE_STATUS_SUCCESS;
 }
 
 /* Which algorithms there are for a format: all give the same numbers here. */
@@ -245,6 +275,7 @@ static cusparseStatus_t check_algorithm(const struct operands *p, int alg) {
          1 | 1 << CUSPARSE_SPMM_COO_ALG1 | 1 << CUSPARSE_SPMM_COO_ALG2 | 1 << CUSPARSE_SPMM_COO_ALG3 |
              1 << CUSPARSE_SPMM_COO_ALG4},
         {CUSPARSE_FORMAT_BSR, false, 1 | 1 << CUSPARSE_SPMM_BSR_ALG1},
+        {CUSPARSE_FORMAT_BLOCKED_ELL, false, 1 | 1 << CUSPARSE_SPMM_BLOCKED_ELL_ALG1},
     };
     for (size_t i = 0; i < sizeof fits / sizeof *fits; i++)
         if (fits[i].format == p->a->format && fits[i].vectors == p->vectors && (unsigned)alg < 32 &&
@@ -274,7 +305,7 @@ static cusparseStatus_t submit(cusparseHandle_t handle, const struct operands *p
     if (needs_buffer(p)) sparse->buffer = buffer, sparse->buffer_size = BUFFER_BYTES;
     sparse->op_a = p->op_a, sparse->op_b = p->op_b;
     sparse->a = *p->a, sparse->x = *p->b, sparse->y = *p->c;
-    sparse->compute = element_of(p->compute);
+    sparse->compute = value_of(p->compute);
     sparse_scalar(handle, &sparse->alpha, sparse->compute, p->alpha);
     sparse_scalar(handle, &sparse->beta, sparse->compute, p->beta);
     return sparse_submit(handle, sparse, false);
@@ -293,8 +324,17 @@ static cusparseStatus_t vector_operands(cusparseHandle_t handle, const char *fun
                                         cusparseConstDnVecDescr_t vecX, const void *beta, cusparseDnVecDescr_t vecY,
                                         cudaDataType compute, cusparseSpMVAlg_t alg, struct operands *p) {
     CHECK_OBJECTS(matA, SPARSE_MATRIX, vecX, DENSE_VECTOR, vecY, DENSE_VECTOR);
-    *p = (struct operands){
-        function, op, CUSPARSE_OPERATION_NON_TRANSPOSE, alpha, beta, &matA->is, &vecX->is, &vecY->is, compute, true};
+    *p = (struct operands){function,
+                           op,
+                           CUSPARSE_OPERATION_NON_TRANSPOSE,
+                           alpha,
+                           beta,
+                           &matA->is,
+                           &vecX->is,
+                           &vecY->is,
+                           compute,
+                           true,
+                           handle->pointer_mode == CUSPARSE_POINTER_MODE_DEVICE};
     SPARSE_RETURN_IF(check(p));
     return check_algorithm(p, (int)alg);
 }
@@ -334,7 +374,17 @@ static cusparseStatus_t matrix_operands(cusparseHandle_t handle, const char *fun
                                         cusparseConstDnMatDescr_t matB, const void *beta, cusparseDnMatDescr_t matC,
                                         cudaDataType compute, cusparseSpMMAlg_t alg, struct operands *p) {
     CHECK_OBJECTS(matA, SPARSE_MATRIX, matB, DENSE_MATRIX, matC, DENSE_MATRIX);
-    *p = (struct operands){function, op_a, op_b, alpha, beta, &matA->is, &matB->is, &matC->is, compute, false};
+    *p = (struct operands){function,
+                           op_a,
+                           op_b,
+                           alpha,
+                           beta,
+                           &matA->is,
+                           &matB->is,
+                           &matC->is,
+                           compute,
+                           false,
+                           handle->pointer_mode == CUSPARSE_POINTER_MODE_DEVICE};
     int64_t batch = matC->is.batch;
     SPARSE_CHECK(matA->is.batch == batch && matB->is.batch == batch,
                  "%s: batches of %lld, %lld and %lld matrices; a stride of 0 makes one matrix serve all", function,

@@ -11,13 +11,14 @@ int64_t major_count(const struct matrix *matrix) {
     switch ((int)matrix->format) {
         case CUSPARSE_FORMAT_CSC: return matrix->columns;
         case CUSPARSE_FORMAT_COO: return matrix->count;
-        case CUSPARSE_FORMAT_BSR: return matrix->rows / matrix->block_rows;
+        case CUSPARSE_FORMAT_BSR:
+        case CUSPARSE_FORMAT_BLOCKED_ELL: return matrix->rows / matrix->block_rows;
         default: return matrix->rows;
     }
 }
 
 int64_t element_count(const struct matrix *matrix) {
-    return matrix->count * (matrix->format == CUSPARSE_FORMAT_BSR ? matrix->block_rows * matrix->block_columns : 1);
+    return matrix->count * larger(matrix->block_rows * matrix->block_columns, 1);
 }
 
 static void each_of_block(const struct matrix *matrix, int64_t block, int64_t row, int64_t column, visitor *visit,
@@ -29,9 +30,28 @@ static void each_of_block(const struct matrix *matrix, int64_t block, int64_t ro
                   first + (matrix->blocks_by_column ? j * rows + i : i * columns + j));
 }
 
+/* The values of Blocked ELL are a matrix in rows of `width` elements, in which blocks stand beside each other. A block
+ * that is none is in the first columns, as on an H200: its values have to be zeros. */
+static void each_of_ell(struct sparse *sparse, const struct matrix *matrix, const char *name, int64_t first,
+                        int64_t last, visitor *visit, void *data) {
+    int64_t size = matrix->block_rows, blocks = matrix->width / size, minor = matrix->columns / size;
+    for (int64_t major = first; major < last; major++)
+        for (int64_t b = 0; b < blocks; b++) {
+            int64_t at = major * blocks + b, column = 0;
+            if (!is_no_block(matrix, at)) column = index_from(matrix->base, matrix->index_type, matrix->indices, at);
+            if (unlikely((uint64_t)column >= (uint64_t)minor))
+                return note_bad(sparse, "indices", name, at, column, minor);
+            for (int64_t i = 0; i < size; i++)
+                for (int64_t j = 0; j < size; j++)
+                    visit(data, major * size + i, column * size + j, (major * size + i) * matrix->width + b * size + j);
+        }
+}
+
 void each_element(struct sparse *sparse, const struct matrix *matrix, const char *name, int64_t first, int64_t last,
                   visitor *visit, void *data) {
     bool by_column = matrix->format == CUSPARSE_FORMAT_CSC, blocks = matrix->format == CUSPARSE_FORMAT_BSR;
+    if (matrix->format == CUSPARSE_FORMAT_BLOCKED_ELL)
+        return each_of_ell(sparse, matrix, name, first, last, visit, data);
     int64_t minor = by_column ? matrix->rows : blocks ? matrix->columns / matrix->block_columns : matrix->columns;
     if (matrix->format == CUSPARSE_FORMAT_COO) {
         for (int64_t e = first; e < last; e++) {

@@ -96,7 +96,7 @@ static cusparseStatus_t check(cusparseHandle_t handle, const char *function, cus
                  (long long)a->batch, (long long)b->batch, (long long)batch);
     enum element type = matC->is.type;
     bool known = (type == S || type == D || type == C || type == Z) && a->type == type && b->type == type &&
-                 element_of(compute) == type;
+                 value_of(compute) == type;
     known |= (a->type == H && b->type == H && compute == CUDA_R_32F && (type == H || type == S));
     return check_types(function, known, &matC->is, a, b, compute);
 }
@@ -111,8 +111,8 @@ static cusparseStatus_t cusparseSDDMM(cusparseHandle_t handle, cusparseOperation
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
     sparse->op_a = op_a, sparse->op_b = op_b;
     sparse->x = a->is, sparse->y = b->is, sparse->c = c->is;
-    sparse_scalar(handle, &sparse->alpha, element_of(compute), alpha);
-    sparse_scalar(handle, &sparse->beta, element_of(compute), beta);
+    sparse_scalar(handle, &sparse->alpha, value_of(compute), alpha);
+    sparse_scalar(handle, &sparse->beta, value_of(compute), beta);
     return sparse_submit(handle, sparse, false);
 }
 

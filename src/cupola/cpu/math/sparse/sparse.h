@@ -84,13 +84,14 @@ struct cusparseContext {
 /* Arrays of a sparse matrix. In COO, `offsets` are the indices of the rows. */
 struct matrix {
     cusparseFormat_t format;
-    int64_t rows, columns, count; /* of elements; in BSR count is of blocks */
+    int64_t rows, columns, count; /* of elements; in BSR and Blocked ELL count is of blocks */
     void *offsets, *indices, *values;
     cusparseIndexType_t offset_type, index_type;
     int64_t base;
     enum element type;
     cudaDataType value_type;
-    int64_t block_rows, block_columns; /* BSR */
+    int64_t block_rows, block_columns; /* BSR, Blocked ELL */
+    int64_t width;                     /* Blocked ELL: columns of each row of blocks, with those that are none */
     bool blocks_by_column;
     int64_t batch, offset_stride, index_stride, value_stride;
     cusparseFillMode_t fill;
@@ -232,11 +233,15 @@ struct rows {
 };
 
 /* Call visit for the elements of the major rows first to last of the matrix: rows of CSR, columns of CSC, elements of COO, rows
- * of blocks of BSR. `place` is the element's in the array of values. */
+ * of blocks of BSR and Blocked ELL. `place` is the element's in the array of values. */
 typedef void visitor(void *data, int64_t row, int64_t column, int64_t place);
 void each_element(struct sparse *sparse, const struct matrix *matrix, const char *name, int64_t first, int64_t last,
                   visitor *visit, void *data);
 int64_t major_count(const struct matrix *matrix);
+/* Whether this place for a block of Blocked ELL is empty. */
+static inline bool is_no_block(const struct matrix *matrix, int64_t place) {
+    return index_at(matrix->index_type, matrix->indices, place) == -1;
+}
 int64_t element_count(const struct matrix *matrix); /* with those of blocks */
 
 /* Copy op(matrix). `with_places`: also where the elements were. */
@@ -269,10 +274,11 @@ static inline int64_t op_rows(cusparseOperation_t op, int64_t rows, int64_t colu
     return op == CUSPARSE_OPERATION_NON_TRANSPOSE ? rows : columns;
 }
 
-/* Types of values that descriptors may have; with complex halves nothing is calculated here. */
-static inline bool is_value_type(cudaDataType type) {
-    return element_of(type) != ELEMENTS || type == CUDA_C_16F || type == CUDA_C_16BF;
+/* Types of values that descriptors may have; ELEMENTS: not this one. */
+static inline enum element value_of(cudaDataType type) {
+    return type == CUDA_C_16F ? CH : type == CUDA_C_16BF ? CB : element_of(type);
 }
+static inline bool is_value_type(cudaDataType type) { return value_of(type) != ELEMENTS; }
 enum {
     MOST_BITS = 56
 }; /* of the sizes that descriptors take: memory ends long before, and sums of sizes do not overflow */

@@ -240,7 +240,7 @@ static cusparseStatus_t check_solution(const struct operands *p) {
     SPARSE_CHECK(c->rows == a->rows && columns == c->columns,
                  "%s: the solution is %lld by %lld instead of %lld by %lld", function, (long long)c->rows,
                  (long long)c->columns, (long long)a->rows, (long long)columns);
-    return check_types(function, c->type == a->type && element_of(p->compute) == a->type, a, b, c, p->compute);
+    return check_types(function, c->type == a->type && value_of(p->compute) == a->type, a, b, c, p->compute);
 }
 
 static cusparseStatus_t buffer_size(const struct operands *p, size_t *size) {
@@ -281,7 +281,7 @@ static cusparseStatus_t solve(const struct operands *p) {
     struct sparse *sparse = new_call(p, run_solve);
     if (!sparse) return sparse_status(no_memory("a call of cuSPARSE"));
     sparse->x = *dense_of(p, p->b), sparse->y = *dense_of(p, p->c);
-    sparse_scalar(p->handle, &sparse->alpha, element_of(p->compute), p->alpha);
+    sparse_scalar(p->handle, &sparse->alpha, value_of(p->compute), p->alpha);
     return sparse_submit(p->handle, sparse, false);
 }
 

@@ -55,7 +55,10 @@ static CUresult run(struct sparse *sparse) {
 
 /* The type in which elements of a type are added up, and of scalars that they are multiplied with. */
 static enum element sum_type(enum element type) {
-    return type == H || type == B ? S : type == I8 || type == I32 || type == I64 ? ELEMENTS : type;
+    return type == H || type == B                     ? S
+           : type == CH || type == CB                 ? C
+           : type == I8 || type == I32 || type == I64 ? ELEMENTS
+                                                      : type;
 }
 
 static cusparseStatus_t prepare(cusparseHandle_t handle, const char *function, enum form form,
@@ -123,7 +126,7 @@ static cusparseStatus_t check_dot(cusparseHandle_t handle, const char *function,
     SPARSE_RETURN_IF(check_compute(function, compute));
     enum element type = x->is.type;
     bool known = type == I8 ? compute == CUDA_R_32I || compute == CUDA_R_32F
-                            : sum_type(type) != ELEMENTS && element_of(compute) == sum_type(type);
+                            : sum_type(type) != ELEMENTS && value_of(compute) == sum_type(type);
     SPARSE_RETURN_IF(
         check_types(function, known, &(struct matrix){.value_type = x->is.value_type}, &y->is, &y->is, compute));
     SPARSE_CHECK(op != CUSPARSE_OPERATION_TRANSPOSE, "%s: opX must be NON_TRANSPOSE or CONJUGATE_TRANSPOSE", function);
@@ -146,7 +149,7 @@ static cusparseStatus_t cusparseSpVV(cusparseHandle_t handle, cusparseOperation_
     struct sparse *sparse;
     SPARSE_RETURN_IF(prepare(handle, "cusparseSpVV", DOT, x, y, &sparse));
     sparse->op_a = op;
-    sparse->compute = element_of(compute);
+    sparse->compute = value_of(compute);
     sparse->result = result;
     sparse->buffer = buffer, sparse->buffer_size = BUFFER_BYTES;
     sparse->result_on_host = handle->pointer_mode == CUSPARSE_POINTER_MODE_HOST;
