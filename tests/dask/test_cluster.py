@@ -65,6 +65,31 @@ def test_elements_of_every_type_travel(client):
     assert client.submit(lambda: np.zeros((0, 3))).result().shape == (0, 3)
 
 
+def test_within_a_machine_arrays_do_not_go_through_the_host(client):
+    from cupola.dask import _same_host
+
+    def claims():
+        from cupola.dask import _same_host
+
+        return _same_host.claims
+
+    def offered(dask_worker):
+        from cupola.dask import _same_host
+
+        return len(_same_host._offers.kept) if _same_host._offers else 0
+
+    first, second = list(client.scheduler_info()["workers"])[:2]
+    before = client.run(claims)[second]
+    large = client.submit(lambda: np.arange(300_000.0).reshape(300, 1000)[::2, ::-1], workers=[first], pure=False)
+    small = client.submit(lambda: np.arange(6), workers=[first], pure=False)
+    found = client.submit(lambda x, y: (x + 1, y), large, small, workers=[second], pure=False).result()
+    numpy.testing.assert_array_equal(found[0].to_numpy(), numpy.arange(300_000.0).reshape(300, 1000)[::2, ::-1] + 1)
+    numpy.testing.assert_array_equal(found[1].to_numpy(), numpy.arange(6))
+    assert client.run(claims)[second] == before + 1
+    assert client.run(offered)[first] == 0
+    assert _same_host.claims == 0  # the client gets arrays as bytes
+
+
 def test_kernels_over_chunks_with_their_neighbours(client):
     def smooth(block):
         """A kernel of CUDA C++ on a chunk with a border of one element."""

@@ -14,6 +14,7 @@ from typing import Any as _Any
 from cupola._after_import import after_import as _after_import
 from cupola.dask import _chunks, _transport
 from cupola.dask._backend import Backend
+from cupola.dask._transport import dask_setup as dask_setup
 
 _chunks.register()
 _after_import("distributed.protocol.serialize", _transport.register)
