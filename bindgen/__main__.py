@@ -30,12 +30,12 @@ def main() -> int:
         history.path("runtime").write_text(json.dumps(known, indent=1) + "\n")
         return 0
     if options.command == "parse":
-        from .merge import leave_out_deprecated, merge
+        from .merge import leave_out, merge
         from .parse import find_include, parse
 
         for library in [LIBRARIES[name] for name in options.libraries or LIBRARIES]:
             module = merge(parse(library, options.include or find_include()), parse(library, options.older))
-            leave_out_deprecated(module, library.deprecated)
+            leave_out(module, library.deprecated, library.without)
             history.add(module)
             module.save(library.ir_path)
             print(f"{library.name}: {len(module.functions)} functions, {len(module.types)} types")

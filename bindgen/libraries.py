@@ -49,6 +49,8 @@ class Library:
         The library whose types this one's headers declare too; the generated header includes that one's.
     deprecated
         Which deprecated functions belong to the module: a pattern of their names.
+    without
+        Functions that the module leaves out: a pattern of their names.
     exported
         Whether the CPU device has a library of NVIDIA's name for it (``provider/libmath.c``).
     """
@@ -70,6 +72,7 @@ class Library:
     streams: bool = False
     shares: str = ""
     deprecated: str = ".*"
+    without: str = ""
     exported: bool = False
 
     @property
@@ -328,6 +331,18 @@ LIBRARIES = {
             includes=("<stdio.h>", *_MATH_INCLUDES),
             cimports=("from libc.stdio cimport FILE", *_MATH_CIMPORTS),
             exported=True,
+        ),
+        Library(
+            name="nccl",
+            title="NCCL",
+            headers=("nccl.h",),
+            status="ncclResult_t",
+            prefix="nccl",
+            constants=("NCCL_",),
+            includes=('"cupola/math_types.h"',),
+            cimports=("from cupola.bindings.cruntime cimport cudaStream_t",),
+            exported=True,
+            without="ncclParamDumpAll",  # returns nothing and prints
         ),
         Library(
             name="cusparse",

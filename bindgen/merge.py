@@ -29,9 +29,13 @@ def merge(newest: Module, older: Module) -> Module:
     return newest
 
 
-def leave_out_deprecated(module: Module, kept: str) -> None:
-    """Remove the deprecated functions whose names do not match `kept`."""
-    module.functions = [f for f in module.functions if not f.deprecated or re.fullmatch(kept, f.name)]
+def leave_out(module: Module, kept: str, without: str) -> None:
+    """Remove the deprecated functions whose names do not match `kept`, and those whose names match `without`."""
+    module.functions = [
+        f
+        for f in module.functions
+        if (not f.deprecated or re.fullmatch(kept, f.name)) and not re.fullmatch(without, f.name)
+    ]
 
 
 def _compare(item: Constant, known: dict[str, Constant], newest: int) -> None:

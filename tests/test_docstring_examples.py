@@ -33,6 +33,7 @@ BINDINGS = (
     "curand",
     "cusolver_dn",
     "cudss",
+    "nccl",
     "cusparse",
 )
 

@@ -26,7 +26,7 @@ failed=0
 "$python" -m coverage combine --quiet
 "$python" -m coverage xml --quiet -o "$build/python.xml"
 sed -i "s,<source></source>,<source>$PWD</source>," "$build/python.xml" # gcovr leaves out files that are in no folder
-generated=$(cd src/cupola/bindings && ls driver.c runtime.c nv*.c cufile.c cublas.c cublaslt.c cufft.c cudss.c curand.c cusolver_dn.c cusparse.c | paste -sd '|')
+generated=$(cd src/cupola/bindings && ls driver.c runtime.c nv*.c cufile.c cublas.c cublaslt.c cufft.c cudss.c curand.c cusolver_dn.c cusparse.c nccl.c | paste -sd '|')
 rm -rf "$build/html" && mkdir "$build/html"
 "$python" -m gcovr --root . --filter src/cupola/ --exclude "src/cupola/bindings/($generated)" --gcov-ignore-parse-errors all \
     --json "$build/c.json" "$build"

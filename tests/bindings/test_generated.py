@@ -190,6 +190,7 @@ WHEELS = {
     "cusolverDn.h": ("nvidia-cusolver", "nvidia-cusolver-cu12"),
     "cudss.h": ("nvidia-cudss-cu13", "nvidia-cudss-cu12"),
     "cudss_data_types.h": ("nvidia-cudss-cu13", "nvidia-cudss-cu12"),
+    "nccl.h": ("nvidia-nccl-cu13", "nvidia-nccl-cu12"),
     "cusparse.h": ("nvidia-cusparse", "nvidia-cusparse-cu12"),
     "cublasLt.h": ("nvidia-cublas", "nvidia-cublas-cu12"),
     "cufft.h": ("nvidia-cufft", "nvidia-cufft-cu12"),

@@ -44,6 +44,7 @@ UPWARD = [
     "math/solver",
     "math/sparse",
     "math/direct",
+    "math/nccl",
     "math",
     "provider",
 ]

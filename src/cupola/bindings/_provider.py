@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _CHOICES = ("auto", "gpu", "cpu")
 _CPU_DEVICE = "cupola CPU device"
 _VERSIONED = ("nvrtc", "nvJitLink", "nvfatbin")  # libraries whose version is that of CUDA
-_MATH = ("cublas", "cublasLt", "cudss", "cufft", "curand", "cusolver", "cusparse")  # that the CPU device emulates
+_MATH = ("cublas", "cublasLt", "cudss", "cufft", "curand", "cusolver", "cusparse", "nccl")
+"""Libraries that the CPU device emulates."""
 _OBSERVED = ("nvrtcCreateProgram", "nvrtcDestroyProgram", "nvrtcCompileProgram", "nvrtcGetPTXSize", "nvrtcGetPTX")
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 

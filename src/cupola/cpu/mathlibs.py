@@ -22,6 +22,7 @@ SONAMES = {
     "curand": (10, 10),
     "cusolver": (11, 12),
     "cusparse": (12, 12),
+    "nccl": (2, 2),
 }
 """The libraries, and the versions in the names of their files in CUDA 12 and in CUDA 13."""
 

@@ -40,6 +40,7 @@ enum handle_kind {
     HANDLE_SOLVER,        /* of cuSOLVER */
     HANDLE_SOLVER_OBJECT, /* its settings */
     HANDLE_SPARSE,        /* handles and descriptors of cuSPARSE */
+    HANDLE_NCCL,          /* communicators */
     HANDLE_KINDS,
 };
 

@@ -24,6 +24,7 @@ CUresult fail_handle(const char *what, const void *handle, enum handle_kind kind
 #define fail_handle(what, handle, kind) ((fail_handle)(what, handle, kind), CUDA_ERROR_INVALID_HANDLE)
 
 const char *error_name(CUresult status); /* "CUDA_ERROR_…", or NULL when there is no such status */
+CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult error_status(const char *name); /* the other way; CUDA_ERROR_UNKNOWN when there is no such name */
 
 /* The explanation of the status last returned to this thread: writes at most size bytes, returns the full length. */

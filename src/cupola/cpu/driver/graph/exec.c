@@ -266,6 +266,7 @@ static bool flatten_node(CUgraph graph, CUgraphNode node, struct plan *plan, str
         default:
             fine = append_op(plan, steps, node->op);
             note_launches(plan, node->op->op);
+            plan->waits |= op_waits(node->op->op);
             if (fine && plan->depth) steps->items[steps->count - 1].unreachable = copies_pageable(node->op->op);
     }
     return fine;

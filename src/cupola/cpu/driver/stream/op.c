@@ -28,6 +28,8 @@ static void call_run(void *call) { ((struct call *)call)->run(call); }
 
 bool op_is_call(CUhostFn function) { return function == call_run; }
 
+bool op_waits(const struct op *op) { return op->kind == OP_CALL && ((const struct call *)op->host.data)->waits; }
+
 struct op *op_new_call(CUcontext context, struct call *call) {
     struct op *op = op_new(OP_CALL, context);
     if (op) op->host.function = call_run, op->host.data = call;

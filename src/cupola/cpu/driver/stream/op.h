@@ -109,12 +109,14 @@ struct call {
     _Atomic unsigned references;
     CUresult (*run)(struct call *call); /* a failing status is the operation's, with the thread's explanation */
     void (*end)(struct call *call);     /* before it is freed; NULL: nothing is to be done */
+    bool waits;                         /* for others, for an unknown time */
 };
 /* The addresses that the call which this thread carries out has checked. */
 extern _Thread_local struct call_range {
     uint64_t low, high;
 } call_range;
 void call_release(struct call *call);                         /* with the last reference it is freed */
+bool op_waits(const struct op *op);                           /* a call that waits for others */
 bool op_is_call(CUhostFn function);                           /* what a graph shows as the function of an OP_CALL */
 struct op *op_new_call(CUcontext context, struct call *call); /* takes over a reference, also when it returns NULL */
 

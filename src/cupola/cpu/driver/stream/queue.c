@@ -114,6 +114,7 @@ static bool is_bounded(const struct op *op) {
         case OP_GRAPH: return graph_is_quick(op);
         case OP_VALUES: return !values_wait(op);
         case OP_WAIT: return op->wait.stream; /* the stream is parked */
+        case OP_CALL: return !op_waits(op);
         default: return true;
     }
 }

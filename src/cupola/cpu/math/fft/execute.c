@@ -170,7 +170,7 @@ static CUresult submit(CUstream stream, const char *function, const struct layou
                        void *to) {
     struct fft_call *made = calloc(1, sizeof *made);
     if (!made) return no_memory("a call of cuFFT");
-    *made = (struct fft_call){{1, run, NULL}, function, *layout, is_forward, from, to};
+    *made = (struct fft_call){{1, run, NULL, false}, function, *layout, is_forward, from, to};
     return math_submit(stream, &made->call, false);
 }
 

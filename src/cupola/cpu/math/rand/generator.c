@@ -296,8 +296,8 @@ static bool can_capture(curandGenerator_t generator, size_t count) {
 /* Generate numbers, and make Poisson numbers of them; `poisson` is this function's. */
 static curandStatus_t generate_of(curandGenerator_t generator, const char *function, enum rand_form form, void *target,
                                   size_t count, struct rand_poisson *poisson) {
-    struct rand_call call = {{1, run, end}, function, generator->sequence, generator->position, form, target,
-                             count,         poisson};
+    struct rand_call call = {
+        {1, run, end, false}, function, generator->sequence, generator->position, form, target, count, poisson};
     if (generator->on_host) {
         generator->position += visits(generator, form, count);
         CUresult status = poisson ? fill_poisson(poisson, call.sequence, call.position, target, count)

@@ -1,0 +1,237 @@
+/* The calls of NCCL that move numbers, and the memory that is registered for them. */
+#include <stdlib.h>
+
+#include "nccl.h"
+
+/* ---- reductions of the user -------------------------------------------------------------------------------------- */
+
+static bool is_type(ncclDataType_t type) { return (unsigned)type < ncclNumTypes; }
+
+static ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
+                                             ncclScalarResidence_t residence, ncclComm_t comm) {
+    NCCL_RETURN_IF(comm_check(comm, "ncclRedOpCreatePreMulSum", true));
+    if (!op || !scalar)
+        return nccl_fail(ncclInvalidArgument, "ncclRedOpCreatePreMulSum : %s argument is NULL", op ? "scalar" : "op");
+    if (!is_type(type)) return nccl_fail(ncclInvalidArgument, "ncclRedOpCreatePreMulSum : invalid type %d", (int)type);
+    if ((unsigned)residence > ncclScalarHostImmediate)
+        return nccl_fail(ncclInvalidArgument, "ncclRedOpCreatePreMulSum : invalid residence %d", (int)residence);
+    struct factor made = {.used = true, .type = type, .on_device = residence == ncclScalarDevice, .place = scalar};
+    if (!made.on_device) memcpy(made.bytes, scalar, type_size(type));
+    int at = 0;
+    pthread_mutex_lock(&comm->lock);
+    while (at < comm->factor_count && comm->factors[at].used) at++;
+    if (at == comm->factor_count) {
+        struct factor *grown = realloc(comm->factors, (size_t)(at + 1) * sizeof *grown);
+        if (grown) {
+            comm->factors = grown;
+            comm->factor_count++;
+        } else {
+            at = -1;
+        }
+    }
+    if (at >= 0) comm->factors[at] = made;
+    pthread_mutex_unlock(&comm->lock);
+    if (at < 0) return nccl_fail(ncclSystemError, "ncclRedOpCreatePreMulSum: the host has no memory");
+    *op = (ncclRedOp_t)(ncclNumOps + at);
+    return ncclSuccess;
+}
+
+/* The reduction of the user that is meant; false: there is none. */
+static bool find_factor(ncclComm_t comm, ncclRedOp_t op, struct factor *found) {
+    int at = (int)op - ncclNumOps;
+    pthread_mutex_lock(&comm->lock);
+    bool known = at >= 0 && at < comm->factor_count && comm->factors[at].used;
+    if (known) *found = comm->factors[at];
+    pthread_mutex_unlock(&comm->lock);
+    return known;
+}
+
+static ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+    struct factor found;
+    NCCL_RETURN_IF(comm_check(comm, "ncclRedOpDestroy", false));
+    if ((unsigned)op < ncclNumOps)
+        return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : operator is a NCCL builtin.");
+    if (!find_factor(comm, op, &found))
+        return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : operator unknown to this communicator.");
+    pthread_mutex_lock(&comm->lock);
+    comm->factors[(int)op - ncclNumOps].used = false;
+    pthread_mutex_unlock(&comm->lock);
+    return ncclSuccess;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+struct request {
+    enum function function;
+    const void *source;
+    void *target;
+    size_t count;
+    ncclDataType_t type;
+    bool reduces, has_root;
+    int op, root;
+    ncclComm_t comm;
+    cudaStream_t stream;
+};
+
+static ncclResult_t check(const struct request *request, struct reduction *reduction) {
+    const char *name = function_names[request->function];
+    NCCL_RETURN_IF(comm_check(request->comm, name, true));
+    const int ranks = request->comm->count;
+    if (!is_type(request->type))
+        return nccl_fail(ncclInvalidArgument, "%s : invalid type %d", name, (int)request->type);
+    if (request->has_root && (request->root < 0 || request->root >= ranks))
+        return nccl_fail(ncclInvalidArgument, "%s : invalid root %d (root should be in the 0..%d range)", name,
+                         request->root, ranks);
+    if (request->count > PTRDIFF_MAX / type_size(request->type) / (size_t)ranks)
+        return nccl_fail(ncclInvalidArgument, "%s : invalid count %zu: no device has so much memory", name,
+                         request->count);
+    if (!request->reduces) return ncclSuccess;
+    if (request->op < 0)
+        return nccl_fail(ncclInvalidArgument, "%s : invalid reduction operation %d", name, request->op);
+    if (request->op == ncclAvg && type_size(request->type) == 1 && request->type >= ncclFloat16)
+        return nccl_fail(ncclInvalidArgument, "%s : NCCL has no average of %s", name, type_name(request->type));
+    reduction->op = (ncclRedOp_t)request->op;
+    if (request->op < ncclNumOps) return ncclSuccess;
+    if (!find_factor(request->comm, (ncclRedOp_t)request->op, &reduction->factor))
+        return nccl_fail(ncclInvalidArgument, "%s : reduction operation %d unknown to this communicator", name,
+                         request->op);
+    if (reduction->factor.type != request->type)
+        return nccl_fail(ncclInvalidArgument,
+                         "Data type supplied to user-created ncclRedOp_t does not match type given to "
+                         "reduction operation: %s, and %s",
+                         type_name(reduction->factor.type), type_name(request->type));
+    reduction->op = ncclNumOps;
+    return ncclSuccess;
+}
+
+static ncclResult_t enqueue(struct request request) {
+    struct reduction reduction = {0};
+    ncclResult_t status = check(&request, &reduction);
+    if (status) return group_note(status);
+    if (!request.count && request.function != SEND && request.function != RECEIVE) return ncclSuccess;
+    struct task *task = calloc(1, sizeof *task);
+    if (!task) return group_note(nccl_fail(ncclSystemError, "the host has no memory for an operation"));
+    *task = (struct task){.function = request.function,
+                          .source = request.source,
+                          .target = request.target,
+                          .count = request.count,
+                          .type = request.type,
+                          .reduction = reduction,
+                          .root = request.root};
+    return group_add_task(request.comm, request.stream, task);
+}
+
+static ncclResult_t ncclAllReduce(const void *source, void *target, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                                  ncclComm_t comm, cudaStream_t stream) {
+    return enqueue((struct request){ALL_REDUCE, source, target, count, type, true, false, (int)op, -1, comm, stream});
+}
+
+static ncclResult_t ncclReduce(const void *source, void *target, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               int root, ncclComm_t comm, cudaStream_t stream) {
+    return enqueue((struct request){REDUCE, source, target, count, type, true, true, (int)op, root, comm, stream});
+}
+
+static ncclResult_t ncclBroadcast(const void *source, void *target, size_t count, ncclDataType_t type, int root,
+                                  ncclComm_t comm, cudaStream_t stream) {
+    return enqueue((struct request){BROADCAST, source, target, count, type, false, true, 0, root, comm, stream});
+}
+
+static ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                              cudaStream_t stream) {
+    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+
+static ncclResult_t ncclAllGather(const void *source, void *target, size_t count, ncclDataType_t type, ncclComm_t comm,
+                                  cudaStream_t stream) {
+    return enqueue((struct request){ALL_GATHER, source, target, count, type, false, false, 0, -1, comm, stream});
+}
+
+static ncclResult_t ncclReduceScatter(const void *source, void *target, size_t count, ncclDataType_t type,
+                                      ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+    return enqueue(
+        (struct request){REDUCE_SCATTER, source, target, count, type, true, false, (int)op, -1, comm, stream});
+}
+
+static ncclResult_t ncclAlltoAll(const void *source, void *target, size_t count, ncclDataType_t type, ncclComm_t comm,
+                                 cudaStream_t stream) {
+    return enqueue((struct request){ALL_TO_ALL, source, target, count, type, false, false, 0, -1, comm, stream});
+}
+
+static ncclResult_t ncclGather(const void *source, void *target, size_t count, ncclDataType_t type, int root,
+                               ncclComm_t comm, cudaStream_t stream) {
+    return enqueue((struct request){GATHER, source, target, count, type, false, true, 0, root, comm, stream});
+}
+
+static ncclResult_t ncclScatter(const void *source, void *target, size_t count, ncclDataType_t type, int root,
+                                ncclComm_t comm, cudaStream_t stream) {
+    return enqueue((struct request){SCATTER, source, target, count, type, false, true, 0, root, comm, stream});
+}
+
+static ncclResult_t ncclSend(const void *source, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                             cudaStream_t stream) {
+    return enqueue((struct request){SEND, source, NULL, count, type, false, true, 0, peer, comm, stream});
+}
+
+static ncclResult_t ncclRecv(void *target, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                             cudaStream_t stream) {
+    return enqueue((struct request){RECEIVE, NULL, target, count, type, false, true, 0, peer, comm, stream});
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static ncclResult_t ncclMemAlloc(void **place, size_t size) {
+    if (!place || !size)
+        return nccl_fail(ncclInvalidArgument, "ncclMemAlloc: %s",
+                         place ? "no bytes are asked for" : "ptr argument is NULL");
+    CUdeviceptr address = 0;
+    NCCL_RETURN_IF(nccl_status(enter_runtime()));
+    NCCL_RETURN_IF(nccl_status(cuMemAlloc(&address, size)));
+    *place = (void *)address;
+    return ncclSuccess;
+}
+
+static ncclResult_t ncclMemFree(void *address) {
+    if (!address) return ncclSuccess;
+    NCCL_RETURN_IF(nccl_status(enter_runtime()));
+    return nccl_status(cuMemFree((CUdeviceptr)address));
+}
+
+/* Registered memory is as fast as any other here. */
+static ncclResult_t ncclCommRegister(const ncclComm_t comm, void *address, size_t size, void **handle) {
+    NCCL_RETURN_IF(comm_check(comm, "CommRegister", true));
+    if (!address || !size || !handle)
+        return nccl_fail(ncclInvalidArgument, "CommRegister : no memory is given, or no place for the handle");
+    struct registration *made = malloc(sizeof *made);
+    if (!made) return nccl_fail(ncclSystemError, "CommRegister: the host has no memory");
+    *made = (struct registration){.address = address, .size = size};
+    pthread_mutex_lock(&comm->lock);
+    made->next = comm->registrations;
+    comm->registrations = made;
+    pthread_mutex_unlock(&comm->lock);
+    *handle = made;
+    return ncclSuccess;
+}
+
+static ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle) {
+    NCCL_RETURN_IF(comm_check(comm, "CommDeregister", false));
+    pthread_mutex_lock(&comm->lock);
+    struct registration **link = &comm->registrations, *found;
+    while (*link && *link != handle) link = &(*link)->next;
+    found = *link;
+    if (found) *link = found->next;
+    pthread_mutex_unlock(&comm->lock);
+    free(found);
+    return found ? ncclSuccess
+                 : nccl_fail(ncclInvalidArgument, "CommDeregister: %p is no handle of this communicator", handle);
+}
+
+#define NCCL_ENTRY(name) MATH_ENTRY(cupola_nccl_table, name)
+
+const struct entry nccl_collective_entries[] = {
+    NCCL_ENTRY(ncclAllGather),    NCCL_ENTRY(ncclAllReduce), NCCL_ENTRY(ncclAlltoAll),
+    NCCL_ENTRY(ncclBcast),        NCCL_ENTRY(ncclBroadcast), NCCL_ENTRY(ncclCommDeregister),
+    NCCL_ENTRY(ncclCommRegister), NCCL_ENTRY(ncclGather),    NCCL_ENTRY(ncclMemAlloc),
+    NCCL_ENTRY(ncclMemFree),      NCCL_ENTRY(ncclRecv),      NCCL_ENTRY(ncclRedOpCreatePreMulSum),
+    NCCL_ENTRY(ncclRedOpDestroy), NCCL_ENTRY(ncclReduce),    NCCL_ENTRY(ncclReduceScatter),
+    NCCL_ENTRY(ncclScatter),      NCCL_ENTRY(ncclSend),      {NULL, NULL, NULL},
+};

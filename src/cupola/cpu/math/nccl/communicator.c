@@ -1,0 +1,664 @@
+/* Communicators: how they are made, split and ended, and what can be asked of them. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/thread.h"
+#include "engine/memory/usage.h"
+#include "nccl.h"
+
+static const double INIT_SECONDS = 300; /* that ranks wait for each other to come */
+
+enum { ALIVE_NANOSECONDS = 500000000 };
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+void comm_error(ncclComm_t comm, ncclResult_t status, const char *text) {
+    pthread_mutex_lock(&comm->lock);
+    int before = atomic_load(&comm->state);
+    if (before == ncclSuccess || before == ncclInProgress) {
+        snprintf(comm->text, sizeof comm->text, "%s", text);
+        atomic_store(&comm->state, status);
+    }
+    pthread_cond_broadcast(&comm->changed);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_ring(ncclComm_t comm) {
+    for (int lane = 0; lane < LANES; lane++) wire_ring(comm->bells[lane]);
+    pthread_mutex_lock(&comm->lock);
+    pthread_cond_broadcast(&comm->changed);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void comm_leave(ncclComm_t comm, ncclResult_t status, const char *text) {
+    comm_error(comm, status, text);
+    for (int i = 0; i < comm->count; i++)
+        if (i != comm->rank) wire_shut(&comm->wires[i], LANE_DATA);
+}
+
+ncclResult_t comm_check(ncclComm_t comm, const char *function, bool ready) {
+    if (!comm) return nccl_fail(ncclInvalidArgument, "%s : comm argument is NULL", function);
+    if (!handle_is_live(comm, HANDLE_NCCL))
+        return nccl_fail(ncclInvalidArgument, "%s: comm %p is no communicator, or was destroyed", function,
+                         (void *)comm);
+    if (!ready) return ncclSuccess;
+    int state = atomic_load(&comm->state);
+    if (state == ncclInProgress)
+        return nccl_fail(ncclInvalidArgument,
+                         "%s: Attempt to use communicator before the previous operation returned ncclSuccess",
+                         function);
+    if (comm->revoked) return nccl_fail(ncclInvalidUsage, "%s: the communicator was revoked", function);
+    if (comm->finalized) return nccl_fail(ncclInvalidUsage, "%s: the communicator was finalized", function);
+    if (state) {
+        char text[TEXT_SIZE];
+        pthread_mutex_lock(&comm->lock);
+        memcpy(text, comm->text, sizeof text);
+        pthread_mutex_unlock(&comm->lock);
+        return nccl_fail((ncclResult_t)state, "%s: %s", function, text);
+    }
+    return ncclSuccess;
+}
+
+/* ---- making and freeing ------------------------------------------------------------------------------------------ */
+
+void comm_release(ncclComm_t comm) {
+    if (!handle_release(comm)) return;
+    for (int i = 0; comm->wires && i < comm->count; i++) wire_close(&comm->wires[i]);
+    for (int lane = 0; lane < LANES; lane++)
+        if (comm->bells[lane] >= 0) close(comm->bells[lane]);
+    while (comm->registrations) {
+        struct registration *one = comm->registrations;
+        comm->registrations = one->next;
+        free(one);
+    }
+    free(comm->wires);
+    free(comm->members);
+    free(comm->factors);
+    pthread_mutex_destroy(&comm->lock);
+    pthread_mutex_destroy(&comm->control);
+    pthread_cond_destroy(&comm->changed);
+    handle_free(HANDLE_NCCL, comm);
+}
+
+static ncclResult_t check_config(const char *function, const ncclConfig_t *config) {
+    if (!config) return ncclSuccess;
+    if (config->magic != NCCL_API_MAGIC)
+        return nccl_fail(ncclInvalidArgument, "%s: ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER",
+                         function);
+    if (config->size < offsetof(ncclConfig_t, cgaClusterSize))
+        return nccl_fail(ncclInvalidArgument, "%s: ncclConfig_t has a size of %zu bytes", function, config->size);
+    if (config->blocking != INT_MIN && config->blocking != 0 && config->blocking != 1)
+        return nccl_fail(ncclInvalidArgument, "Invalid config blocking attribute value %d", config->blocking);
+    return ncclSuccess;
+}
+
+/* A communicator that is in progress, with a reference for the job that makes it. */
+static ncclResult_t comm_new(const char *function, CUcontext context, int count, int rank, const ncclConfig_t *config,
+                             const struct ncclComm *parent, ncclComm_t *made) {
+    struct ncclComm *comm = handle_new(HANDLE_NCCL, sizeof *comm);
+    if (!comm) return nccl_fail(ncclSystemError, "%s: the host has no memory for a communicator", function);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&comm->lock, NULL);
+    pthread_mutex_init(&comm->control, NULL);
+    pthread_cond_init(&comm->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    comm->context = context;
+    comm->rank = rank;
+    comm->is_blocking = !config ? !parent || parent->is_blocking : config->blocking != 0;
+    if (config && config->size > offsetof(ncclConfig_t, commName) && config->commName)
+        snprintf(comm->name, sizeof comm->name, "%s", config->commName);
+    atomic_store(&comm->state, ncclInProgress);
+    for (int lane = 0; lane < LANES; lane++) comm->bells[lane] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    comm->members = calloc((size_t)count, sizeof *comm->members);
+    comm->wires = malloc((size_t)count * sizeof *comm->wires);
+    if (comm->wires) {
+        comm->count = count;
+        for (int i = 0; i < count; i++) comm->wires[i] = wire_none();
+    }
+    if (!comm->members || !comm->wires || comm->bells[0] < 0 || comm->bells[1] < 0) {
+        handle_kill(comm);
+        comm_release(comm);
+        return nccl_fail(ncclSystemError, "%s: the host has no memory or no file descriptors for a communicator",
+                         function);
+    }
+    *made = comm;
+    return ncclSuccess;
+}
+
+static uint64_t bus_of(CUcontext context) { return (uint64_t)device_bus(cpu_usage_place(context->device->ordinal)); }
+
+static ncclResult_t refuse_duplicates(ncclComm_t comm) {
+    for (int i = 0; i < comm->count; i++)
+        for (int j = 0; j < i; j++) {
+            const struct member *one = &comm->members[i], *other = &comm->members[j];
+            if (one->bus != other->bus || memcmp(one->host, other->host, HOST_SIZE) ||
+                (comm->rank != i && comm->rank != j))
+                continue;
+            return nccl_fail(
+                ncclInvalidUsage,
+                "Duplicate GPU detected : rank %d and rank %d both on CUDA device %llx. Each rank needs a device of "
+                "its own: Device.for_rank(), with `cupola run --devices %d -n %d` on the CPU device",
+                comm->rank, comm->rank == i ? j : i, (unsigned long long)one->bus << 12, comm->count, comm->count);
+        }
+    return ncclSuccess;
+}
+
+/* Meet the other ranks. What this returns becomes the state of the communicator. */
+static ncclResult_t comm_connect(ncclComm_t comm, const ncclUniqueId *id) {
+    struct patience patience = patience_from_environment(&comm->stopped, INIT_SECONDS);
+    struct member self = {.rank = comm->rank,
+                          .device = comm->context->device->ordinal,
+                          .bus = bus_of(comm->context),
+                          .process = *this_process()};
+    ncclResult_t status = rendezvous(id, comm->count, &self, comm->bells, comm->members, comm->wires, &patience);
+    if (!status) status = refuse_duplicates(comm);
+    if (!status)
+        nccl_say(DEBUG_INFO, "ncclCommInitRank comm %p rank %d nranks %d cudaDev %d busId %llx - Init COMPLETE",
+                 (void *)comm, comm->rank, comm->count, self.device, (unsigned long long)self.bus << 12);
+    return status;
+}
+
+/* The job that made the communicator is over. */
+static void comm_made(ncclComm_t comm, ncclResult_t status, const char *text) {
+    if (status) {
+        comm_error(comm, status, text);
+    } else {
+        pthread_mutex_lock(&comm->lock);
+        if (atomic_load(&comm->state) == ncclInProgress) atomic_store(&comm->state, ncclSuccess);
+        pthread_cond_broadcast(&comm->changed);
+        pthread_mutex_unlock(&comm->lock);
+    }
+}
+
+/* ---- jobs -------------------------------------------------------------------------------------------------------- */
+
+/* The job is over, or is not to be done. */
+static void job_end(struct job *job) {
+    if (job->comm) {
+        comm_made(job->comm, job->status, job->text);
+        comm_release(job->comm);
+    }
+    if (job->parent) comm_release(job->parent);
+    free(job->others);
+}
+
+static void job_carry_out(struct job *job) {
+    job->status = job->run(job);
+    if (job->status) snprintf(job->text, sizeof job->text, "%s", nccl_last_text());
+    job_end(job);
+}
+
+void comm_jobs_drop(struct job *jobs, ncclResult_t status) {
+    while (jobs) {
+        struct job *job = jobs;
+        jobs = job->next;
+        job->status = status;
+        snprintf(job->text, sizeof job->text, "%s", nccl_last_text());
+        job_end(job);
+        free(job);
+    }
+}
+
+static void *job_joined(void *argument) {
+    job_carry_out(argument);
+    return NULL;
+}
+
+static void *job_alone(void *argument) {
+    job_carry_out(argument);
+    free(argument);
+    return NULL;
+}
+
+/* Whether nobody waits for it. */
+static bool is_left_alone(const struct job *job) { return job->comm && !job->comm->is_blocking; }
+
+ncclResult_t comm_jobs_run(struct job *jobs) {
+    ncclResult_t status = ncclSuccess;
+    struct job *joined = NULL;
+    while (jobs) {
+        struct job *job = jobs;
+        jobs = job->next;
+        if (is_left_alone(job)) {
+            if (!status) status = ncclInProgress;
+            if (thread_start(job_alone, job)) continue;
+            job_carry_out(job); /* the system has no room for a thread */
+            free(job);
+            continue;
+        }
+        job->next = joined;
+        joined = job;
+        if (jobs || job->next) job->has_thread = thread_start_joined(&job->thread, job_joined, job);
+    }
+    for (struct job *job = joined; job; job = job->next)
+        if (!job->has_thread) job_carry_out(job);
+    while (joined) {
+        struct job *job = joined;
+        joined = job->next;
+        if (job->has_thread) pthread_join(job->thread, NULL);
+        if (job->status && (!status || status == ncclInProgress)) {
+            status = job->status;
+            fail((CUresult)status, "%s", job->text);
+        }
+        free(job);
+    }
+    return status;
+}
+
+/* ---- the control lane -------------------------------------------------------------------------------------------- */
+
+struct control { /* what waits on the lane */
+    ncclComm_t comm;
+    struct patience patience;
+    uint64_t asked; /* when it was last asked whether the process lives */
+};
+
+static struct control control_begin(ncclComm_t comm, bool always) {
+    return (struct control){.comm = comm,
+                            .patience = patience_from_environment(always ? NULL : &comm->stopped, INIT_SECONDS),
+                            .asked = clock_now()};
+}
+
+/* A process that has ended may have left its sockets to a child. */
+static void ask_for(ncclComm_t comm, int rank, uint64_t *asked) {
+    const struct member *member = &comm->members[rank];
+    if (!comm->wires[rank].is_local || clock_now() - *asked < ALIVE_NANOSECONDS) return;
+    *asked = clock_now();
+    if (!process_is_alive(member->process.number, member->process.began) && !is_this_process(&member->process))
+        atomic_store(&comm->wires[rank].gone, true);
+}
+
+/* Some bytes went through, or none, or none ever will. */
+static ncclResult_t control_after(struct control *control, int rank, ssize_t moved, bool reads) {
+    ncclComm_t comm = control->comm;
+    if (moved > 0) return ncclSuccess;
+    if (moved < 0) return nccl_fail(ncclRemoteError, "rank %d has ended, or has left the communicator", rank);
+    if (patience_is_over(&control->patience))
+        return atomic_load(&comm->stopped)
+                   ? nccl_fail(ncclInvalidUsage, "the communicator was aborted meanwhile")
+                   : nccl_fail(ncclSystemError, "rank %d makes no such call (CUPOLA_NCCL_TIMEOUT)", rank);
+    wire_sleep(&comm->wires[rank], 1, LANE_CONTROL, &reads, &(bool){!reads}, comm->bells[LANE_CONTROL]);
+    ask_for(comm, rank, &control->asked);
+    return ncclSuccess;
+}
+
+ncclResult_t control_send(ncclComm_t comm, int rank, const void *bytes, size_t size, bool always) {
+    struct control control = control_begin(comm, always);
+    for (size_t done = 0; done < size;) {
+        ssize_t moved = wire_write(&comm->wires[rank], LANE_CONTROL, (const char *)bytes + done, size - done);
+        NCCL_RETURN_IF(control_after(&control, rank, moved, false));
+        if (moved > 0) done += (size_t)moved;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t control_receive(ncclComm_t comm, int rank, void *bytes, size_t size, bool always) {
+    struct control control = control_begin(comm, always);
+    for (size_t done = 0; done < size;) {
+        ssize_t moved = wire_read(&comm->wires[rank], LANE_CONTROL, (char *)bytes + done, size - done);
+        NCCL_RETURN_IF(control_after(&control, rank, moved, true));
+        if (moved > 0) done += (size_t)moved;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t control_gather(ncclComm_t comm, const void *mine, void *all, size_t size) {
+    memcpy((char *)all + (size_t)comm->rank * size, mine, size);
+    for (int i = 0; i < comm->count; i++)
+        if (i != comm->rank) NCCL_RETURN_IF(control_send(comm, i, mine, size, false));
+    for (int i = 0; i < comm->count; i++)
+        if (i != comm->rank) NCCL_RETURN_IF(control_receive(comm, i, (char *)all + (size_t)i * size, size, false));
+    return ncclSuccess;
+}
+
+/* ---- new communicators ------------------------------------------------------------------------------------------- */
+
+struct init_job {
+    struct job job;
+    ncclUniqueId id;
+};
+
+static ncclResult_t run_init(struct job *job) { return comm_connect(job->comm, &((struct init_job *)job)->id); }
+
+static ncclResult_t init_rank(const char *function, ncclComm_t *comm, int count, const ncclUniqueId *id, int rank,
+                              const ncclConfig_t *config) {
+    if (!comm) return group_note(nccl_fail(ncclInvalidArgument, "%s : comm argument is NULL", function));
+    *comm = NULL;
+    if (count < 1 || count > MOST_RANKS)
+        return group_note(
+            nccl_fail(ncclInvalidArgument, "improper usage of ncclCommInitRank: nId = 1, nranks=%d", count));
+    if (rank < 0 || rank >= count)
+        return group_note(nccl_fail(ncclInvalidArgument, "Invalid rank requested : %d/%d", rank, count));
+    if (!rendezvous_knows(id))
+        return group_note(nccl_fail(ncclInvalidArgument,
+                                    "%s: the unique id is not one that ncclGetUniqueId of the CPU device has made",
+                                    function));
+    ncclResult_t status = check_config(function, config);
+    if (!status) status = nccl_status(enter_runtime());
+    struct init_job *job = status ? NULL : calloc(1, sizeof *job);
+    if (!status && !job) status = nccl_fail(ncclSystemError, "%s: the host has no memory for a communicator", function);
+    ncclComm_t made = NULL;
+    if (!status) status = comm_new(function, current_owner(), count, rank, config, NULL, &made);
+    if (status) {
+        free(job);
+        return group_note(status);
+    }
+    job->job.run = run_init;
+    job->job.comm = handle_retain(made);
+    job->id = *id;
+    *comm = made;
+    return group_add_job(&job->job);
+}
+
+static ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+    if (!id) return nccl_fail(ncclInvalidArgument, "GetUniqueId : out argument is NULL");
+    return rendezvous_id(id);
+}
+
+static ncclResult_t ncclCommInitRank(ncclComm_t *comm, int count, ncclUniqueId id, int rank) {
+    return init_rank("CommInitRank", comm, count, &id, rank, NULL);
+}
+
+static ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniqueId id, int rank,
+                                           ncclConfig_t *config) {
+    return init_rank("CommInitRankConfig", comm, count, &id, rank, config);
+}
+
+/* One id is enough for as many ranks as there are here. */
+static ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int count, int rank, int id_count, ncclUniqueId *ids,
+                                             ncclConfig_t *config) {
+    if (!ids || id_count < 1 || id_count > count)
+        return nccl_fail(ncclInvalidArgument, "improper usage of ncclCommInitRank: nId = %d, nranks=%d", id_count,
+                         count);
+    return init_rank("CommInitRankScalable", comm, count, ids, rank, config);
+}
+
+static ncclResult_t on_device(int device, ncclComm_t *comm, int count, const ncclUniqueId *id, int rank) {
+    CUcontext context;
+    NCCL_RETURN_IF(nccl_status(primary_context(device, &context)));
+    NCCL_RETURN_IF(nccl_status(cuCtxPushCurrent(context)));
+    ncclResult_t status = init_rank("CommInitAll", comm, count, id, rank, NULL);
+    cuCtxPopCurrent(NULL);
+    return status;
+}
+
+static ncclResult_t init_all(ncclComm_t *comms, int count, const int *list) {
+    ncclUniqueId id;
+    NCCL_RETURN_IF(rendezvous_id(&id));
+    ncclResult_t status = ncclSuccess;
+    group_open();
+    for (int i = 0; !status && i < count; i++) status = on_device(list ? list[i] : i, &comms[i], count, &id, i);
+    return group_close();
+}
+
+static ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *list) {
+    if (!comms) return nccl_fail(ncclInvalidArgument, "CommInitAll : comms argument is NULL");
+    NCCL_RETURN_IF(nccl_status(start_driver()));
+    if (count < 1) return nccl_fail(ncclInvalidArgument, "Invalid device count requested : %d", count);
+    for (int i = 0; i < count; i++) {
+        int device = list ? list[i] : i;
+        comms[i] = NULL;
+        if (device < 0 || device >= device_count)
+            return nccl_fail(
+                ncclUnhandledCudaError,
+                "Cuda failure 'invalid device ordinal': there is no device %d, but %d (CUPOLA_CPU_DEVICES)", device,
+                device_count);
+        for (int j = 0; j < i; j++)
+            if (list && list[j] == device)
+                return nccl_fail(ncclInvalidUsage, "CommInitAll: device %d is twice in the list", device);
+    }
+    return init_all(comms, count, list);
+}
+
+/* ---- communicators from others ----------------------------------------------------------------------------------- */
+
+struct split_job {
+    struct job job;
+    int color, key;
+};
+
+struct choice {
+    int32_t color, key;
+};
+
+/* Tell the ranks of the parent that take part the id, or be told. */
+static ncclResult_t share_id(ncclComm_t parent, ncclUniqueId *id, const int *ranks, int count, bool always) {
+    if (ranks[0] != parent->rank) return control_receive(parent, ranks[0], id, sizeof *id, always);
+    NCCL_RETURN_IF(rendezvous_id(id));
+    for (int i = 1; i < count; i++) NCCL_RETURN_IF(control_send(parent, ranks[i], id, sizeof *id, always));
+    return ncclSuccess;
+}
+
+static ncclResult_t split_among(struct split_job *split, const struct choice *choices, int *ranks) {
+    ncclComm_t parent = split->job.parent, comm = split->job.comm;
+    int count = 0, own = -1;
+    for (int i = 0; i < parent->count; i++) {
+        if (choices[i].color != split->color) continue;
+        int at = count++;
+        for (; at > 0 && choices[ranks[at - 1]].key > choices[i].key; at--) ranks[at] = ranks[at - 1];
+        ranks[at] = i;
+    }
+    for (int i = 0; i < count; i++)
+        if (ranks[i] == parent->rank) own = i;
+    ncclUniqueId id;
+    comm->rank = own;
+    comm->count = count; /* at most as many as the parent has, for which there is room */
+    NCCL_RETURN_IF(share_id(parent, &id, ranks, count, false));
+    return comm_connect(comm, &id);
+}
+
+static ncclResult_t run_split(struct job *job) {
+    struct split_job *split = (struct split_job *)job;
+    ncclComm_t parent = job->parent;
+    struct choice mine = {split->color, split->key}, *all = calloc((size_t)parent->count, sizeof *all);
+    int *ranks = calloc((size_t)parent->count, sizeof *ranks);
+    ncclResult_t status =
+        all && ranks ? ncclSuccess : nccl_fail(ncclSystemError, "the host has no memory for a communicator");
+    pthread_mutex_lock(&parent->control);
+    if (!status) status = control_gather(parent, &mine, all, sizeof mine);
+    if (!status && split->color != -1) status = split_among(split, all, ranks);
+    pthread_mutex_unlock(&parent->control);
+    free(all);
+    free(ranks);
+    return status;
+}
+
+static ncclResult_t run_shrink(struct job *job) {
+    ncclComm_t parent = job->parent, comm = job->comm;
+    ncclUniqueId id;
+    comm->count = job->other_count;
+    comm->rank = 0;
+    while (job->others[comm->rank] != parent->rank) comm->rank++;
+    pthread_mutex_lock(&parent->control);
+    ncclResult_t status = share_id(parent, &id, job->others, job->other_count, true);
+    pthread_mutex_unlock(&parent->control);
+    return status ? status : comm_connect(comm, &id);
+}
+
+/* A job that makes a communicator of the parent's context, with at most its ranks; or, unless it `makes` one, none. */
+static ncclResult_t job_from(const char *function, ncclComm_t parent, const ncclConfig_t *config, bool makes,
+                             struct split_job **job) {
+    *job = calloc(1, sizeof **job);
+    if (!*job) return nccl_fail(ncclSystemError, "%s: the host has no memory for a communicator", function);
+    ncclComm_t made = NULL;
+    ncclResult_t status =
+        makes ? comm_new(function, parent->context, parent->count, 0, config, parent, &made) : ncclSuccess;
+    if (status) {
+        free(*job);
+        return status;
+    }
+    (*job)->job.parent = handle_retain(parent);
+    if (made) (*job)->job.comm = handle_retain(made);
+    return ncclSuccess;
+}
+
+static ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made, ncclConfig_t *config) {
+    struct split_job *job = NULL;
+    if (!made) return group_note(nccl_fail(ncclInvalidArgument, "CommSplit : newcomm argument is NULL"));
+    *made = NULL;
+    ncclResult_t status = comm_check(comm, "CommSplit", true);
+    if (!status && color < -1)
+        status = nccl_fail(ncclInvalidArgument,
+                           "CommSplit: the color is %d: it must be NCCL_SPLIT_NOCOLOR or at least 0", color);
+    if (!status) status = check_config("CommSplit", config);
+    if (!status) status = job_from("CommSplit", comm, config, color != -1, &job);
+    if (status) return group_note(status);
+    job->job.run = run_split;
+    job->color = color;
+    job->key = key;
+    *made = job->job.comm;
+    return group_add_job(&job->job);
+}
+
+static ncclResult_t stop(ncclComm_t comm);
+
+static ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_count, ncclComm_t *made,
+                                   ncclConfig_t *config, int flags) {
+    struct split_job *job = NULL;
+    if (!made) return group_note(nccl_fail(ncclInvalidArgument, "CommShrink : newcomm argument is NULL"));
+    *made = NULL;
+    ncclResult_t status = comm_check(comm, "CommShrink", false);
+    if (!status && flags != NCCL_SHRINK_ABORT && !comm->revoked) status = comm_check(comm, "CommShrink", true);
+    if (!status && (!excluded || excluded_count < 1 || excluded_count >= comm->count))
+        status = nccl_fail(ncclInvalidArgument, "CommShrink: %d of %d ranks cannot be excluded", excluded_count,
+                           comm->count);
+    if (!status) status = check_config("CommShrink", config);
+    bool *leaves = status ? NULL : calloc((size_t)comm->count, sizeof *leaves);
+    for (int i = 0; leaves && !status && i < excluded_count; i++) {
+        if (excluded[i] < 0 || excluded[i] >= comm->count || excluded[i] == comm->rank)
+            status = nccl_fail(ncclInvalidArgument, "CommShrink: rank %d cannot exclude rank %d of %d", comm->rank,
+                               excluded[i], comm->count);
+        else leaves[excluded[i]] = true;
+    }
+    if (!status && flags == NCCL_SHRINK_ABORT) status = stop(comm);
+    if (!status) status = job_from("CommShrink", comm, config, true, &job);
+    int *ranks = status ? NULL : calloc((size_t)comm->count, sizeof *ranks);
+    if (status || !ranks || !leaves) {
+        free(leaves);
+        return group_note(status ? status : nccl_fail(ncclSystemError, "the host has no memory for a communicator"));
+    }
+    for (int i = 0; i < comm->count; i++)
+        if (!leaves[i]) ranks[job->job.other_count++] = i;
+    free(leaves);
+    job->job.run = run_shrink;
+    job->job.others = ranks;
+    *made = job->job.comm;
+    return group_add_job(&job->job);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+/* Wait until no operation is in a stream any more. */
+static void drain(ncclComm_t comm) {
+    pthread_mutex_lock(&comm->lock);
+    while (comm->first || comm->busy || (atomic_load(&comm->state) == ncclInProgress && !comm->finalized))
+        pthread_cond_wait(&comm->changed, &comm->lock);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+/* End the operations that are at work; those that are in streams end when their turn comes. */
+static ncclResult_t stop(ncclComm_t comm) {
+    atomic_store(&comm->stopped, true);
+    comm_ring(comm);
+    pthread_mutex_lock(&comm->lock);
+    while (comm->busy) pthread_cond_wait(&comm->changed, &comm->lock);
+    pthread_mutex_unlock(&comm->lock);
+    for (int i = 0; i < comm->count; i++)
+        if (i != comm->rank) wire_shut(&comm->wires[i], LANE_DATA);
+    return ncclSuccess;
+}
+
+static ncclResult_t run_finalize(struct job *job) {
+    drain(job->comm);
+    return ncclSuccess;
+}
+
+static ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+    if (!comm) return ncclSuccess;
+    NCCL_RETURN_IF(comm_check(comm, "CommFinalize", false));
+    if (comm->finalized)
+        return nccl_fail(ncclInvalidArgument, "CommFinalize: the communicator has been finalized before");
+    if (comm->revoked) return nccl_fail(ncclInvalidUsage, "CommFinalize: the communicator was revoked");
+    struct job *job = calloc(1, sizeof *job);
+    if (!job) return nccl_fail(ncclSystemError, "CommFinalize: the host has no memory");
+    job->run = run_finalize;
+    job->comm = handle_retain(comm);
+    pthread_mutex_lock(&comm->lock);
+    comm->finalized = true;
+    if (!atomic_load(&comm->state)) atomic_store(&comm->state, ncclInProgress);
+    pthread_mutex_unlock(&comm->lock);
+    return group_add_job(job);
+}
+
+static ncclResult_t end(ncclComm_t comm) {
+    if (!handle_kill(comm)) return comm_check(comm, "CommDestroy", false);
+    nccl_say(DEBUG_INFO, "comm %p rank %d nranks %d - Destroy COMPLETE", (void *)comm, comm->rank, comm->count);
+    comm_release(comm);
+    return ncclSuccess;
+}
+
+static ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+    if (!comm) return ncclSuccess;
+    NCCL_RETURN_IF(comm_check(comm, "CommDestroy", false));
+    drain(comm);
+    return end(comm);
+}
+
+static ncclResult_t ncclCommAbort(ncclComm_t comm) {
+    if (!comm) return ncclSuccess;
+    NCCL_RETURN_IF(comm_check(comm, "CommAbort", false));
+    stop(comm);
+    pthread_mutex_lock(&comm->lock);
+    while (atomic_load(&comm->state) == ncclInProgress) pthread_cond_wait(&comm->changed, &comm->lock);
+    pthread_mutex_unlock(&comm->lock);
+    return end(comm);
+}
+
+static ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
+    NCCL_RETURN_IF(comm_check(comm, "CommRevoke", false));
+    if (flags != NCCL_REVOKE_DEFAULT) return nccl_fail(ncclInvalidArgument, "CommRevoke: %d are no flags", flags);
+    comm->revoked = true;
+    return stop(comm);
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+static ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status) {
+    NCCL_RETURN_IF(comm_check(comm, "CommGetAsyncError", false));
+    if (!status) return nccl_fail(ncclInvalidArgument, "ncclGetAsyncError : asyncError argument is NULL");
+    *status = (ncclResult_t)atomic_load(&comm->state);
+    return ncclSuccess;
+}
+
+#define QUESTION(Name, what, value)                                                                                            \
+    static ncclResult_t ncclComm##Name(const ncclComm_t comm, int *answer) {                                             \
+        NCCL_RETURN_IF(comm_check(comm, "Comm" #Name, false));                                                           \
+        if (!answer) return nccl_fail(ncclInvalidArgument, "Comm" #Name " : " what " argument is NULL");          \
+        if (atomic_load(&comm->state) == ncclInProgress && !comm->finalized)                                             \
+            return nccl_fail(ncclInvalidArgument,                                                                        \
+                             "Comm" #Name ": Attempt to use communicator before the previous operation returned ncclSuccess"); \
+        *answer = value;                                                                                                 \
+        return ncclSuccess;                                                                                              \
+    }
+QUESTION(Count, "count", comm->count)
+QUESTION(CuDevice, "devid", comm->context->device->ordinal)
+QUESTION(UserRank, "rank", comm->rank)
+
+#define NCCL_ENTRY(name) MATH_ENTRY(cupola_nccl_table, name)
+
+const struct entry nccl_communicator_entries[] = {
+    NCCL_ENTRY(ncclCommAbort),          NCCL_ENTRY(ncclCommCount),
+    NCCL_ENTRY(ncclCommCuDevice),       NCCL_ENTRY(ncclCommDestroy),
+    NCCL_ENTRY(ncclCommFinalize),       NCCL_ENTRY(ncclCommGetAsyncError),
+    NCCL_ENTRY(ncclCommInitAll),        NCCL_ENTRY(ncclCommInitRank),
+    NCCL_ENTRY(ncclCommInitRankConfig), NCCL_ENTRY(ncclCommInitRankScalable),
+    NCCL_ENTRY(ncclCommRevoke),         NCCL_ENTRY(ncclCommShrink),
+    NCCL_ENTRY(ncclCommSplit),          NCCL_ENTRY(ncclCommUserRank),
+    NCCL_ENTRY(ncclGetUniqueId),        {NULL, NULL, NULL},
+};

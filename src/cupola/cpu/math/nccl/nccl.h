@@ -1,0 +1,192 @@
+/* The emulated NCCL: communicators over the CPU devices of one process, of several processes, and of several hosts.
+ *
+ * From the bottom up: wire.c moves bytes between two ranks; rendezvous.c finds the ranks that have the same id and connects
+ * each with each; communicator.c makes, splits and ends communicators; reduce.c has the arithmetic; exchange.c carries out
+ * collectives as messages over the wires; group.c collects what calls ask for and puts it into streams; collective.c has the
+ * calls. A collective is one operation of its stream (math_submit), which waits for the other ranks on the stream's thread:
+ * every stream with work has a thread to itself, so ranks of one process never wait for each other's threads.
+ *
+ * A rank that ends, or whose context has failed, leaves: its wires end, the others' operations end with ncclRemoteError, and
+ * those that nobody aborts spoil their context after a while. */
+#ifndef CUPOLA_CPU_MATH_NCCL_H
+#define CUPOLA_CPU_MATH_NCCL_H
+
+#include <pthread.h>
+
+#include <cupola/nccl.h>
+
+#include "driver/ipc/ipc.h"
+#include "math/base/math.h"
+#include "wire.h"
+
+enum { MOST_RANKS = 1024, TEXT_SIZE = 512, HOST_SIZE = 48, ADDRESS_SIZE = 28 /* sockaddr_in6 */ };
+
+/* ---- errors (status.c) ------------------------------------------------------------------------------------------- */
+
+/* Keep a sentence about a call that returns this status, for ncclGetLastError and for the caller. */
+ncclResult_t nccl_fail(ncclResult_t status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+ncclResult_t nccl_status(CUresult status); /* of the driver, which has explained it */
+enum debug_level { DEBUG_NONE, DEBUG_WARN, DEBUG_INFO };
+void nccl_say(enum debug_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3), cold)); /* NCCL_DEBUG */
+const char *nccl_last_text(void);
+#define NCCL_RETURN_IF(call)                      \
+    do {                                          \
+        ncclResult_t nccl_result = (call);        \
+        if (unlikely(nccl_result)) return nccl_result; \
+    } while (0)
+
+/* ---- ranks that find each other (rendezvous.c) ------------------------------------------------------------------- */
+
+/* What a rank tells the others of itself. */
+struct member {
+    int32_t rank, device;
+    uint64_t bus; /* domain, bus and device of PCI */
+    struct process process;
+    char host[HOST_SIZE]; /* the same for ranks that can share memory */
+    uint8_t address[ADDRESS_SIZE];
+    uint8_t name[16]; /* of its socket on the host */
+};
+
+/* What a rank waits with: until when, and what ends it early. */
+struct patience {
+    uint64_t end;                /* clock_now(); 0: without end */
+    const _Atomic bool *stopped; /* NULL: nothing */
+};
+bool patience_is_over(const struct patience *patience);
+struct patience patience_from_environment(const _Atomic bool *stopped,
+                                          double seconds); /* unless CUPOLA_NCCL_TIMEOUT says */
+
+ncclResult_t rendezvous_id(ncclUniqueId *id);  /* starts the thread that brings the ranks together */
+bool rendezvous_knows(const ncclUniqueId *id); /* whether the bytes are an id at all */
+
+/* Meet the other ranks: fills `members` and `wires`, of `count` ranks each. `bells` are this rank's own. */
+ncclResult_t rendezvous(const ncclUniqueId *id, int count, struct member *self, const int *bells,
+                        struct member *members, struct wire *wires, const struct patience *patience);
+
+/* ---- communicators (communicator.c) ------------------------------------------------------------------------------ */
+
+struct turn { /* of an operation that is in a stream */
+    struct turn *next;
+    bool waits; /* is in the queue */
+};
+
+struct factor { /* a reduction by ncclRedOpCreatePreMulSum */
+    bool used, on_device;
+    ncclDataType_t type;
+    uint8_t bytes[8];
+    const void *place;
+};
+
+struct registration {
+    struct registration *next;
+    void *address;
+    size_t size;
+};
+
+struct ncclComm {
+    struct handle handle;
+    CUcontext context;
+    int rank, count;
+    bool is_blocking;
+    char name[64];
+    struct member *members;
+    struct wire *wires;
+    int bells[LANES]; /* of this rank */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct turn *first, *last; /* operations in streams, in the order of the calls */
+    bool busy;                 /* one is at work */
+    pthread_mutex_t control;   /* held by the call that uses the control lane */
+    _Atomic int state;         /* ncclInProgress, or the first error that came later; ncclSuccess */
+    _Atomic bool stopped;      /* aborted or revoked: operations end at once */
+    bool revoked, finalized;
+    char text[TEXT_SIZE]; /* says what `state` is about; with the lock */
+    struct factor *factors;
+    int factor_count;
+    struct registration *registrations;
+};
+
+/* A live communicator; `ready`: and one whose last call is over, without an error. */
+ncclResult_t comm_check(ncclComm_t comm, const char *function, bool ready);
+void comm_release(ncclComm_t comm);
+void comm_error(ncclComm_t comm, ncclResult_t status, const char *text); /* the first one counts */
+void comm_leave(ncclComm_t comm, ncclResult_t status, const char *text); /* the same, and the others get an error */
+void comm_ring(ncclComm_t comm);
+
+/* Jobs of calls that make communicators, which wait for other ranks (communicator.c), one after another or side by side. */
+struct job {
+    struct job *next;
+    ncclResult_t (*run)(struct job *job);
+    ncclComm_t comm;          /* that is made, referenced; or NULL */
+    ncclComm_t parent;        /* of which it is made, referenced; or NULL */
+    int *others, other_count; /* the parent's ranks that are to be in it; NULL: not known yet. Freed with the job */
+    pthread_t thread;
+    bool has_thread;
+    ncclResult_t status;
+    char text[TEXT_SIZE];
+};
+ncclResult_t comm_jobs_run(struct job *jobs);               /* frees them */
+void comm_jobs_drop(struct job *jobs, ncclResult_t status); /* the same without running them */
+
+/* Bytes on the control lane, from and to one rank, and from each to each. */
+ncclResult_t control_gather(ncclComm_t comm, const void *mine, void *all, size_t size);
+ncclResult_t control_send(ncclComm_t comm, int rank, const void *bytes, size_t size, bool always);
+ncclResult_t control_receive(ncclComm_t comm, int rank, void *bytes, size_t size, bool always);
+
+/* ---- operations (exchange.c, reduce.c) --------------------------------------------------------------------------- */
+
+enum function {
+    ALL_REDUCE,
+    REDUCE,
+    BROADCAST,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    ALL_TO_ALL,
+    GATHER,
+    SCATTER,
+    SEND,
+    RECEIVE,
+    FUNCTIONS
+};
+extern const char *const function_names[FUNCTIONS];
+
+struct reduction {
+    ncclRedOp_t op; /* ncclNumOps: a sum of products with the factor */
+    struct factor factor;
+};
+
+struct task {
+    struct task *next;
+    enum function function;
+    const void *source;
+    void *target;
+    size_t count;
+    ncclDataType_t type;
+    struct reduction reduction;
+    int root; /* or the peer of a message */
+};
+
+size_t type_size(ncclDataType_t type);
+const char *type_name(ncclDataType_t type);
+const char *op_name(ncclRedOp_t op);
+
+/* target[i] = the reduction of sources[0][i], sources[1][i], ...; the target may be one of them. */
+void reduce(ncclDataType_t type, const struct reduction *reduction, void *target, const void *const *sources, int ranks,
+            size_t count);
+
+/* Carry out the tasks of a communicator with the other ranks. Not ncclSuccess: `text` says why. */
+ncclResult_t exchange(ncclComm_t comm, const struct task *tasks, char *text);
+ncclResult_t check_messages(ncclComm_t comm, const struct task *tasks); /* those of a rank to itself have a receiver */
+CUresult task_touch(ncclComm_t comm, const struct task *task);          /* check the memory of a task */
+
+/* ---- groups (group.c) -------------------------------------------------------------------------------------------- */
+
+/* What calls ask for is kept until the outermost group ends; outside a group each call is one. */
+ncclResult_t group_add_job(struct job *job);
+ncclResult_t group_add_task(ncclComm_t comm, cudaStream_t stream, struct task *task); /* owns the task */
+ncclResult_t group_note(ncclResult_t status); /* a call failed: returns the status, and so will the end of the group */
+void group_open(void);
+ncclResult_t group_close(void);
+
+#endif

@@ -1,0 +1,529 @@
+/* How ranks that have the same id find each other.
+ *
+ * An id has the address of a socket, on which a thread of the process that made the id waits for all ranks, and a number
+ * that only its holders know. Each rank tells that thread how it can be reached and gets the list of all. Then each
+ * connects with the ranks before it: over a socket of the host, on which descriptors of shared memory are passed, or, to
+ * other hosts, with one TCP connection for each lane. */
+#define _GNU_SOURCE /* accept4 */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/thread.h"
+#include "nccl.h"
+
+enum { POLL_MILLISECONDS = 100, HELLO_SECONDS = 10, NONCE_SIZE = 16 };
+
+struct id { /* the bytes of an ncclUniqueId */
+    char magic[8];
+    uint8_t nonce[NONCE_SIZE];
+    uint8_t address[ADDRESS_SIZE];
+};
+static const char magic[8] = {'c', 'u', 'p', 'o', 'l', 'a', 'n', '1'};
+
+struct hello { /* the first that a rank says, to the thread and to other ranks */
+    uint8_t nonce[NONCE_SIZE];
+    int32_t count, lane;
+    struct member member;
+};
+
+struct answer {
+    int32_t status;
+    char text[TEXT_SIZE];
+};
+
+/* ---- patience ---------------------------------------------------------------------------------------------------- */
+
+bool patience_is_over(const struct patience *patience) {
+    return (patience->stopped && atomic_load(patience->stopped)) || (patience->end && clock_now() > patience->end);
+}
+
+/* CUPOLA_NCCL_TIMEOUT, 0 when it is not set, and -1 when it is no number of seconds. */
+static double given_seconds(void) {
+    const char *text = getenv("CUPOLA_NCCL_TIMEOUT");
+    char *end;
+    if (!text || !*text) return 0;
+    double seconds = strtod(text, &end);
+    return !*end && seconds > 0 && seconds < 1e8 ? seconds : -1;
+}
+
+struct patience patience_from_environment(const _Atomic bool *stopped, double seconds) {
+    double given = given_seconds();
+    if (given > 0) seconds = given;
+    return (struct patience){.end = seconds > 0 ? clock_now() + (uint64_t)(seconds * 1e9) : 0, .stopped = stopped};
+}
+
+/* Wait until the socket can be read, or written. */
+static bool await(int file, short events, const struct patience *patience) {
+    struct pollfd one = {.fd = file, .events = events};
+    while (poll(&one, 1, POLL_MILLISECONDS) <= 0)
+        if (patience_is_over(patience)) return false;
+    return true;
+}
+
+static bool send_all(int file, const void *bytes, size_t size, const struct patience *patience) {
+    for (size_t done = 0; done < size;) {
+        ssize_t sent = send(file, (const char *)bytes + done, size - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent > 0) done += (size_t)sent;
+        else if ((errno != EAGAIN && errno != EINTR) || !await(file, POLLOUT, patience)) return false;
+    }
+    return true;
+}
+
+static bool receive_all(int file, void *bytes, size_t size, const struct patience *patience) {
+    for (size_t done = 0; done < size;) {
+        ssize_t came = recv(file, (char *)bytes + done, size - done, MSG_DONTWAIT);
+        if (came > 0) done += (size_t)came;
+        else if (!came || (errno != EAGAIN && errno != EINTR) || !await(file, POLLIN, patience)) return false;
+    }
+    return true;
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+static socklen_t address_length(const uint8_t *bytes) {
+    sa_family_t family;
+    memcpy(&family, bytes + offsetof(struct sockaddr, sa_family), sizeof family);
+    return family == AF_INET ? sizeof(struct sockaddr_in) : family == AF_INET6 ? sizeof(struct sockaddr_in6) : 0;
+}
+
+/* NCCL_SOCKET_IFNAME is a list of beginnings of names; with ^ in front, of those that are not meant, and with =, of whole
+ * names. */
+static bool interface_fits(const char *name) {
+    const char *wanted = getenv("NCCL_SOCKET_IFNAME");
+    if (!wanted || !*wanted) return true;
+    bool excludes = *wanted == '^', whole = wanted[excludes] == '=', found = false;
+    for (const char *at = wanted + excludes + whole; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        found |= length && !strncmp(name, at, length) && (!whole || !name[length]);
+    }
+    return found != excludes;
+}
+
+/* An address of this host that others reach, if there is one: of an interface that is up, and not of the host alone. */
+static bool own_address(uint8_t *bytes) {
+    struct ifaddrs *all = NULL;
+    int best = 0;
+    if (getifaddrs(&all)) return false;
+    for (struct ifaddrs *one = all; one; one = one->ifa_next) {
+        if (!one->ifa_addr || !(one->ifa_flags & IFF_UP) || !interface_fits(one->ifa_name)) continue;
+        sa_family_t family = one->ifa_addr->sa_family;
+        if (family != AF_INET && family != AF_INET6) continue;
+        int rank = (one->ifa_flags & IFF_LOOPBACK ? 0 : 2) + (family == AF_INET ? 2 : 1);
+        if (rank <= best) continue;
+        best = rank;
+        memset(bytes, 0, ADDRESS_SIZE);
+        memcpy(bytes, one->ifa_addr, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+    }
+    freeifaddrs(all);
+    return best > 0;
+}
+
+/* A socket that listens on an address of this host, which is written to `bytes`; -1: none. */
+static int listen_network(uint8_t *bytes) {
+    if (!own_address(bytes)) return -1;
+    struct sockaddr_in6 address;
+    memcpy(&address, bytes, ADDRESS_SIZE);
+    if (address.sin6_family == AF_INET) ((struct sockaddr_in *)&address)->sin_port = 0;
+    else address.sin6_port = 0;
+    socklen_t length = address_length(bytes);
+    int file = socket(address.sin6_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (file >= 0 && !bind(file, (struct sockaddr *)&address, length) && !listen(file, SOMAXCONN) &&
+        !getsockname(file, (struct sockaddr *)&address, &length)) {
+        memcpy(bytes, &address, ADDRESS_SIZE);
+        return file;
+    }
+    if (file >= 0) close(file);
+    return -1;
+}
+
+/* Addresses without a file: they are gone with the last process that has them. */
+static socklen_t host_address(const uint8_t *name, struct sockaddr_un *address) {
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "cupola-nccl-");
+    for (int i = 0; i < NONCE_SIZE; i++)
+        length +=
+            snprintf(address->sun_path + 1 + length, sizeof address->sun_path - 1 - (size_t)length, "%02x", name[i]);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static int listen_host(uint8_t *name) {
+    struct sockaddr_un address;
+    random_bytes(name, NONCE_SIZE);
+    socklen_t length = host_address(name, &address);
+    int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (file >= 0 && !bind(file, (struct sockaddr *)&address, length) && !listen(file, SOMAXCONN)) return file;
+    if (file >= 0) close(file);
+    return -1;
+}
+
+static int connect_to(const void *address, socklen_t length, const struct patience *patience) {
+    int family = ((const struct sockaddr *)address)->sa_family, one = 1, error = 0;
+    socklen_t size = sizeof error;
+    int file = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (file < 0) return -1;
+    if (family != AF_UNIX) setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    int connected = connect(file, address, length);
+    while (connected && errno == EAGAIN && !patience_is_over(patience)) { /* a host's socket has too many who wait */
+        usleep(10000);
+        connected = connect(file, address, length);
+    }
+    if (connected && errno == EINPROGRESS && await(file, POLLOUT, patience))
+        connected = getsockopt(file, SOL_SOCKET, SO_ERROR, &error, &size) || error;
+    if (!connected) return file;
+    if (error) errno = error;
+    error = errno;
+    close(file);
+    errno = error;
+    return -1;
+}
+
+static int connect_network(const uint8_t *bytes, const struct patience *patience) {
+    struct sockaddr_in6 address;
+    memcpy(&address, bytes, ADDRESS_SIZE);
+    socklen_t length = address_length(bytes);
+    return length ? connect_to(&address, length, patience) : -1;
+}
+
+/* What ranks have in common that can map each other's memory and reach each other's host sockets: the start of the system,
+ * and the namespace of the network. NCCL_SHM_DISABLE=1 makes each process a host of its own, NCCL_HOSTID gives hosts names. */
+static void describe_host(char *text) {
+    char boot[40] = "";
+    struct stat space = {0};
+    const char *given = getenv("NCCL_HOSTID"), *alone = getenv("NCCL_SHM_DISABLE");
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        if (read(file, boot, 36) < 0) boot[0] = 0;
+        close(file);
+    }
+    boot[8] = 0; /* enough of it */
+    if (stat("/proc/self/ns/net", &space)) space.st_ino = 0;
+    bool is_alone = alone && atoi(alone) == 1;
+    snprintf(text, HOST_SIZE, "%s/%llx/%lld/%.12s", boot, (unsigned long long)space.st_ino,
+             is_alone ? (long long)this_process()->number : 0, given ? given : "");
+}
+
+/* ---- the thread that brings the ranks together -------------------------------------------------------------------- */
+
+struct meeting {
+    int listener;
+    uint8_t nonce[NONCE_SIZE];
+    int count, present; /* count: 0 until the first rank has said it */
+    int *files;
+    struct member *members;
+};
+
+static void meeting_free(struct meeting *meeting) {
+    for (int i = 0; i < meeting->count; i++)
+        if (meeting->files[i] >= 0) close(meeting->files[i]);
+    close(meeting->listener);
+    free(meeting->files);
+    free(meeting->members);
+    free(meeting);
+}
+
+/* What is wrong with the meeting, to all who have come. */
+static void refuse(struct meeting *meeting, int file, ncclResult_t status, const char *text) {
+    struct answer answer = {.status = (int32_t)status};
+    struct patience patience = {.end = clock_now() + HELLO_SECONDS * UINT64_C(1000000000)};
+    snprintf(answer.text, sizeof answer.text, "%s", text);
+    if (file >= 0) send_all(file, &answer, sizeof answer, &patience);
+    for (int i = 0; i < meeting->count; i++)
+        if (meeting->files[i] >= 0) send_all(meeting->files[i], &answer, sizeof answer, &patience);
+}
+
+/* A rank, or anybody else, has connected. False: the meeting is over. */
+static bool admit(struct meeting *meeting, int file) {
+    struct hello hello;
+    struct patience patience = {.end = clock_now() + HELLO_SECONDS * UINT64_C(1000000000)};
+    char text[TEXT_SIZE] = "";
+    int rank = -1;
+    bool known = receive_all(file, &hello, sizeof hello, &patience) && !memcmp(hello.nonce, meeting->nonce, NONCE_SIZE);
+    if (known) {
+        rank = hello.member.rank;
+        if (!meeting->count && hello.count > 0 && hello.count <= MOST_RANKS) {
+            meeting->files = malloc((size_t)hello.count * sizeof *meeting->files);
+            meeting->members = calloc((size_t)hello.count, sizeof *meeting->members);
+            if (!meeting->files || !meeting->members) {
+                close(file);
+                return false;
+            }
+            meeting->count = hello.count;
+            for (int i = 0; i < hello.count; i++) meeting->files[i] = -1;
+        }
+        if (hello.count != meeting->count)
+            snprintf(text, sizeof text, "Bootstrap Root : mismatch in rank count from procs %d : %d", meeting->count,
+                     hello.count);
+        else if (rank < 0 || rank >= meeting->count) known = false;
+        else if (meeting->files[rank] >= 0)
+            snprintf(text, sizeof text, "Bootstrap Root : rank %d of %d ranks has already checked in", rank,
+                     meeting->count);
+    }
+    if (*text) refuse(meeting, file, ncclInvalidUsage, text);
+    if (!known || *text) {
+        close(file);
+        return !*text;
+    }
+    meeting->files[rank] = file;
+    meeting->members[rank] = hello.member;
+    meeting->present++;
+    return true;
+}
+
+/* A rank that has come has gone again before all were there. */
+static bool has_lost(struct meeting *meeting, char *text, size_t size) {
+    for (int i = 0; i < meeting->count; i++) {
+        char byte;
+        if (meeting->files[i] < 0) continue;
+        ssize_t came = recv(meeting->files[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (came > 0 || (came < 0 && (errno == EAGAIN || errno == EINTR))) continue;
+        snprintf(text, size, "rank %d ended before all %d ranks had come", i, meeting->count);
+        return true;
+    }
+    return false;
+}
+
+static void *meet(void *argument) {
+    struct meeting *meeting = argument;
+    char text[TEXT_SIZE];
+    while (!meeting->count || meeting->present < meeting->count) {
+        struct pollfd one = {.fd = meeting->listener, .events = POLLIN};
+        int ready = poll(&one, 1, POLL_MILLISECONDS);
+        if (has_lost(meeting, text, sizeof text)) {
+            refuse(meeting, -1, ncclRemoteError, text);
+            break;
+        }
+        if (ready <= 0) continue;
+        int file = accept4(meeting->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (file >= 0 && !admit(meeting, file)) break;
+    }
+    if (meeting->count && meeting->present == meeting->count) {
+        struct answer fine = {0};
+        struct patience patience = {.end = clock_now() + HELLO_SECONDS * UINT64_C(1000000000)};
+        for (int i = 0; i < meeting->count; i++)
+            if (send_all(meeting->files[i], &fine, sizeof fine, &patience))
+                send_all(meeting->files[i], meeting->members, (size_t)meeting->count * sizeof *meeting->members,
+                         &patience);
+    }
+    meeting_free(meeting);
+    return NULL;
+}
+
+ncclResult_t rendezvous_id(ncclUniqueId *unique) {
+    struct id id = {0};
+    struct meeting *meeting = calloc(1, sizeof *meeting);
+    if (!meeting) return nccl_fail(ncclSystemError, "the host has no memory for an id");
+    memcpy(id.magic, magic, sizeof magic);
+    random_bytes(id.nonce, NONCE_SIZE);
+    memcpy(meeting->nonce, id.nonce, NONCE_SIZE);
+    meeting->listener = listen_network(id.address);
+    if (meeting->listener < 0) {
+        int error = errno;
+        free(meeting);
+        const char *wanted = getenv("NCCL_SOCKET_IFNAME");
+        return nccl_fail(ncclSystemError, "no network interface%s%s can be listened on: %s",
+                         wanted ? " of NCCL_SOCKET_IFNAME=" : "", wanted ? wanted : "", strerror(error));
+    }
+    if (!thread_start(meet, meeting)) {
+        meeting_free(meeting);
+        return nccl_fail(ncclSystemError, "the system has no room for another thread");
+    }
+    memset(unique, 0, sizeof *unique);
+    memcpy(unique, &id, sizeof id);
+    return ncclSuccess;
+}
+
+bool rendezvous_knows(const ncclUniqueId *unique) { return !memcmp(unique, magic, sizeof magic); }
+
+/* ---- from each to each -------------------------------------------------------------------------------------------- */
+
+struct setup {
+    const struct id *id;
+    int count;
+    const struct member *self;
+    struct member *members;
+    struct wire *wires;
+    const int *bells;
+    const struct patience *patience;
+};
+
+/* One byte that has descriptors with it. */
+static bool send_files(int socket, const int *files, int count) {
+    char byte = 0, room[CMSG_SPACE(4 * sizeof(int))] = {0};
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = room,
+                             .msg_controllen = CMSG_SPACE((size_t)count * sizeof(int))};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+    memcpy(CMSG_DATA(head), files, (size_t)count * sizeof(int));
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+static bool receive_files(int socket, int *files, int count, const struct patience *patience) {
+    char byte, room[CMSG_SPACE(4 * sizeof(int))] = {0};
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    if (!await(socket, POLLIN, patience) || recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return false;
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (!head || head->cmsg_type != SCM_RIGHTS) return false;
+    int came = (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int)), all[4];
+    if (came > 4) return false;
+    memcpy(all, CMSG_DATA(head), (size_t)came * sizeof(int));
+    for (int i = 0; came != count && i < came; i++) close(all[i]);
+    if (came == count) memcpy(files, all, (size_t)count * sizeof(int));
+    return came == count;
+}
+
+static bool shares_host(const struct setup *setup, int rank) {
+    return !memcmp(setup->self->host, setup->members[rank].host, HOST_SIZE);
+}
+
+static struct hello hello_of(const struct setup *setup, enum lane lane) {
+    struct hello hello = {.count = setup->count, .lane = lane, .member = *setup->self};
+    memcpy(hello.nonce, setup->id->nonce, NONCE_SIZE);
+    return hello;
+}
+
+/* The first half: connect with a rank before this one. */
+static bool reach(struct setup *setup, int rank) {
+    struct wire *wire = &setup->wires[rank];
+    if (!shares_host(setup, rank)) {
+        for (int lane = 0; lane < LANES; lane++) {
+            struct hello hello = hello_of(setup, (enum lane)lane);
+            wire->sockets[lane] = connect_network(setup->members[rank].address, setup->patience);
+            if (wire->sockets[lane] < 0 || !send_all(wire->sockets[lane], &hello, sizeof hello, setup->patience))
+                return false;
+        }
+        return true;
+    }
+    struct hello hello = hello_of(setup, LANE_DATA);
+    struct sockaddr_un address;
+    socklen_t length = host_address(setup->members[rank].name, &address);
+    int memory = wire_memory_new();
+    wire->sockets[0] = connect_to(&address, length, setup->patience);
+    bool fine = memory >= 0 && wire->sockets[0] >= 0 && wire_open_local(wire, memory, true) &&
+                send_all(wire->sockets[0], &hello, sizeof hello, setup->patience) &&
+                send_files(wire->sockets[0], (int[]){memory, setup->bells[0], setup->bells[1]}, 3);
+    if (memory >= 0) close(memory);
+    return fine;
+}
+
+/* Take a connection of a rank behind this one. False: it is not one of them; `local`: it came over the host's socket. */
+static bool take(struct setup *setup, int file, bool local) {
+    struct hello hello;
+    struct patience soon = {.end = clock_now() + HELLO_SECONDS * UINT64_C(1000000000),
+                            .stopped = setup->patience->stopped};
+    if (!receive_all(file, &hello, sizeof hello, &soon) || memcmp(hello.nonce, setup->id->nonce, NONCE_SIZE))
+        return false;
+    int rank = hello.member.rank, lane = hello.lane;
+    if (rank <= setup->self->rank || rank >= setup->count || lane < 0 || lane >= LANES) return false;
+    struct wire *wire = &setup->wires[rank];
+    if (local != shares_host(setup, rank) || wire->sockets[lane] >= 0) return false;
+    if (local) {
+        int files[3];
+        if (!receive_files(file, files, 3, &soon)) return false;
+        bool fine = wire_open_local(wire, files[0], false) && send_files(file, setup->bells, LANES);
+        close(files[0]);
+        memcpy(wire->bells, files + 1, sizeof wire->bells);
+        if (!fine) return false;
+    } else {
+        int one = 1;
+        setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    }
+    wire->sockets[lane] = file;
+    return true;
+}
+
+static ncclResult_t accept_all(struct setup *setup, int network, int host) {
+    int missing = 0;
+    for (int rank = setup->self->rank + 1; rank < setup->count; rank++) missing += shares_host(setup, rank) ? 1 : LANES;
+    while (missing) {
+        struct pollfd both[] = {{.fd = network, .events = POLLIN}, {.fd = host, .events = POLLIN}};
+        if (patience_is_over(setup->patience))
+            return nccl_fail(ncclSystemError, "not all ranks have connected with rank %d in time", setup->self->rank);
+        if (poll(both, 2, POLL_MILLISECONDS) <= 0) continue;
+        for (int i = 0; i < 2; i++) {
+            int file = both[i].revents ? accept4(both[i].fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+            if (file < 0) continue;
+            if (take(setup, file, i == 1)) missing--;
+            else close(file);
+        }
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t connect_all(struct setup *setup, int network, int host) {
+    int own = setup->self->rank;
+    for (int rank = 0; rank < own; rank++)
+        if (!reach(setup, rank))
+            return nccl_fail(ncclRemoteError, "rank %d cannot connect with rank %d: %s", own, rank, strerror(errno));
+    NCCL_RETURN_IF(accept_all(setup, network, host));
+    for (int rank = 0; rank < own; rank++) {
+        struct wire *wire = &setup->wires[rank];
+        if (wire->is_local && !receive_files(wire->sockets[0], wire->bells, LANES, setup->patience))
+            return nccl_fail(ncclRemoteError, "rank %d ended before rank %d had connected with it", rank, own);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t introduce(struct setup *setup) {
+    struct hello hello = hello_of(setup, LANE_CONTROL);
+    struct answer answer;
+    size_t size = (size_t)setup->count * sizeof *setup->members;
+    ncclResult_t status = ncclSuccess;
+    int file = connect_network(setup->id->address, setup->patience);
+    if (file < 0)
+        return nccl_fail(ncclRemoteError, "the process that made the unique id cannot be reached: %s", strerror(errno));
+    if (!send_all(file, &hello, sizeof hello, setup->patience) ||
+        !receive_all(file, &answer, sizeof answer, setup->patience)) {
+        status =
+            setup->patience->stopped && atomic_load(setup->patience->stopped)
+                ? nccl_fail(ncclInvalidUsage, "the communicator was aborted before all ranks had come")
+            : patience_is_over(setup->patience)
+                ? nccl_fail(ncclSystemError, "not all %d ranks have come in time (CUPOLA_NCCL_TIMEOUT)", setup->count)
+                : nccl_fail(ncclRemoteError, "the process that made the unique id has ended, or it was used before");
+    } else if (answer.status) {
+        answer.text[TEXT_SIZE - 1] = 0;
+        status = nccl_fail(answer.status == ncclInvalidUsage ? ncclInvalidUsage : ncclRemoteError, "%s", answer.text);
+    } else if (!receive_all(file, setup->members, size, setup->patience)) {
+        status = nccl_fail(ncclRemoteError, "the process that made the unique id has ended");
+    }
+    close(file);
+    return status;
+}
+
+ncclResult_t rendezvous(const ncclUniqueId *unique, int count, struct member *self, const int *bells,
+                        struct member *members, struct wire *wires, const struct patience *patience) {
+    struct id id;
+    memcpy(&id, unique, sizeof id);
+    struct setup setup = {&id, count, self, members, wires, bells, patience};
+    if (given_seconds() < 0)
+        return nccl_fail(ncclInvalidArgument, "CUPOLA_NCCL_TIMEOUT is '%s': it must be a number of seconds",
+                         getenv("CUPOLA_NCCL_TIMEOUT"));
+    describe_host(self->host);
+    int network = listen_network(self->address), host = listen_host(self->name);
+    ncclResult_t status = network < 0 || host < 0
+                              ? nccl_fail(ncclSystemError, "this host has no socket to listen on: %s", strerror(errno))
+                              : introduce(&setup);
+    for (int i = 0; !status && i < count; i++)
+        if (members[i].rank != i) status = nccl_fail(ncclInternalError, "the list of ranks is damaged");
+    if (!status) status = connect_all(&setup, network, host);
+    if (network >= 0) close(network);
+    if (host >= 0) close(host);
+    return status;
+}

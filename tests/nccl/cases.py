@@ -1,0 +1,593 @@
+"""What ranks do with NCCL: ``cases.py FILE`` on all devices of one process, or, where RANK says so, as one of several.
+
+Each case is a function that gets the ranks of this process, and the same cases run however the ranks lie. The first
+rank prints as JSON what was done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cupola import Device, Stream
+from cupola.bindings import driver, nccl
+
+Type, Op = nccl.ncclDataType_t, nccl.ncclRedOp_t
+
+
+def good(result: tuple[Any, ...]) -> Any:
+    """What a call returned beside its status, which must be a success."""
+    assert result[0] == nccl.ncclResult_t.ncclSuccess, (result[0], nccl.ncclGetLastError(None)[1])
+    return result[1] if len(result) == 2 else result[1:]
+
+
+@dataclass
+class Rank:
+    number: int
+    device: Device
+    stream: Stream
+    comm: Any
+
+    @property
+    def handle(self) -> int:
+        return int(self.stream.handle)
+
+    def put(self, values: np.ndarray) -> Any:
+        self.device.set_current()
+        return self.device.array(values, stream=self.stream)
+
+    def get(self, array: Any) -> np.ndarray:
+        self.device.set_current()
+        found: np.ndarray = array.to_numpy(stream=self.stream)
+        return found
+
+
+@dataclass
+class World:
+    ranks: list[Rank]  # of this process
+    size: int
+
+    def group(self, call: Callable[[Rank], tuple[Any, ...]]) -> None:
+        good(nccl.ncclGroupStart())
+        for rank in self.ranks:
+            good(call(rank))
+        good(nccl.ncclGroupEnd())
+
+    def results(
+        self, values: Callable[[int], np.ndarray], call: Callable[..., Any], target: Any = None
+    ) -> list[np.ndarray]:
+        """Call with an array of each rank and one for the result, and return the results of the ranks here."""
+        sources = [rank.put(values(rank.number)) for rank in self.ranks]
+        targets = [rank.put(np.zeros_like(values(rank.number) if target is None else target)) for rank in self.ranks]
+        pairs = {rank.number: (at(s), at(t)) for rank, s, t in zip(self.ranks, sources, targets, strict=True)}
+        self.group(lambda rank: call(rank, *pairs[rank.number]))
+        return [rank.get(array) for rank, array in zip(self.ranks, targets, strict=True)]
+
+
+def at(array: Any) -> int:
+    return int(array.buffer.handle)
+
+
+# ---- numbers of 16 and 8 bits ---------------------------------------------------------------------------------------
+
+
+def table(exponent_bits: int, fraction_bits: int, has_infinity: bool) -> np.ndarray:
+    """The values of all numbers of a narrow type, by their bits."""
+    bits = np.arange(1 << (1 + exponent_bits + fraction_bits))
+    exponent = bits >> fraction_bits & (1 << exponent_bits) - 1
+    fraction = bits & (1 << fraction_bits) - 1
+    bias = (1 << exponent_bits - 1) - 1
+    normal = (1 + fraction / (1 << fraction_bits)) * 2.0 ** (exponent - bias)
+    values = np.where(exponent > 0, normal, fraction / (1 << fraction_bits) * 2.0 ** (1 - bias))
+    largest = (1 << exponent_bits) - 1
+    if has_infinity:
+        values = np.where(exponent == largest, np.where(fraction > 0, np.nan, np.inf), values)
+    else:
+        values = np.where((exponent == largest) & (fraction == (1 << fraction_bits) - 1), np.nan, values)
+    return np.where(bits >> (exponent_bits + fraction_bits), -values, values)
+
+
+NARROW = {
+    Type.ncclBfloat16: (np.uint16, table(8, 7, True)),
+    Type.ncclFloat8e4m3: (np.uint8, table(4, 3, False)),
+    Type.ncclFloat8e5m2: (np.uint8, table(5, 2, True)),
+}
+PLAIN = {
+    Type.ncclInt8: np.int8,
+    Type.ncclUint8: np.uint8,
+    Type.ncclInt32: np.int32,
+    Type.ncclUint32: np.uint32,
+    Type.ncclInt64: np.int64,
+    Type.ncclUint64: np.uint64,
+    Type.ncclFloat16: np.float16,
+    Type.ncclFloat32: np.float32,
+    Type.ncclFloat64: np.float64,
+}
+
+
+def encode(kind: Any, values: np.ndarray) -> np.ndarray:
+    """Numbers as those of a type, rounded to the nearest, of two to the even one."""
+    if kind not in NARROW:
+        return values.astype(PLAIN[kind])
+    dtype, known = NARROW[kind]
+    positive = known[: len(known) // 2]
+    finite = np.flatnonzero(np.isfinite(positive))
+    distance = np.abs(np.abs(values)[:, None] - positive[finite][None, :])
+    nearest = distance.min(axis=1, keepdims=True)
+    best = np.where(distance == nearest, (finite & 1)[None, :] * 1.0, 2.0).argmin(axis=1)
+    return (finite[best] | np.where(values < 0, len(known) // 2, 0)).astype(dtype)
+
+
+def decode(kind: Any, bits: np.ndarray) -> np.ndarray:
+    return NARROW[kind][1][bits] if kind in NARROW else bits.astype(np.float64)
+
+
+def expected(kind: Any, op: Any, inputs: list[np.ndarray], factor: float | None = None) -> np.ndarray:
+    """The reduction, in the order of the ranks, each step in the type."""
+    if kind in PLAIN and np.issubdtype(PLAIN[kind], np.integer):
+        with np.errstate(over="ignore"):
+            total = inputs[0] * (1 if factor is None else PLAIN[kind](factor))
+            for one in inputs[1:]:
+                scaled = one * (1 if factor is None else PLAIN[kind](factor))
+                total = {Op.ncclProd: np.multiply, Op.ncclMax: np.maximum, Op.ncclMin: np.minimum}.get(op, np.add)(
+                    total, scaled
+                )
+            return (total // len(inputs)).astype(PLAIN[kind]) if op == Op.ncclAvg else total
+    scale = 1 / len(inputs) if op == Op.ncclAvg else factor
+    wide = np.float32 if kind != Type.ncclFloat64 else np.float64
+    numbers = [decode(kind, one).astype(wide) for one in inputs]
+    if scale is not None:
+        narrow = wide(decode(kind, encode(kind, np.array([scale])))[0])
+        numbers = [decode(kind, encode(kind, one * narrow)).astype(wide) for one in numbers]
+    combine = {Op.ncclProd: np.multiply, Op.ncclMax: np.maximum, Op.ncclMin: np.minimum}.get(op, np.add)
+    total = numbers[0]
+    for one in numbers[1:]:
+        total = decode(kind, encode(kind, combine(total, one))).astype(wide)
+    return encode(kind, total)
+
+
+def numbers_of(kind: Any, rank: int, count: int = 37) -> np.ndarray:
+    """Some numbers of a rank: whole and half ones, negative ones where there are any."""
+    values = np.random.default_rng(rank).integers(1, 7, count).astype(np.float64)
+    integer = kind in PLAIN and np.issubdtype(PLAIN[kind], np.integer)
+    signed = not integer or np.issubdtype(PLAIN[kind], np.signedinteger)
+    if signed and not integer:
+        values[::3] *= -1
+    return encode(kind, values if integer else values / 2)
+
+
+# ---- cases ----------------------------------------------------------------------------------------------------------
+
+
+def types_and_operations(world: World) -> None:
+    for kind in [*PLAIN, *NARROW]:
+        inputs = [numbers_of(kind, rank) for rank in range(world.size)]
+        for op in (Op.ncclSum, Op.ncclProd, Op.ncclMax, Op.ncclMin, Op.ncclAvg):
+            if op == Op.ncclAvg and kind in (Type.ncclFloat8e4m3, Type.ncclFloat8e5m2):
+                continue  # which NCCL refuses
+            wanted = expected(kind, op, inputs)
+
+            def call(rank: Rank, source: int, target: int, kind: Any = kind, op: Any = op) -> Any:
+                return nccl.ncclAllReduce(source, target, 37, kind, op, rank.comm, rank.handle)
+
+            for found in world.results(lambda rank, inputs=inputs: inputs[rank], call):
+                assert found.tobytes() == wanted.tobytes(), (kind, op, found, wanted)
+
+
+def sums_with_a_factor(world: World) -> None:
+    for kind in (Type.ncclInt32, Type.ncclFloat16, Type.ncclFloat32, Type.ncclFloat64, Type.ncclBfloat16):
+        inputs = [numbers_of(kind, rank) for rank in range(world.size)]
+        factor = encode(kind, np.array([3.0]))
+        wanted = expected(kind, Op.ncclSum, inputs, 3.0)
+        for on_device in (False, True):
+            places = [rank.put(factor) for rank in world.ranks]
+            for rank in world.ranks:
+                rank.stream.sync()
+            ops = [
+                good(nccl.ncclRedOpCreatePreMulSum(at(place) if on_device else factor, kind, not on_device, rank.comm))
+                for rank, place in zip(world.ranks, places, strict=True)
+            ]
+            by_rank = {rank.number: op for rank, op in zip(world.ranks, ops, strict=True)}
+
+            def call(rank: Rank, source: int, target: int, kind: Any = kind, by_rank: Any = by_rank) -> Any:
+                return nccl.ncclAllReduce(source, target, 37, kind, by_rank[rank.number], rank.comm, rank.handle)
+
+            for found in world.results(lambda rank, inputs=inputs: inputs[rank], call):
+                assert found.tobytes() == wanted.tobytes(), (kind, on_device, found, wanted)
+            for rank, op in zip(world.ranks, ops, strict=True):
+                good(nccl.ncclRedOpDestroy(op, rank.comm))
+
+
+def large_and_in_place(world: World) -> None:
+    count = 400_001  # more than is at work at a time, and no multiple of anything
+    arrays = [rank.put(np.arange(count) * 0.5 + rank.number) for rank in world.ranks]
+    where = {rank.number: at(array) for rank, array in zip(world.ranks, arrays, strict=True)}
+
+    def call(rank: Rank) -> Any:
+        place = where[rank.number]
+        return nccl.ncclAllReduce(place, place, count, Type.ncclDouble, Op.ncclSum, rank.comm, rank.handle)
+
+    world.group(call)
+    wanted = np.arange(count) * 0.5 * world.size + sum(range(world.size))
+    for rank, array in zip(world.ranks, arrays, strict=True):
+        assert (rank.get(array) == wanted).all()
+
+
+def moves(world: World) -> None:
+    n, size, kind = 5, world.size, Type.ncclFloat
+    root = size - 1
+    blocks = [np.arange(size * n, dtype=np.float32) + 1000 * rank for rank in range(size)]
+    whole = np.zeros(size * n, np.float32)
+
+    def check(wanted: Callable[[int], np.ndarray], call: Callable[..., Any]) -> None:
+        found = world.results(lambda rank: blocks[rank], call, whole)
+        for rank, one in zip(world.ranks, found, strict=True):
+            assert (one[: len(wanted(rank.number))] == wanted(rank.number)).all(), (rank.number, one)
+
+    def part(rank: int, block: int) -> np.ndarray:
+        return blocks[rank][block * n : (block + 1) * n]
+
+    everybody = range(size)
+    total = sum(blocks)
+    nothing = np.zeros(0, np.float32)
+    check(lambda r: blocks[root], lambda r, s, t: nccl.ncclBroadcast(s, t, size * n, kind, root, r.comm, r.handle))
+    check(
+        lambda r: total if r == root else nothing,
+        lambda r, s, t: nccl.ncclReduce(s, t if r.number == root else None, size * n, kind, 0, root, r.comm, r.handle),
+    )
+    check(
+        lambda r: np.concatenate([part(i, 0) for i in everybody]),
+        lambda r, s, t: nccl.ncclAllGather(s, t, n, kind, r.comm, r.handle),
+    )
+    check(
+        lambda r: total[r * n : (r + 1) * n],
+        lambda r, s, t: nccl.ncclReduceScatter(s, t, n, kind, 0, r.comm, r.handle),
+    )
+    check(
+        lambda r: np.concatenate([part(i, r) for i in everybody]),
+        lambda r, s, t: nccl.ncclAlltoAll(s, t, n, kind, r.comm, r.handle),
+    )
+    check(
+        lambda r: np.concatenate([part(i, 0) for i in everybody]) if r == root else nothing,
+        lambda r, s, t: nccl.ncclGather(s, t, n, kind, root, r.comm, r.handle),
+    )
+    check(lambda r: part(root, r), lambda r, s, t: nccl.ncclScatter(s, t, n, kind, root, r.comm, r.handle))
+
+
+def messages(world: World) -> None:
+    size = world.size
+    sources = {r.number: r.put(np.arange(3000, dtype=np.int32) + 10000 * r.number) for r in world.ranks}
+    targets = {r.number: r.put(np.zeros(3000, np.int32)) for r in world.ranks}
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks:  # two messages to the right, in this order, and one to itself
+        source, target = at(sources[rank.number]), at(targets[rank.number])
+        right, left = (rank.number + 1) % size, (rank.number - 1) % size
+        for begin, count in ((0, 1000), (1000, 500)):
+            good(nccl.ncclSend(source + 4 * begin, count, Type.ncclInt, right, rank.comm, rank.handle))
+            good(nccl.ncclRecv(target + 4 * begin, count, Type.ncclInt, left, rank.comm, rank.handle))
+        good(nccl.ncclSend(source + 4 * 2000, 1000, Type.ncclInt, rank.number, rank.comm, rank.handle))
+        good(nccl.ncclRecv(target + 4 * 2000, 1000, Type.ncclInt, rank.number, rank.comm, rank.handle))
+    good(nccl.ncclGroupEnd())
+    for rank in world.ranks:
+        found, left = rank.get(targets[rank.number]), (rank.number - 1) % size
+        numbers = np.arange(3000)
+        assert (found[:1500] == (numbers + 10000 * left)[:1500]).all()
+        assert not found[1500:2000].any()
+        assert (found[2000:] == (numbers + 10000 * rank.number)[2000:]).all()
+
+
+def order_of_streams(world: World) -> None:
+    """What a stream has left in memory is sent, and what comes is there for what follows; also with two streams."""
+    others = {}
+    for rank in world.ranks:
+        rank.device.set_current()
+        others[rank.number] = rank.device.create_stream()
+    x = {r.number: r.put(np.zeros(1000, np.int32)) for r in world.ranks}
+    y = {r.number: r.put(np.zeros(1000, np.int32)) for r in world.ranks}
+    for rank in world.ranks:
+        rank.stream.sync()
+    for value in range(1, 4):
+        for rank in world.ranks:
+            rank.device.set_current()
+            x[rank.number].buffer.fill(value, stream=rank.stream)
+            y[rank.number].buffer.fill(value + 10, stream=others[rank.number])
+        good(nccl.ncclGroupStart())
+        for rank in world.ranks:
+            for array, stream in ((x, rank.stream), (y, others[rank.number])):
+                place = at(array[rank.number])
+                good(nccl.ncclAllReduce(place, place, 4000, Type.ncclUint8, Op.ncclSum, rank.comm, int(stream.handle)))
+        good(nccl.ncclGroupEnd())
+        for rank in world.ranks:
+            found = (rank.get(x[rank.number]), y[rank.number].to_numpy(stream=others[rank.number]))
+            for one, wanted in zip(found, (value, value + 10), strict=True):
+                assert (one.view(np.uint8) == world.size * wanted).all(), (value, one)
+    for stream in others.values():
+        stream.close()
+
+
+def graphs(world: World) -> None:
+    """A collective of all ranks here, captured into one graph, with a copy before and one behind it."""
+    first = world.ranks[0]
+    x = {r.number: r.put(np.full(100, 1.0)) for r in world.ranks}
+    y = {r.number: r.put(np.zeros(100)) for r in world.ranks}
+    for rank in world.ranks:
+        rank.stream.sync()
+    first.device.set_current()
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    good(driver.cuStreamBeginCapture(first.handle, mode))
+    events = []
+
+    def behind(before: Rank, after: Rank) -> None:
+        before.device.set_current()
+        events.append(good(driver.cuEventCreate(0)))
+        good(driver.cuEventRecord(events[-1], before.handle))
+        good(driver.cuStreamWaitEvent(after.handle, events[-1], 0))
+
+    for rank in world.ranks[1:]:
+        behind(first, rank)
+    for rank in world.ranks:  # x becomes the sum of all x; y what x was before
+        rank.device.set_current()
+        good(driver.cuMemcpyDtoDAsync(at(y[rank.number]), at(x[rank.number]), 800, rank.handle))
+
+    def call(rank: Rank) -> Any:
+        place = at(x[rank.number])
+        return nccl.ncclAllReduce(place, place, 100, Type.ncclDouble, Op.ncclSum, rank.comm, rank.handle)
+
+    world.group(call)
+    for rank in world.ranks[1:]:
+        behind(rank, first)
+    first.device.set_current()
+    graph = good(driver.cuStreamEndCapture(first.handle))
+    executable = good(driver.cuGraphInstantiate(graph, 0))
+    for replay in range(1, 4):
+        good(driver.cuGraphLaunch(executable, first.handle))
+        first.stream.sync()
+        for rank in world.ranks:
+            assert (rank.get(x[rank.number]) == world.size**replay).all()
+            assert (rank.get(y[rank.number]) == world.size ** (replay - 1)).all()
+    first.device.set_current()
+    good(driver.cuGraphExecDestroy(executable))
+    good(driver.cuGraphDestroy(graph))
+    for event in events:
+        good(driver.cuEventDestroy(event))
+
+
+def splits(world: World) -> None:
+    """Into the even and the odd ranks, the latter in reverse order; and one rank in none."""
+    made: dict[int, Any] = {}
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks:
+        color, key = rank.number % 2, -rank.number if rank.number % 2 else rank.number
+        made[rank.number] = good(nccl.ncclCommSplit(rank.comm, color, key, None))
+    good(nccl.ncclGroupEnd())
+    for rank in world.ranks:
+        members = [i for i in range(world.size) if i % 2 == rank.number % 2]
+        if rank.number % 2:
+            members.reverse()
+        comm = made[rank.number]
+        assert good(nccl.ncclCommCount(comm)) == len(members)
+        assert good(nccl.ncclCommUserRank(comm)) == members.index(rank.number)
+    x = {r.number: r.put(np.full(10, 10.0**r.number)) for r in world.ranks}
+
+    def call(rank: Rank) -> Any:
+        place = at(x[rank.number])
+        return nccl.ncclAllReduce(place, place, 10, Type.ncclDouble, Op.ncclSum, made[rank.number], rank.handle)
+
+    world.group(call)
+    for rank in world.ranks:
+        wanted = sum(10.0**i for i in range(world.size) if i % 2 == rank.number % 2)
+        assert (rank.get(x[rank.number]) == wanted).all()
+        good(nccl.ncclCommFinalize(made[rank.number]))
+        good(nccl.ncclCommDestroy(made[rank.number]))
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks:
+        color = -1 if rank.number == 0 else 7
+        made[rank.number] = good(nccl.ncclCommSplit(rank.comm, color, 0, None))
+    good(nccl.ncclGroupEnd())
+    for rank in world.ranks:
+        if rank.number == 0:
+            assert int(made[0]) == 0
+        else:
+            assert good(nccl.ncclCommCount(made[rank.number])) == world.size - 1
+            good(nccl.ncclCommDestroy(made[rank.number]))
+
+
+def shrinks(world: World) -> None:
+    if world.size == 1:
+        return  # nobody can be left out
+    made = {}
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks[: -1 if world.ranks[-1].number == world.size - 1 else None]:
+        made[rank.number] = good(nccl.ncclCommShrink(rank.comm, [world.size - 1], 1, None, nccl.NCCL_SHRINK_DEFAULT))
+    good(nccl.ncclGroupEnd())
+    for number, comm in made.items():
+        assert good(nccl.ncclCommCount(comm)) == world.size - 1
+        assert good(nccl.ncclCommUserRank(comm)) == number
+        good(nccl.ncclCommDestroy(comm))
+
+
+NUMBERS_OF_CONFIG = """
+    cgaClusterSize minCTAs maxCTAs splitShare trafficClass collnetEnable CTAPolicy shrinkShare nvlsCTAs
+    nChannelsPerNetPeer nvlinkCentricSched graphUsageMode numRmaCtx maxP2pPeers graphStreamOrdering
+"""
+
+
+def without_blocking(world: World) -> None:
+    """A communicator that is made while the program goes on."""
+    config = nccl.ncclConfig_t()
+    undefined = -(2**31)
+    config.size, config.magic, config.version = 112, nccl.NCCL_API_MAGIC, nccl.NCCL_VERSION_CODE
+    for name in NUMBERS_OF_CONFIG.split():
+        setattr(config, name, undefined)
+    config.blocking = 0
+    made = {}
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks:
+        made[rank.number] = good(nccl.ncclCommSplit(rank.comm, 0, rank.number, config))
+    status = nccl.ncclGroupEnd()[0]
+    assert status in (nccl.ncclResult_t.ncclSuccess, nccl.ncclResult_t.ncclInProgress)
+    for comm in made.values():
+        while (state := good(nccl.ncclCommGetAsyncError(comm))) == nccl.ncclResult_t.ncclInProgress:
+            time.sleep(0.001)
+        assert state == nccl.ncclResult_t.ncclSuccess
+        assert good(nccl.ncclCommCount(comm)) == world.size
+    for comm in made.values():
+        status = nccl.ncclCommFinalize(comm)[0]
+        assert status in (nccl.ncclResult_t.ncclSuccess, nccl.ncclResult_t.ncclInProgress)
+    for comm in made.values():
+        while good(nccl.ncclCommGetAsyncError(comm)) == nccl.ncclResult_t.ncclInProgress:
+            time.sleep(0.001)
+        good(nccl.ncclCommDestroy(comm))
+
+
+def registered_memory(world: World) -> None:
+    for rank in world.ranks:
+        rank.device.set_current()
+        place = good(nccl.ncclMemAlloc(4096))
+        handle = good(nccl.ncclCommRegister(rank.comm, place, 4096))
+        good(nccl.ncclCommDeregister(rank.comm, handle))
+        good(nccl.ncclMemFree(place))
+
+
+def questions(world: World) -> None:
+    version = good(nccl.ncclGetVersion())
+    assert version // 10000 == 2
+    for rank in world.ranks:
+        assert good(nccl.ncclCommCount(rank.comm)) == world.size
+        assert good(nccl.ncclCommUserRank(rank.comm)) == rank.number
+        assert good(nccl.ncclCommCuDevice(rank.comm)) == rank.device.device_id
+        assert good(nccl.ncclCommGetAsyncError(rank.comm)) == nccl.ncclResult_t.ncclSuccess
+
+
+def wrong_arguments(world: World) -> None:
+    """Each is refused, says why, and the communicator goes on."""
+    rank = world.ranks[0]
+    x = at(rank.put(np.zeros(8)))
+    comm, stream, size = rank.comm, rank.handle, world.size
+    double = Type.ncclDouble
+    invalid, usage = nccl.ncclResult_t.ncclInvalidArgument, nccl.ncclResult_t.ncclInvalidUsage
+    identity = good(nccl.ncclGetUniqueId())
+    calls = [
+        (lambda: nccl.ncclAllReduce(x, x, 8, double, 0, None, stream), invalid, "AllReduce : comm argument is NULL"),
+        (lambda: nccl.ncclAllReduce(x, x, 8, 12, 0, comm, stream), invalid, "AllReduce : invalid type 12"),
+        (
+            lambda: nccl.ncclAllReduce(x, x, 8, double, 77, comm, stream),
+            invalid,
+            "operation 77 unknown to this communicator",
+        ),
+        (lambda: nccl.ncclAllReduce(x, x, 8, Type.ncclFloat8e4m3, Op.ncclAvg, comm, stream), invalid, ""),
+        (
+            lambda: nccl.ncclBroadcast(x, x, 8, double, size, comm, stream),
+            invalid,
+            f"Broadcast : invalid root {size} (root",
+        ),
+        (
+            lambda: nccl.ncclReduce(x, x, 8, double, 0, -1, comm, stream),
+            invalid,
+            "Reduce : invalid root -1 (root should",
+        ),
+        (lambda: nccl.ncclRedOpDestroy(0, comm), invalid, "ncclRedOpDestroy : operator is a NCCL builtin."),
+        (lambda: nccl.ncclRedOpDestroy(9, comm), invalid, "operator unknown to this communicator"),
+        (lambda: nccl.ncclGroupEnd(), usage, "ncclGroupEnd: not in a group call."),
+        (lambda: nccl.ncclCommInitRank(2, identity, 3), invalid, "Invalid rank requested : 3/2"),
+        (lambda: nccl.ncclCommInitAll(1, [99]), nccl.ncclResult_t.ncclUnhandledCudaError, "invalid device ordinal"),
+    ]
+    for call, status, text in calls:
+        assert call()[0] == status, (text, status)
+        assert text in nccl.ncclGetLastError(None)[1].decode(), (text, nccl.ncclGetLastError(None)[1])
+    good(nccl.ncclGroupStart())
+    bad = nccl.ncclAllReduce(x, x, 8, 99, 0, comm, stream)[0]
+    assert bad == invalid
+    assert nccl.ncclGroupEnd()[0] == invalid
+    assert b"invalid type 99" in nccl.ncclGetLastError(None)[1]
+    assert nccl.ncclGetErrorString(usage)[1] == b"invalid usage (run with NCCL_DEBUG=WARN for details)"
+    good(nccl.ncclAllReduce(x, x, 0, double, 0, comm, stream))  # of nothing
+    questions(world)
+
+
+CASES = [
+    types_and_operations,
+    sums_with_a_factor,
+    large_and_in_place,
+    moves,
+    messages,
+    order_of_streams,
+    graphs,
+    splits,
+    shrinks,
+    without_blocking,
+    registered_memory,
+    questions,
+    wrong_arguments,
+]
+
+
+# ---- the job --------------------------------------------------------------------------------------------------------
+
+
+def share(path: Path, rank: int, text: bytes = b"") -> bytes:
+    """Give the other processes some bytes, by a file, or get them."""
+    if rank == 0:
+        path.with_suffix(".new").write_bytes(text)
+        path.with_suffix(".new").rename(path)
+        return text
+    while not path.exists():
+        time.sleep(0.002)
+    return path.read_bytes()
+
+
+def connect(path: Path) -> World:
+    """The ranks of this process: one, where RANK says which, and otherwise as many as there are devices."""
+    if "RANK" in os.environ:
+        number, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        device = Device.for_rank()
+        device.set_current()
+        identity = nccl.ncclUniqueId()
+        made = bytes(good(nccl.ncclGetUniqueId()).internal) if number == 0 else b""
+        identity.internal = share(path, number, made)
+        return World(
+            [Rank(number, device, device.create_stream(), good(nccl.ncclCommInitRank(size, identity, number)))], size
+        )
+    devices = list(Device.get_all_devices())
+    ranks = []
+    for number, comm in enumerate(good(nccl.ncclCommInitAll(len(devices), None))):
+        devices[number].set_current()
+        ranks.append(Rank(number, devices[number], devices[number].create_stream(), comm))
+    return World(ranks, len(ranks))
+
+
+def main(path: Path) -> None:
+    world = connect(path)
+    said = {}
+    for case in CASES:
+        try:
+            case(world)
+            said[case.__name__] = ""
+        except Exception:
+            said[case.__name__] = traceback.format_exc()
+            os.write(2, said[case.__name__].encode())
+            break
+    # Whether all is well on all ranks is itself a sum.
+    flags = world.results(
+        lambda rank: np.array([any(said.values())], np.int32),
+        lambda rank, s, t: nccl.ncclAllReduce(s, t, 1, Type.ncclInt, Op.ncclSum, rank.comm, rank.handle),
+    )
+    for rank in world.ranks:
+        good(nccl.ncclCommDestroy(rank.comm))
+    if any(said.values()):
+        sys.exit(1)
+    if world.ranks[0].number == 0:
+        print(json.dumps({"cases": list(said), "failed elsewhere": int(flags[0][0])}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,66 @@
+"""NCCL on ranks in one process and in several: tests/nccl/cases.py has what they do, which is one job each."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cupola.bindings import nccl
+
+PROGRAM = Path(__file__).with_name("cases.py")
+ASSIGNED = next(
+    node.value
+    for node in ast.parse(PROGRAM.read_text()).body
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CASES"
+)
+assert isinstance(ASSIGNED, ast.List)
+NAMES = [ast.unparse(name) for name in ASSIGNED.elts]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> None:
+    try:
+        nccl.ncclGetVersion()
+    except ImportError as error:
+        pytest.skip(f"needs NCCL: {error}")
+
+
+def run(ranks: int, program: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program on ranks of their own processes, of the CPU device."""
+    job = ["--devices", ranks, "-n", ranks, "--grace", 5]
+    command = [sys.executable, "-m", "cupola", "run", *job, program, *arguments]
+    return subprocess.run(
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "CUPOLA_DEVICE": "cpu", **variables},
+    )
+
+
+def check(done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout) == {"cases": NAMES, "failed elsewhere": 0}
+
+
+def test_all_devices_of_one_process(tmp_path):
+    variables = {**os.environ, "CUPOLA_CPU_DEVICES": "4", "NCCL_NVLS_ENABLE": "0"}
+    command = [sys.executable, str(PROGRAM), str(tmp_path / "id")]
+    check(subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables))
+
+
+@pytest.mark.cpu_only("there may be one GPU only")
+def test_three_processes(tmp_path):
+    check(run(3, PROGRAM, tmp_path / "id"))
+
+
+@pytest.mark.cpu_only("there may be one GPU only")
+def test_processes_that_share_no_memory(tmp_path):
+    """As on several hosts: over sockets."""
+    check(run(3, PROGRAM, tmp_path / "id", NCCL_SHM_DISABLE="1"))
