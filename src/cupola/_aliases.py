@@ -5,7 +5,8 @@ in the namespace ``cuda`` are found where they are. The alias is the same module
 whichever name they were imported by. Only the three top packages are stand-ins of their own, because programs look at
 their ``__version__``, which must be that of the API, not of cupola.
 
-Some programs also load the driver themselves, as ``libcuda.so.1``. Where the CPU device runs them, that is its driver.
+Some programs also load the driver themselves, as ``libcuda.so.1``. Where the CPU device runs them, that is its driver,
+and CuPy, which cannot take it, has a stand-in (:mod:`cupola.standins`).
 
 Python programs that this one starts do not have the finder, but they read ``PYTHONPATH``, and those that
 multiprocessing spawns get ``sys.path``. Therefore a folder with a package ``cuda`` goes there, too, whose only content
@@ -24,6 +25,8 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+
+from cupola import standins
 
 # The module that programs import -> cupola's module. Submodules follow.
 ALIASES = {
@@ -80,11 +83,15 @@ def install() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([SPAWN_FOLDER, *folders])
     from cupola.bindings import _provider
 
-    if _provider.provide_library():
+    on_cpu = _provider.provide_library()
+    if on_cpu:
         from cupola import _jax, _numba, _triton
 
         for package in (_triton, _jax, _numba):
             package.install()
+    chosen = standins.choice()
+    if chosen or (chosen is None and on_cpu):
+        standins.install()
 
 
 def spawned(name: str) -> None:

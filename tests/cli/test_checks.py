@@ -35,6 +35,7 @@ HEALTHY: dict[str, Any] = {
     "nvrtc_targets": [75, 80, 90],
     "folders": {"object cache": {"path": "/home/me/.cache/cupola"}},
     "programs": {"nvcc": {"path": "/site-packages/nvcc", "version": "13"}, "libpython": {"path": "/lib/libpython.so"}},
+    "cupy": {"stands_in": None, "version": "14.2.0", "installed": "/site-packages/cupy"},
     "private_runtime": ["cupy-cuda13x"],
     "mpi": {"version": "MPICH Version: 5.0.2", "cuda_aware": False},
     "smoke_test": {"found": "right result"},
@@ -77,6 +78,8 @@ CASES = [
     ({"programs.libpython": {"missing": "install it"}}, "libpython", NOTE, "install it"),
     ({"mpi": {"error": "RuntimeError: cannot load MPI library"}}, "MPI", NOTE, "pip install mpich"),
     ({**ON_CPU}, "cupy-cuda13x", NOTE, "runs on GPUs only"),
+    ({**ON_CPU}, "cupy-cuda13x", NOTE, "takes the stand-in"),
+    ({"cupy": {"error": "ValueError: CUPOLA_CUPY is 'x'"}}, "CuPy", FAIL, "CUPOLA_CUPY is 'x'"),
     (
         {"device.emulated": True, "device.said": ["running on the CPU device: there is no GPU"]},
         "choice of device", WARN, "/dev/nvidia0",
@@ -104,6 +107,21 @@ CASES = [
     ({"smoke_test": {"error": "it crashed", "details": "Install this"}}, "smoke test", FAIL, "Install this"),
     ({"smoke_test": {"error": "it crashed"}}, "smoke test", FAIL, "report"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, "/site-packages/cupy"),
+        ({"cupy.installed": None}, "not installed; `cupola run --cupy` has a stand-in"),
+        (ON_CPU, "the stand-in for CuPy 14.2.0 under `cupola run`; /site-packages/cupy is left alone"),
+        ({**ON_CPU, "cupy.stands_in": False}, "/site-packages/cupy"),
+        ({"cupy.stands_in": True, "cupy.installed": None}, "the stand-in for CuPy 14.2.0 under `cupola run`"),
+    ],
+)
+def test_what_import_cupy_gives(changes, found):
+    (check,) = [check for check in judge(with_changes(changes)) if check.name == "CuPy"]
+    assert (check.status, check.found) == (OK, found)
 
 
 def test_all_is_well():

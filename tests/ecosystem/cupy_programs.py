@@ -1,6 +1,6 @@
 """A program with CuPy, which has NVIDIA's runtime inside: the CPU device says so.
 
-usage: cupola run --device cpu tests/ecosystem/cupy_programs.py [NAME ...]
+usage: cupola run --device cpu --no-cupy tests/ecosystem/cupy_programs.py [NAME ...]
 """
 
 # mypy: ignore-errors

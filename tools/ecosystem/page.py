@@ -34,7 +34,8 @@ built by `cupola nvcc -shared`.
 [Tiles in Python](tiles.md) is about cuTile and Triton, [Kernels in Python](kernels-in-python.md) about numba;
 [Coming from CUDA Python](migrate.md#numba) has the counts of numba-cuda's whole suite, and
 [CUDA C++ programs](cuda-programs.md) says what of nvcc's programs runs. Packages with NVIDIA's runtime inside, such as
-CuPy and Warp, need a GPU: the `cupola` logger and `cupola doctor` say so."""
+CuPy and Warp, need a GPU: the `cupola` logger and `cupola doctor` say so. For CuPy there is
+[a stand-in](coming-from-cupy.md), with which its programs run."""
 
 
 def render(runs: list[dict[str, Any]]) -> str:

@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     raise ValueError("kernels are watched on the CPU device only: --watch goes with --device cpu")
                 options.device = "cpu"
             run.choose_device(options.device, options.model, options.devices)
+            run.choose_cupy(options.cupy)
         except ValueError as error:
             runner.error(str(error))
         if session is not None:
@@ -134,7 +135,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
     runner = commands.add_parser(
         "run",
         help="run a program in Python or any other language, unchanged, on cupola",
-        usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] [-n N] [--inject RULE] "
+        usage="cupola run [--device {auto,cpu,gpu}] [--model NAME] [--devices N] [--[no-]cupy] [-n N] [--inject RULE] "
         "[--check CHECKS [--report FILE]] [--coverage] [--coverage-report DIR] [--watch FILE:LINE:EXPRESSION] "
         "(SCRIPT | -m MODULE | PROGRAM) [ARGUMENT ...]",
         description="Run a program written for CUDA Python unchanged: in its process, the names cuda.core, "
@@ -146,6 +147,12 @@ def make_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[a
     )
     runner.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
     runner.add_argument("--devices", metavar="N", type=int, help="how many of them")
+    runner.add_argument(
+        "--cupy",
+        action=argparse.BooleanOptionalAction,
+        help="let `import cupy` be cupola's stand-in, or CuPy's own (default: CUPOLA_CUPY, or the stand-in on the CPU "
+        "device)",
+    )
     runner.add_argument(
         "-n",
         "--ranks",

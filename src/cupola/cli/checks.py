@@ -246,14 +246,27 @@ def _programs(facts: Facts) -> Iterator[Check]:
     else:
         found = "not found: programs in other languages do not run on the CPU device"
         yield Check(NOTE, "libpython", found, libpython["missing"])
+    stand_in = _stand_in(facts)
+    yield stand_in
     if _emulated(facts):
         for name in facts["private_runtime"]:
-            yield Check(
-                NOTE,
-                name,
-                "has NVIDIA's CUDA runtime inside",
-                "It runs on GPUs only: that runtime works with NVIDIA's driver only (docs/cuda-programs.md).",
-            )
+            advice = "It runs on GPUs only: that runtime works with NVIDIA's driver only (docs/cuda-programs.md)."
+            if name.startswith("cupy") and stand_in.found.startswith("the stand-in"):
+                advice += " `cupola run` takes the stand-in instead (docs/coming-from-cupy.md)."
+            yield Check(NOTE, name, "has NVIDIA's CUDA runtime inside", advice)
+
+
+def _stand_in(facts: Facts) -> Check:
+    """What ``import cupy`` gives under ``cupola run``."""
+    cupy, name = facts["cupy"], "CuPy"
+    if "error" in cupy:
+        return Check(FAIL, name, first_line(cupy["error"]), "`cupola run` ends with that error: set it, or unset it.")
+    if cupy["stands_in"] or (cupy["stands_in"] is None and _emulated(facts)):
+        real = f"; {cupy['installed']} is left alone" if cupy["installed"] else ""
+        return Check(OK, name, f"the stand-in for CuPy {cupy['version']} under `cupola run`{real}")
+    if cupy["installed"]:
+        return Check(OK, name, cupy["installed"])
+    return Check(OK, name, "not installed; `cupola run --cupy` has a stand-in")
 
 
 def _mpi(facts: Facts) -> Iterator[Check]:

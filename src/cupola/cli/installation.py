@@ -46,6 +46,7 @@ def collect_more() -> Facts:
         "nvrtc_targets": nvrtc_targets(),
         "folders": {"object cache": folder(object_cache_folder())},
         "programs": {"nvcc": nvcc(), "libpython": libpython()},
+        "cupy": cupy(),
         "private_runtime": [name for name in PRIVATE_RUNTIME if "version" in distribution(name)],
     }
 
@@ -73,6 +74,16 @@ def libpython() -> Facts:
         return {"path": programs.find_libpython()}
     except Exception as error:
         return {"missing": str(error)}
+
+
+def cupy() -> Facts:
+    """What ``import cupy`` gives under ``cupola run``, as far as the environment says."""
+    from cupola import standins
+
+    try:
+        return {"stands_in": standins.choice(), "version": standins.VERSION, "installed": standins.installed_cupy()}
+    except ValueError as error:
+        return failure(error)
 
 
 def distribution(name: str) -> Facts:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from cupola import _aliases
+from cupola import _aliases, standins
 
 from . import native
 
@@ -123,3 +123,16 @@ def choose_device(device: str | None, model: str | None, devices: int | None) ->
     if devices is None and not count.isdecimal():
         raise ValueError(f"CUPOLA_CPU_DEVICES is {count!r}: it must be a number from 1 to 16")
     cpu.use(model or os.environ.get("CUPOLA_CPU_MODEL") or "h200", devices or int(count))
+
+
+def choose_cupy(stands_in: bool | None) -> None:
+    """Choose what ``import cupy`` gives, for this process and those that it starts; None: as the environment says.
+
+    Raises
+    ------
+    ValueError
+        When the environment says something that is not known.
+    """
+    if stands_in is not None:
+        os.environ[standins.SWITCH] = "1" if stands_in else "0"
+    standins.choice()

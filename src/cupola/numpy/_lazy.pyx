@@ -146,6 +146,65 @@ def use(type array_class=None, elementwise=None, reduction=None, first_device=No
     _reduce = _reduce if reduce is None else reduce
 
 
+# What a package above may take part in: who gives memory, which arrays are pending, and which streams are recorded.
+cdef object _allocator = None           # a Buffer for bytes and a stream; None: the device
+cdef list _watched = None               # weak references to pending arrays, once somebody watches
+cdef Py_ssize_t _watch_limit = 64
+cdef set _recording = set()
+
+
+def watch(allocator):
+    """Let ``allocator(size, stream)`` give arrays their memory, and remember which arrays are pending."""
+    global _allocator, _watched
+    _allocator = allocator
+    if _watched is None:
+        _watched = []
+
+
+def allocates():
+    """Whether somebody else than the device gives arrays their memory."""
+    return _allocator is not None
+
+
+def compute_all(stream=None):
+    """Compute all arrays that are pending since `watch` was called; only those of a stream, if one is given."""
+    global _watched, _watch_limit
+    waiting, _watched, _watch_limit = _watched, [], 64
+    for reference in waiting or ():
+        pending_one = reference()
+        if pending_one is None or (<Lazy>pending_one)._node is None:
+            continue
+        if stream is None or (<Lazy>pending_one)._stream == stream:
+            (<Lazy>pending_one).open_memory()
+        else:
+            _watched.append(reference)
+
+
+def record(Stream stream not None, bint begin):
+    """Say that the work of a stream is being recorded, or is no more.
+
+    Such work sees what was there when that began, and waits for no other stream.
+    """
+    if begin:
+        _recording.add(stream)
+    else:
+        _recording.discard(stream)
+
+
+def records(stream):
+    """Whether the work of a stream is being recorded."""
+    return stream in _recording
+
+
+cdef int watch_pending(object reference) except -1:
+    global _watched, _watch_limit
+    _watched.append(reference)
+    if len(_watched) > _watch_limit:
+        _watched = [one for one in _watched if (alive := one()) is not None and (<Lazy>alive)._node is not None]
+        _watch_limit = max(64, 2 * len(_watched))
+    return 0
+
+
 # Names of operations and pieces of CUDA C++, as numbers in keys.
 cdef dict _numbers = {}
 
@@ -175,7 +234,9 @@ cdef int allocate(Array made, Stream queue) except -1:
     cdef Py_ssize_t size = made.count() * made.itemsize
     if device.current is None:
         device = _first_device()
-    if device.memory is not None and (<MemoryResource>device.memory).direct:
+    if _allocator is not None:
+        memory = <Buffer?>_allocator(size, queue)
+    elif device.memory is not None and (<MemoryResource>device.memory).direct:
         memory = (<MemoryResource>device.memory).obtain(size, queue)
     else:
         memory = device.allocate(size, stream=queue)
@@ -870,7 +931,8 @@ cdef Readers readers_of(Buffer memory):
 cdef int wait_for(Lazy x, Stream queue) except -1:
     """Let work that is queued from now on in `queue` see the array, which another stream has made."""
     if x._stream is not queue and not x._stream.is_closed and x._stream != queue:
-        queue.wait(x._stream)
+        if not _recording or queue not in _recording:
+            queue.wait(x._stream)
         x.open_memory().set_deallocation_stream(queue)
     return 0
 
@@ -924,7 +986,8 @@ cdef class Lazy(Array):
             Array._compute(self)
         queue = in_force()
         if queue is not self._stream and not self._stream.is_closed and queue != self._stream:
-            queue.wait(self._stream)    # where the operands are
+            if not _recording or queue not in _recording:
+                queue.wait(self._stream)    # where the operands are
         target = Array.__new__(Array)
         target.itemsize, target.element, target.type = self.itemsize, self.element, self.type
         take_shape(target, self.rank, self.extents)
@@ -1174,8 +1237,10 @@ cdef Lazy made_pending(Lazy made, Node node, Stream queue):
     cdef Readers readers
     cdef object reference
     made._node, made._stream = node, queue
-    if count:
+    if count or _watched is not None:
         reference = PyWeakref_NewRef(made, None)
+        if _watched is not None:
+            watch_pending(reference)
         for k in range(count):
             readers = readers_of(<Buffer>read[k])
             lent |= readers.lent

@@ -17,7 +17,18 @@ from cupola.numpy import _faults, _lazy
 from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._evaluate import device as current_device
 from cupola.numpy._known import NAMESPACE, UFUNCS
-from cupola.numpy._lazy import Lazy, adopt, leaf_of, make_node, new_memory, pending, reduce, reduce_into, write
+from cupola.numpy._lazy import (
+    Lazy,
+    adopt,
+    allocates,
+    leaf_of,
+    make_node,
+    new_memory,
+    pending,
+    reduce,
+    reduce_into,
+    write,
+)
 from cupola.numpy._operations import MEMORY
 from cupola.numpy._report import noted
 
@@ -405,7 +416,11 @@ def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int =
     host = numpy.asarray(obj, to)
     known_type(host.dtype)
     with noted("copy"):
-        return adopt(device().array(host, stream=queue), queue)
+        if not allocates():
+            return adopt(device().array(host, stream=queue), queue)
+        memory = new_memory(host.shape, host.dtype, queue)
+        memory.copy_from(host, stream=queue)
+        return adopt(memory, queue)
 
 
 def on_device(obj: Any) -> ndarray:

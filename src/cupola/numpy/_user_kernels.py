@@ -18,6 +18,7 @@ from cupola.numpy._kernels import BLOCK, _places, compiled, layout_parameter, la
 from cupola.numpy._lazy import layout
 from cupola.numpy._ndarray import broadcast, empty, ndarray, on_device
 from cupola.numpy._operations import COMPUTED, MEMORY
+from cupola.numpy._sharing import handed_over
 
 __all__ = ["ElementwiseKernel", "RawKernel", "ReductionKernel"]
 
@@ -342,11 +343,7 @@ class RawKernel:
         given: list[Any] = []
         for value in args:
             if isinstance(value, ndarray):
-                value._before_writing()
-                value._compute_now()
-                value._join()
-                value._stream = queue
-                given.append(value._plain())
+                given.append(handed_over(value, queue))
             elif isinstance(value, numpy.ndarray):
                 on_device(value)
             elif isinstance(value, bool):

@@ -166,28 +166,12 @@ cdef class Stream:
 
     def __enter__(self):
         """The stream becomes the one of calls without a stream on this thread: those of arrays, and ``kernel[grid, block]``."""
-        global cupola_streams
-        cdef list streams
-        self.require_open()
-        if cupola_streams == NULL:
-            streams = []
-            Py_INCREF(streams)
-            cupola_streams = <PyObject*>streams
-        (<list>cupola_streams).append(self)
+        enter_stream(self)
         return self
 
     def __exit__(self, kind, error, trace):
         """Wait for the work and close the stream. Behind an exception it is only closed."""
-        global cupola_streams
-        cdef list streams = <list>cupola_streams
-        cdef Py_ssize_t i
-        for i in range(len(streams) - 1, -1, -1):
-            if streams[i] is self:      # blocks of generators may end in another order
-                del streams[i]
-                break
-        if not streams:
-            cupola_streams = NULL
-            Py_DECREF(streams)
+        leave_stream(self)
         try:
             if kind is None and self.native is not None:
                 self.sync()
@@ -633,6 +617,35 @@ cdef Stream default_stream():
 
 cdef Stream current_stream():
     return None if cupola_streams == NULL else <Stream>(<list>cupola_streams)[-1]
+
+
+def enter_stream(Stream stream not None):
+    """Make `stream` the one of calls without a stream on this thread, until :func:`leave_stream`."""
+    global cupola_streams
+    cdef list streams
+    stream.require_open()
+    if cupola_streams == NULL:
+        streams = []
+        Py_INCREF(streams)
+        cupola_streams = <PyObject*>streams
+    (<list>cupola_streams).append(stream)
+
+
+def leave_stream(Stream stream not None):
+    """Take back the last :func:`enter_stream` of `stream` on this thread, if there is one."""
+    global cupola_streams
+    cdef list streams
+    cdef Py_ssize_t i
+    if cupola_streams == NULL:
+        return
+    streams = <list>cupola_streams
+    for i in range(len(streams) - 1, -1, -1):
+        if streams[i] is stream:      # blocks of generators may end in another order
+            del streams[i]
+            break
+    if not streams:
+        cupola_streams = NULL
+        Py_DECREF(streams)
 
 
 def stream_in_force(stream):

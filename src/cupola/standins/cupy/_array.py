@@ -1,0 +1,349 @@
+"""What arrays have with CuPy's interface besides cupola.numpy's: attributes of the class that both share."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import pickle
+from typing import Any
+
+import numpy
+
+from cupola.core.array._array import Array
+from cupola.core.memory._buffer import Buffer
+from cupola.numpy._evaluate import current_stream
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._ndarray import known_type, ndarray
+from cupola.numpy._sharing import borrowed
+from cupola.standins.cupy._kernels import layout
+from cupola.standins.cupy.cuda.device import Device
+from cupola.standins.cupy.cuda.memory import MemoryPointer, pointer_of
+from cupola.standins.cupy.cuda.stream import core_stream
+
+_plain = {name: getattr(ndarray, name) for name in ("astype", "reshape", "__setitem__", "__init__", "view", "to_numpy")}
+_METHODS: dict[str, Any] = {}
+CUPY = "cupy"
+
+
+def _method(function: Any) -> Any:
+    _METHODS[function.__name__] = function
+    return function
+
+
+class Flags:
+    """How the elements of an array lie in memory.
+
+    Parameters
+    ----------
+    array : ndarray
+        Which.
+    """
+
+    def __init__(self, array: ndarray) -> None:
+        self.c_contiguous = array.is_contiguous
+        self.f_contiguous = array.transpose().is_contiguous
+        memory = array._memory()
+        self.owndata = memory.owner is None and array.nbytes == memory.size
+
+    @property
+    def fnc(self) -> bool:
+        """bool: column-major and not row-major."""
+        return self.f_contiguous and not self.c_contiguous
+
+    @property
+    def forc(self) -> bool:
+        """bool: row-major or column-major."""
+        return self.f_contiguous or self.c_contiguous
+
+    def __getitem__(self, name: str) -> bool:
+        names = {
+            "C_CONTIGUOUS": "c_contiguous", "C": "c_contiguous", "F_CONTIGUOUS": "f_contiguous", "F": "f_contiguous",
+            "OWNDATA": "owndata", "O": "owndata", "FNC": "fnc", "FORC": "forc",
+        }  # fmt: skip
+        if name not in names:
+            raise KeyError(f"{name} is not defined for cupy.ndarray.flags")
+        return bool(getattr(self, names[name]))
+
+    def __repr__(self) -> str:
+        return f"  C_CONTIGUOUS : {self.c_contiguous}\n  F_CONTIGUOUS : {self.f_contiguous}\n  OWNDATA : {self.owndata}"
+
+
+def _address(self: ndarray) -> MemoryPointer:
+    """MemoryPointer: where the first element is. Others may write there: expressions of the array are computed now."""
+    memory = self.buffer
+    pointer = pointer_of(memory)
+    return pointer + (int(Array.handle.__get__(self)) - int(memory.handle)) if self.size else pointer
+
+
+def column_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The strides of the column-major order."""
+    strides, step = [], itemsize
+    for extent in shape:
+        strides.append(step)
+        step *= extent
+    return tuple(strides)
+
+
+def is_column_major(order: Any) -> bool:
+    """Whether `order` is F; None and C mean row-major.
+
+    Raises
+    ------
+    ValueError
+        When it is something else.
+    """
+    if order not in (None, "C", "F", "c", "f"):
+        raise ValueError(f"order not understood: {order!r}")
+    return order in ("F", "f")
+
+
+def _order_of(array: ndarray, order: Any) -> bool:
+    """Whether a copy of the array is column-major, for an order C, F, A or K."""
+    if order in ("A", "K", "a", "k"):
+        return not array.is_contiguous and array.transpose().is_contiguous
+    return is_column_major(order)
+
+
+@_method
+def __init__(
+    self: ndarray,
+    shape: Any,
+    dtype: Any = float,
+    memptr: Any = None,
+    strides: Any = None,
+    order: Any = "C",
+) -> None:
+    extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    kind = known_type(dtype)
+    if strides is None and is_column_major(order):
+        strides = column_major(extents, kind.itemsize)
+    if memptr is None:
+        _plain["__init__"](self, extents, kind)
+        if strides is not None:
+            made = self._view_of(extents, tuple(strides))
+            self._describe(extents, kind)
+            _become(self, made)
+        return
+    made = over(memptr, extents, kind, None if strides is None else tuple(strides))
+    self._describe(extents, kind)
+    _become(self, made)
+
+
+def _become(self: ndarray, made: ndarray) -> None:
+    """Be the same array as a new one."""
+    self._node, self._stream = None, made._stream
+    self._settle(made._memory())
+    if self.strides != made.strides:
+        raise NotImplementedError("cupy.ndarray(...) with strides: cupy.lib.stride_tricks.as_strided makes such views")
+
+
+def over(pointer: Any, shape: tuple[int, ...], dtype: numpy.dtype, strides: tuple[int, ...] | None) -> ndarray:
+    """An array over memory that is there."""
+    if strides is None:
+        size = math.prod(shape) * dtype.itemsize
+    elif any(step < 0 for step in strides):
+        raise ValueError("negative strides of memory of another library")
+    else:
+        size = sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) + dtype.itemsize
+    if 0 in shape:
+        return ndarray(shape, dtype)
+    memory = Buffer.from_handle(int(pointer.ptr), size, owner=pointer)
+    return borrowed(memory, shape, dtype, strides, current_stream())
+
+
+@_method
+def get(
+    self: ndarray, stream: Any = None, order: Any = "C", out: numpy.ndarray | None = None, blocking: bool = True
+) -> numpy.ndarray:
+    """Copy the elements to the host, and wait for them."""
+    if out is not None:
+        if not isinstance(out, numpy.ndarray):
+            raise TypeError(f"Only numpy.ndarray can be obtained from cupy.ndarray, not {type(out).__name__}")
+        if out.dtype != self.dtype:
+            raise TypeError(f"{out.dtype} array cannot be obtained from {self.dtype} array")
+        if out.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {out.shape}")
+    self._join()
+    found: numpy.ndarray = _plain["to_numpy"](self, stream=None if stream is None else core_stream(stream))
+    if out is not None:
+        out[...] = found
+        return out
+    return numpy.asfortranarray(found) if _order_of(self, order) else found
+
+
+@_method
+def set(self: ndarray, arr: Any, stream: Any = None) -> None:
+    """Overwrite the elements with those of an array of NumPy."""
+    if not isinstance(arr, numpy.ndarray):
+        raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
+    if arr.dtype != self.dtype:
+        raise TypeError(f"{arr.dtype} array cannot be set to {self.dtype} array")
+    if arr.shape != self.shape:
+        raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {arr.shape}")
+    self._compute_now()
+    self.copy_from(numpy.ascontiguousarray(arr), stream=core_stream(stream))
+
+
+@_method
+def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> numpy.ndarray:
+    raise TypeError(
+        "Implicit conversion to a NumPy array is not allowed. "
+        "Please use `.get()` to construct a NumPy array explicitly."
+    )
+
+
+@_method
+def __setitem__(self: ndarray, key: Any, value: Any) -> None:
+    if isinstance(value, numpy.ndarray):
+        if value.ndim:
+            raise ValueError(
+                "non-scalar numpy.ndarray cannot be used for fill: x.set(a) copies all, cupy.asarray(a) makes an array"
+            )
+        value = value[()]
+    _plain["__setitem__"](self, key, value)
+
+
+@_method
+def astype(
+    self: ndarray, dtype: Any, order: Any = "K", casting: Any = None, subok: Any = None, copy: bool = True
+) -> ndarray:
+    """The elements converted to another type."""
+    to = known_type(dtype)
+    if casting is not None and not numpy.can_cast(self.dtype, to, casting):
+        raise TypeError(f"Cannot cast array data from {self.dtype!r} to {to!r} according to the rule {casting!r}")
+    made: ndarray = _plain["astype"](self, to, copy=copy)
+    wanted = _order_of(self, order)
+    return in_order(made, wanted) if wanted or order in ("C", "c") else made
+
+
+def in_order(array: ndarray, column: bool) -> ndarray:
+    """The array itself if it is in that order, else a copy that is."""
+    if (array.transpose() if column else array).is_contiguous:
+        return array
+    return copied(array, column)
+
+
+def copied(array: ndarray, column: bool) -> ndarray:
+    """A copy in row-major or column-major order."""
+    source = array.transpose() if column else array
+    made = ndarray(source.shape, source.dtype)
+    made[...] = source
+    return made.transpose() if column else made
+
+
+@_method
+def copy(self: ndarray, order: Any = "C") -> ndarray:
+    """A copy."""
+    return copied(self, _order_of(self, order))
+
+
+@_method
+def ravel(self: ndarray, order: Any = "C") -> Any:
+    """All elements in one dimension: a view if there is one, else a copy."""
+    return reshape(self, -1, order=order)
+
+
+@_method
+def flatten(self: ndarray, order: Any = "C") -> Any:
+    """A copy of all elements in one dimension."""
+    return reshape(copied(self, False), -1, order=order)
+
+
+@_method
+def reshape(self: ndarray, *shape: Any, order: Any = "C", copy: bool | None = None) -> ndarray:
+    """The same elements with other extents: a view if there is one, else a copy."""
+    if copy:
+        self = copied(self, _order_of(self, order))
+    extents = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if not _order_of(self, order):
+        made: ndarray = self._view_only(tuple(extents)) if copy is False else _plain["reshape"](self, *extents)
+        return made
+    turned: ndarray = _plain["reshape"](self.transpose(), *reversed(extents)).transpose()
+    return turned
+
+
+@_method
+def ptp(self: ndarray, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+    """The greatest element less the least one."""
+    found: ndarray = UFUNCS["subtract"](self.max(axis, keepdims=keepdims), self.min(axis, keepdims=keepdims), out=out)
+    return found
+
+
+@_method
+def scatter_add(self: ndarray, slices: Any, value: Any) -> None:
+    """Add values at indices; each counts where an index appears more than once."""
+    UFUNCS["add"].at(self, slices, value)
+
+
+@_method
+def scatter_max(self: ndarray, slices: Any, value: Any) -> None:
+    """Take the greater of elements and values at indices."""
+    UFUNCS["maximum"].at(self, slices, value)
+
+
+@_method
+def scatter_min(self: ndarray, slices: Any, value: Any) -> None:
+    """Take the lesser of elements and values at indices."""
+    UFUNCS["minimum"].at(self, slices, value)
+
+
+@_method
+def reduced_view(self: ndarray, dtype: Any = None) -> ndarray:
+    """The view with as few dimensions as possible."""
+    return self.reshape(-1) if self.is_contiguous else self
+
+
+@_method
+def toDlpack(self: ndarray) -> Any:
+    """A capsule of DLPack."""
+    return self.__dlpack__()
+
+
+@_method
+def dump(self: ndarray, file: Any) -> None:
+    """Write a pickle to a file."""
+    if isinstance(file, str):
+        with open(file, "wb") as opened:
+            pickle.dump(self, opened)
+    else:
+        pickle.dump(self, file)
+
+
+@_method
+def dumps(self: ndarray) -> bytes:
+    """A pickle."""
+    return pickle.dumps(self)
+
+
+@_method
+def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
+    """Write the elements to a file."""
+    self.get().tofile(fid, sep, format)
+
+
+@_method
+def __copy__(self: ndarray) -> ndarray:
+    return self.copy()
+
+
+@_method
+def __deepcopy__(self: ndarray, memo: Any) -> ndarray:
+    return self.copy()
+
+
+def _cstruct(self: Any) -> ctypes.Structure:
+    """ctypes.Structure: the array as kernels of ElementwiseKernel get it."""
+    return layout(self.data.ptr, self.size, self.shape, self.strides)
+
+
+def _device(self: ndarray) -> Device:
+    """Device: where the elements are."""
+    return Device(self._place())
+
+
+for _name, _function in _METHODS.items():
+    _function.__qualname__ = f"ndarray.{_name}"
+    setattr(ndarray, _name, _function)
+for _name, _get in {"data": _address, "flags": Flags, "device": _device, "cstruct": _cstruct}.items():
+    setattr(ndarray, _name, property(_get))
+ndarray.__module__ = CUPY

@@ -1,0 +1,216 @@
+"""Functions that make arrays, with the parameters that they have in CuPy; memory of other libraries is not copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+import cupola.numpy as _np
+from cupola.numpy._ndarray import known_type, ndarray
+from cupola.standins.cupy._array import _order_of, column_major, copied, get, in_order, is_column_major, over
+from cupola.standins.cupy.cuda import runtime
+from cupola.standins.cupy.cuda.memory import MemoryPointer, UnownedMemory
+from cupola.standins.cupy.cuda.stream import get_current_stream
+from cupola.utils import StridedMemoryView
+
+__all__ = [
+    "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "asnumpy", "copy",
+    "empty", "empty_like", "eye", "fromDlpack", "from_dlpack", "full", "full_like", "ones", "ones_like", "zeros",
+    "zeros_like",
+]  # fmt: skip
+
+
+def _viewed(obj: Any) -> Any:
+    """The array over the memory of another library's, by the CUDA array interface; None if it has none."""
+    found = getattr(obj, "__cuda_array_interface__", None)
+    if found is None:
+        return None
+    if found.get("mask") is not None:
+        raise ValueError("mask currently not supported")
+    shape, dtype = tuple(found["shape"]), known_type(numpy.dtype(found["typestr"]))
+    strides = found.get("strides")
+    if found.get("stream"):
+        runtime.streamSynchronize(found["stream"])
+    address = int(found["data"][0] or 0)
+    size = dtype.itemsize
+    for extent, step in zip(shape, strides or (), strict=False):
+        size += (extent - 1) * step
+    memory = UnownedMemory(address, size, obj, 0 if not address else -1)
+    return over(MemoryPointer(memory, 0), shape, dtype, None if strides is None else tuple(strides))
+
+
+def _ordered(made: ndarray, given: Any, order: Any) -> Any:
+    """The array in the order that is asked for; K and A: that of what it was made of."""
+    if order in ("F", "f"):
+        return in_order(made, True)
+    if order in ("C", "c"):
+        return in_order(made, False)
+    if isinstance(given, numpy.ndarray) and given.ndim > 1 and given.flags.fnc:
+        return in_order(made, True)
+    return made
+
+
+def array(
+    obj: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    *,
+    blocking: bool = False,
+) -> Any:
+    """An array of the device with the elements of `obj`; a copy unless `copy` is False and none is needed."""
+    made: Any
+    if isinstance(obj, ndarray):
+        same = dtype is None or known_type(dtype) == obj.dtype
+        made = obj if same else obj.astype(dtype)
+        if copy and same:
+            made = copied(obj, _order_of(obj, order or "K"))
+        elif order in ("C", "F", "c", "f"):
+            made = in_order(made, is_column_major(order))
+    else:
+        view = _viewed(obj)
+        made = _ordered(_np.array(obj, dtype), obj, order) if view is None else array(view, dtype, copy, order)
+    return made.reshape((1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
+
+
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False) -> Any:
+    """An array of the device as it is, or over the memory of another library's; else a copy."""
+    if copy is False and not isinstance(a, ndarray) and not hasattr(a, "__cuda_array_interface__"):
+        raise ValueError("asarray(copy=False): these elements can only be had in a copy")
+    return array(a, dtype, bool(copy), order)
+
+
+def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, blocking: bool = False) -> Any:
+    """As ``asarray``."""
+    return asarray(a, dtype, order)
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """As ``asarray``; ValueError for what is infinite or no number."""
+    made = asarray(a, dtype, order)
+    if not bool(_np.isfinite(made).all()):
+        raise ValueError("array must not contain Infs or NaNs")
+    return made
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
+    """In row-major order, of at least one dimension."""
+    made = asarray(a, dtype, "C")
+    return made.reshape(1) if made.ndim == 0 else made
+
+
+def asfortranarray(a: Any, dtype: Any = None) -> Any:
+    """In column-major order."""
+    return asarray(a, dtype, "F")
+
+
+def asnumpy(a: Any, stream: Any = None, order: Any = "C", out: Any = None, *, blocking: bool = True) -> Any:
+    """The elements in an array of NumPy."""
+    if isinstance(a, ndarray):
+        return get(a, stream, order, out)
+    if hasattr(a, "__cuda_array_interface__"):
+        return get(asarray(a), stream, order, out)
+    found = numpy.asarray(a, order=order)
+    if out is not None:
+        out[...] = found
+        return out
+    return found
+
+
+def copy(a: Any, order: Any = "K") -> Any:
+    """A copy."""
+    return asarray(a).copy(order)
+
+
+def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+    """The array over the memory of another library's, by DLPack."""
+    if isinstance(array, ndarray):
+        return array.copy() if copy else array
+    if array.__dlpack_device__()[0] == 1:
+        raise TypeError(
+            "CPU arrays cannot be directly imported to CuPy. Use `cupy.array(numpy.from_dlpack(input))` instead."
+        )
+    view = StridedMemoryView.from_dlpack(array, stream_ptr=int(get_current_stream().ptr) or 1)
+    dtype = known_type(view.dtype)
+    strides = None if view.strides is None else tuple(step * dtype.itemsize for step in view.strides)
+    size = dtype.itemsize + sum((n - 1) * step for n, step in zip(view.shape, strides or (), strict=False))
+    memory = UnownedMemory(view.ptr, size, view, max(view.device_id, 0))
+    made = over(MemoryPointer(memory, 0), tuple(view.shape), dtype, strides)
+    return made.copy() if copy else made
+
+
+def fromDlpack(dltensor: Any) -> Any:
+    """The array over the memory in a capsule of DLPack."""
+    raise NotImplementedError("cupy.fromDlpack takes capsules, which CuPy has deprecated: cupy.from_dlpack(array)")
+
+
+def empty(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
+    """An array whose elements are whatever the memory holds."""
+    if not is_column_major(order):
+        return _np.empty(shape, float if dtype is None else dtype)
+    extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    return _np.empty(extents[::-1], float if dtype is None else dtype).transpose()
+
+
+def _filled(value: Any) -> Any:
+    def function(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
+        made = empty(shape, dtype, order)
+        made.fill(value)
+        return made
+
+    return function
+
+
+zeros, ones = _filled(0), _filled(1)
+zeros.__name__, ones.__name__ = "zeros", "ones"
+zeros.__doc__, ones.__doc__ = "An array of zeros.", "An array of ones."
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C") -> Any:
+    """An array of one value."""
+    if dtype is None:
+        dtype = fill_value.dtype if hasattr(fill_value, "dtype") else numpy.asarray(fill_value).dtype
+    made = empty(shape, dtype, order)
+    made[...] = fill_value
+    return made
+
+
+def empty_like(prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None) -> Any:
+    """An array of the shape and type of another one."""
+    kind = known_type(prototype.dtype if dtype is None else dtype)
+    extents = prototype.shape if shape is None else shape
+    strides = getattr(prototype, "strides", ())
+    keeps = order in ("K", "A", "k", "a")
+    same = len(extents) == prototype.ndim
+    column = is_column_major(None if keeps else order)
+    if keeps and same and prototype.ndim > 1 and strides == column_major(prototype.shape, prototype.dtype.itemsize):
+        column = not getattr(prototype, "is_contiguous", False)
+    return empty(extents, kind, "F" if column else "C")
+
+
+def zeros_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None) -> Any:
+    """Zeros of the shape and type of another array."""
+    return full_like(a, 0, dtype, order, subok, shape)
+
+
+def ones_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None) -> Any:
+    """Ones of the shape and type of another array."""
+    return full_like(a, 1, dtype, order, subok, shape)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None
+) -> Any:
+    """One value in the shape and type of another array."""
+    made = empty_like(a, dtype, order, subok, shape)
+    made[...] = fill_value
+    return made
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any = "C") -> Any:
+    """Ones on a diagonal."""
+    made = _np.eye(N, M, k=k, dtype=dtype)
+    return copied(made, True) if is_column_major(order) else made

@@ -1,0 +1,40 @@
+"""Names of CuPy's namespace that the stand-in lacks, and names of cupola.numpy that CuPy lacks."""
+
+_POLY = "polyfit, polyval and roots of NumPy are for x.get()"
+_OLD = "NumPy 2 has removed it, too"
+
+# Name -> what there is instead; empty: nothing.
+MISSING = {
+    **dict.fromkeys(["poly1d", "polyadd", "polymul", "polysub", "poly", "roots", "polynomial"], _POLY),
+    **dict.fromkeys(["c_", "r_", "mgrid", "ogrid"], "meshgrid, indices and concatenate do the same"),
+    **dict.fromkeys(
+        [
+            "Inf", "Infinity", "NAN", "NINF", "NZERO", "NaN", "PINF", "PZERO", "alltrue", "asfarray", "byte_bounds",
+            "cfloat", "complex_", "cumproduct", "disp", "find_common_type", "float_", "infty", "issctype",
+            "issubclass_", "issubsctype", "msort", "obj2sctype", "product", "round_", "safe_eval", "sctype2char",
+            "set_string_function", "singlecomplex", "sometrue", "who",
+        ],
+        _OLD,
+    ),
+    **dict.fromkeys(
+        [
+            "AxisError", "ComplexWarning", "ModuleDeprecationWarning", "RankWarning", "TooHardError",
+            "VisibleDeprecationWarning",
+        ],
+        "it is in cupy.exceptions",
+    ),
+    "trapz": "trapezoid is its name now",
+    "apply_over_axes": "apply the function to one axis after the other",
+    "broadcast": "broadcast_arrays and broadcast_shapes do the same",
+    "histogramdd": "histogram and histogram2d are there",
+    "flatiter": "x.flat is there",
+    "format_float_scientific": "NumPy's is for x.item()",
+    "cublas": "cupola.bindings.cublas has cuBLAS",
+    "DataSource": "", "format_parser": "", "get_array_wrap": "", "make_aligned_dtype": "",
+    "disable_experimental_feature_warning": "",
+}  # fmt: skip
+
+NOT_IN_CUPY = {
+    "__array_api_version__", "__array_namespace_info__", "block", "einsum_path", "geomspace", "histogram_bin_edges",
+    "insert", "matvec", "nanpercentile", "nanquantile", "report", "unstack", "vecdot", "vecmat",
+}  # fmt: skip

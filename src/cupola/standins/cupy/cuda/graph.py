@@ -1,0 +1,3 @@
+"""Graphs that streams have recorded."""
+
+from cupola.standins.cupy.cuda.stream import Graph as Graph

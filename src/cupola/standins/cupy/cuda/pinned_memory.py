@@ -1,0 +1,139 @@
+"""Memory of the host that devices copy from directly, with CuPy's interface."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from cupola.standins.cupy.cuda import runtime
+
+
+class PinnedMemory:
+    """Memory from ``cudaHostAlloc``, freed when it is collected.
+
+    Parameters
+    ----------
+    size : int
+        Bytes.
+    flags : int
+        Of ``cudaHostAlloc``.
+    """
+
+    def __init__(self, size: int, flags: int = 0) -> None:
+        self.size = int(size)
+        self.ptr = int(runtime.hostAlloc(self.size, flags)) if size > 0 else 0
+
+    def __del__(self) -> None:
+        if self.ptr and runtime is not None:
+            runtime.freeHost(self.ptr)
+
+
+class PinnedMemoryPointer(numpy.ndarray):
+    """A place in pinned memory: bytes, whose buffer NumPy takes.
+
+    Parameters
+    ----------
+    mem : PinnedMemory
+        The memory.
+    offset : int
+        Bytes from its beginning.
+    size : int, optional
+        Bytes; by default all behind.
+    """
+
+    mem: Any
+    ptr: int
+
+    def __new__(cls, mem: Any, offset: int, size: int | None = None) -> Any:
+        length = mem.size - offset if size is None else size
+        memory: Any = (ctypes.c_ubyte * length).from_address(mem.ptr + offset) if mem.ptr else bytearray()
+        if mem.ptr:
+            memory.kept = mem  # NumPy's arrays keep the object behind all views
+        made: Any = numpy.frombuffer(memory, numpy.uint8).view(cls)
+        made.mem, made.ptr = mem, mem.ptr + offset
+        return made
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.mem, self.ptr = getattr(other, "mem", None), getattr(other, "ptr", 0)
+
+    def __int__(self) -> int:
+        return self.ptr
+
+    def __add__(self, offset: int) -> Any:  # type: ignore[override]
+        return PinnedMemoryPointer(self.mem, self.ptr - self.mem.ptr + offset)
+
+
+class _Pooled:
+    """Memory of a pool, to which it returns when it is collected."""
+
+    def __init__(self, memory: PinnedMemory, pool: PinnedMemoryPool) -> None:
+        self._memory, self._pool = memory, pool
+        self.ptr, self.size = memory.ptr, memory.size
+
+    def __del__(self) -> None:
+        self._pool._give_back(self._memory)
+
+
+class PinnedMemoryPool:
+    """Keeps pinned memory that was given back, for the next one of its size.
+
+    Parameters
+    ----------
+    allocator : callable, optional
+        Where the pool gets memory.
+    """
+
+    def __init__(self, allocator: Callable[[int], PinnedMemoryPointer] | None = None) -> None:
+        self._allocator = allocator or _malloc
+        self._lock = threading.RLock()
+        self._free: dict[int, list[PinnedMemory]] = {}
+
+    def malloc(self, size: int) -> Any:
+        """Memory of at least so many bytes: a power of two, at least 512."""
+        unit = max(512, 1 << (int(size) - 1).bit_length()) if size > 0 else 0
+        with self._lock:
+            free = self._free.get(unit)
+            memory = free.pop() if free else None
+        found = self._allocator(unit).mem if memory is None else memory
+        return PinnedMemoryPointer(_Pooled(found, self), 0, unit)
+
+    def _give_back(self, memory: PinnedMemory) -> None:
+        with self._lock:
+            self._free.setdefault(memory.size, []).append(memory)
+
+    def free_all_blocks(self) -> None:
+        """Give back what is not used."""
+        with self._lock:
+            self._free.clear()
+
+    def n_free_blocks(self) -> int:
+        """How many pieces are not used."""
+        return sum(map(len, self._free.values()))
+
+
+def _malloc(size: int) -> Any:
+    return PinnedMemoryPointer(PinnedMemory(size), 0)
+
+
+default_pool = PinnedMemoryPool()
+_allocator: Callable[[int], PinnedMemoryPointer] = default_pool.malloc
+
+
+def alloc_pinned_memory(size: int) -> Any:
+    """Pinned memory of at least so many bytes; ``numpy.frombuffer`` takes it."""
+    return _allocator(size)
+
+
+def set_pinned_memory_allocator(allocator: Callable[[int], PinnedMemoryPointer] | None = None) -> None:
+    """Choose who gives pinned memory; None: ``cudaHostAlloc``."""
+    global _allocator
+    _allocator = _malloc if allocator is None else allocator
+
+
+def is_memory_pinned(ptr: int) -> bool:
+    """Whether an address is in pinned memory."""
+    return bool(runtime.pointerGetMemoryType(ptr) == runtime.memoryTypeHost)

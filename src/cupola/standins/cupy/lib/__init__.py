@@ -1,0 +1,3 @@
+"""``cupy.lib``."""
+
+from cupola.standins.cupy.lib import stride_tricks as stride_tricks

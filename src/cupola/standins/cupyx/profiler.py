@@ -1,0 +1,102 @@
+"""Measuring functions, and named ranges of time."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from cupola.profile import range as _range
+from cupola.standins.cupy.cuda.profiler import profile as profile
+from cupola.standins.cupy.cuda.stream import Event, get_current_stream, get_elapsed_time
+
+
+class PerfCaseResult:
+    """Times of a function, in seconds.
+
+    Parameters
+    ----------
+    name : str
+        Of the function.
+    ts : numpy.ndarray
+        The host's times, and those of each device.
+    devices : tuple of int
+        Which devices.
+    """
+
+    def __init__(self, name: str, ts: numpy.ndarray, devices: tuple[int, ...]) -> None:
+        self.name, self._ts, self._devices = name, ts, devices
+
+    @property
+    def cpu_times(self) -> Any:
+        """numpy.ndarray: of the calls, on the host."""
+        return self._ts[0]
+
+    @property
+    def gpu_times(self) -> Any:
+        """numpy.ndarray: of the work, on the devices."""
+        return self._ts[1:]
+
+    def to_str(self, show_gpu: bool = False) -> str:
+        """The times as a line of text, in microseconds."""
+        parts = [("CPU", self.cpu_times)]
+        if show_gpu:
+            parts += [(f"GPU-{k}", row) for k, row in zip(self._devices, self.gpu_times, strict=True)]
+        texts = [
+            f"{name}: {row.mean() * 1e6:9.3f} us   +/- {row.std() * 1e6:6.3f} "
+            f"(min: {row.min() * 1e6:9.3f} / max: {row.max() * 1e6:9.3f}) us"
+            for name, row in parts
+        ]
+        return f"{self.name:<20s}:" + "     ".join(texts)
+
+    def __str__(self) -> str:
+        return self.to_str(show_gpu=True)
+
+
+def benchmark(
+    func: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    n_repeat: int = 10000,
+    *,
+    name: str | None = None,
+    n_warmup: int = 10,
+    max_duration: float = math.inf,
+    devices: Any = None,
+) -> PerfCaseResult:
+    """Call a function many times, and measure the calls on the host and their work on the device."""
+    keywords = kwargs or {}
+    for _ in range(n_warmup):
+        func(*args, **keywords)
+    begin, end = Event(), Event()
+    rows: list[tuple[float, float]] = []
+    started = time.perf_counter()
+    stream = get_current_stream()
+    stream.synchronize()
+    for _ in range(n_repeat):
+        begin.record(stream)
+        before = time.perf_counter()
+        func(*args, **keywords)
+        host = time.perf_counter() - before
+        end.record(stream)
+        end.synchronize()
+        rows.append((host, get_elapsed_time(begin, end) * 1e-3))
+        if time.perf_counter() - started > max_duration:
+            break
+    given = name if name is not None else getattr(func, "__name__", "function")
+    return PerfCaseResult(given, numpy.asarray(rows).T, (0,))
+
+
+@contextlib.contextmanager
+def time_range(
+    message: str, color_id: int | None = None, argb_color: int | None = None, sync: bool = False
+) -> Iterator[None]:
+    """Name a range of time, which ``cupola profile --timeline`` shows."""
+    with _range(message):
+        yield
+        if sync:
+            get_current_stream().synchronize()

@@ -1,0 +1,146 @@
+"""Which package ``import cupy`` gives, in which processes, and what is said of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cupola import standins
+
+PROGRAM = """
+import subprocess, sys, multiprocessing
+
+def work(x):
+    import cupy
+    return cupy.__file__, float(cupy.asarray(x).sum())
+
+if __name__ == "__main__":
+    import cupy, cupyx, pickle
+    from cupy.cuda import runtime
+    import cupy.cuda.memory as memory
+    import cupyx.scipy.special, numpy
+    assert cupy.__name__ == "cupy" and cupyx.__name__ == "cupyx", (cupy, cupyx)
+    assert runtime is cupy.cuda.runtime and memory.MemoryPool is cupy.cuda.MemoryPool
+    assert cupy.ndarray.__module__ == "cupy" and type(cupy.zeros(2)) is cupy.ndarray
+    print(cupy.__file__)
+    print(subprocess.run([sys.executable, "-c", "import cupy; print(cupy.__file__)"], stdout=-1, text=True).stdout)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(*pool.apply(work, (cupy.arange(4).get(),)))
+"""
+
+# A cupy that stands for CuPy itself, as it is installed.
+REAL = 'raise ImportError("this is CuPy")\n'
+
+
+def run(folder: Path, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    (folder / "program.py").write_text(program)
+    (folder / "real" / "cupy").mkdir(parents=True, exist_ok=True)
+    (folder / "real" / "cupy" / "__init__.py").write_text(REAL)
+    path = os.pathsep.join(filter(None, [str(folder / "real"), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-m", "cupola", "run", *arguments, str(folder / "program.py")]
+    settings = {**os.environ, "PYTHONPATH": path, **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=settings)
+
+
+@pytest.mark.cpu_only
+def test_a_program_and_those_that_it_starts(tmp_path):
+    done = run(tmp_path, PROGRAM, "--device", "cpu")
+    ours = str(Path(standins.__file__).parent / "cupy" / "__init__.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [ours, ours, ours, "6.0"]
+    said = [line for line in done.stderr.splitlines() if "stand-in" in line]
+    assert len(said) == 1, done.stderr
+    assert str(tmp_path / "real" / "cupy") in said[0] and "CUPOLA_CUPY=0" in said[0]
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(
+    ("arguments", "setting", "theirs"),
+    [
+        (["--no-cupy"], "1", True),
+        (["--cupy"], "0", False),
+    ],
+)
+def test_the_switch(tmp_path, arguments, setting, theirs):
+    program = "import cupy; print(cupy.__version__)"
+    done = run(tmp_path, program, "--device", "cpu", *arguments, CUPOLA_CUPY=setting)
+    assert ("this is CuPy" in done.stderr) == theirs, done.stderr
+    assert (standins.VERSION in done.stdout) != theirs
+
+
+def test_a_setting_that_is_not_known(tmp_path):
+    done = run(tmp_path, "", CUPOLA_CUPY="perhaps")
+    assert done.returncode == 2 and "CUPOLA_CUPY is 'perhaps': it may be 1, 0 or auto" in done.stderr
+
+
+@pytest.mark.gpu_only
+def test_nothing_is_replaced_on_a_gpu(tmp_path):
+    assert "this is CuPy" in run(tmp_path, "import cupy", "--device", "gpu").stderr
+    assert run(tmp_path, "import cupy; print(cupy.arange(3))", "--device", "gpu", "--cupy").stdout == "[0 1 2]\n"
+
+
+MISSING = """
+import cupy, cupyx
+for function in (
+    lambda: cupy.r_,
+    lambda: cupy.block,
+    lambda: cupy.nothing,
+    lambda: cupy.cuda.nccl,
+    lambda: cupy.cuda.runtime.nothing,
+    lambda: cupyx.jit,
+    lambda: cupyx.scipy.sparse,
+    lambda: cupyx.scipy.special.nothing,
+    lambda: cupy.random.zipf,
+    lambda: cupy.cuda.driver.launchKernel,
+    lambda: cupy.zeros(2).base,
+    lambda: __import__("cupyx.scipy.sparse"),
+    lambda: cupy.RawKernel("", "f", ("-unknown",)).compile(),
+    lambda: cupy.RawKernel("", "f", backend="other").compile(),
+    lambda: cupy.fromDlpack(None),
+    lambda: cupy.cuda.Stream.null.begin_capture(),
+):
+    try:
+        function()
+    except Exception as error:
+        print(type(error).__name__, error)
+    else:
+        print("no error")
+"""
+TOLD = [
+    "AttributeError CuPy has cupy.r_, and cupola's stand-in has not: meshgrid",
+    "AttributeError module 'cupy' has no attribute 'block'",
+    "AttributeError module 'cupy' has no attribute 'nothing'",
+    "AttributeError cupola's stand-in for CuPy has no cupy.cuda.nccl; there is messages by cupola.mpi",
+    "AttributeError cupola's stand-in for CuPy has no cupy.cuda.runtime.nothing; cupola.bindings.runtime",
+    "AttributeError CuPy has cupyx.jit, and cupola's stand-in has not: RawKernel",
+    "AttributeError CuPy has cupyx.scipy.sparse, and cupola's stand-in has not; it has fft",
+    "AttributeError cupola's stand-in for CuPy has no cupyx.scipy.special.nothing",
+    "AttributeError cupola's stand-in for CuPy has no cupy.random.zipf",
+    "AttributeError cupola's stand-in for CuPy has no cupy.cuda.driver.launchKernel; cupola.bindings.driver",
+    "AttributeError ndarray.base is not in",
+    "ModuleNotFoundError cupola's stand-in for CuPy has no cupyx.scipy.sparse; docs/coming-from-cupy.md",
+    "ValueError the option '-unknown' is not known",
+    'ValueError Invalid backend: "other"',
+    "NotImplementedError cupy.fromDlpack takes capsules, which CuPy has deprecated: cupy.from_dlpack",
+    "RuntimeError cannot capture on the default",
+]
+
+
+def test_what_is_missing_says_so(tmp_path):
+    done = run(tmp_path, MISSING, "--cupy")
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(TOLD), done.stdout + done.stderr
+    for line, told in zip(lines, TOLD, strict=True):
+        assert line.startswith(told)
+
+
+def test_cupy_that_is_imported_already(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy.cuda", sys)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    with pytest.raises(RuntimeError, match=r"cupy.cuda is imported already.*CUPOLA_CUPY=0"):
+        standins.install()
+    assert not standins.is_active()
