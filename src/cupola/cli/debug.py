@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
+from functools import partial
 from types import FrameType
 
 from . import run as runner
@@ -77,6 +79,7 @@ def session(
         except (DebuggerError, ExpressionError) as error:
             command.error(str(error))
         _take_signals(terminal, debugger)
+        terminal.leave = partial(_leave, terminal)
         terminal.say(
             f"cupola debug: {program[0]} on the CPU device. Set breakpoints, then continue; help lists commands."
         )
@@ -113,12 +116,8 @@ def watch(program: list[str], is_module: bool, watches: list[str], command: argp
 
 def _run(program: list[str], *, is_module: bool) -> int:
     """The exit status of the program."""
-    from cupola.cpu.debugging.terminal import Quit
-
     try:
         return runner.run(program[1:] if is_module else program, module=program[0] if is_module else None)
-    except Quit:
-        return 0
     except KeyboardInterrupt:
         print("KeyboardInterrupt", file=sys.stderr)
         return 130
@@ -129,17 +128,28 @@ def _run(program: list[str], *, is_module: bool) -> int:
         return 1
 
 
+def _leave(terminal: object) -> None:
+    """End the process where somebody has typed ``quit``, whatever its threads are doing."""
+    from cupola.cpu.debugging.terminal import Terminal
+
+    assert isinstance(terminal, Terminal)
+    if terminal.stop is None:
+        return  # the program has not begun
+    terminal.save_history()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
 def _take_signals(terminal: object, debugger: object) -> None:
     """Ctrl-C stops a kernel that runs, and interrupts the program otherwise."""
     from cupola.cpu import _driver
     from cupola.cpu.debugging import Debugger
-    from cupola.cpu.debugging.terminal import Quit, Terminal
+    from cupola.cpu.debugging.terminal import Terminal
 
     assert isinstance(terminal, Terminal) and isinstance(debugger, Debugger)
 
     def interrupted(number: int, frame: FrameType | None) -> None:
-        if terminal.quitting:
-            raise Quit
         if terminal.stop is not None:  # at the prompt, on another thread
             terminal.say("\n(quit ends the program)")
         elif not _driver.is_idle() and not debugger.is_interrupted:
@@ -153,11 +163,11 @@ def _take_signals(terminal: object, debugger: object) -> None:
 def _finish(terminal: object) -> None:
     """Kernels that still run when the program has ended may still stop."""
     from cupola.cpu import _driver
-    from cupola.cpu.debugging.terminal import Quit, Terminal
+    from cupola.cpu.debugging.terminal import Terminal
 
     assert isinstance(terminal, Terminal)
     try:
         while not _driver.is_idle() and not terminal.quitting:
             time.sleep(0.005)
-    except (Quit, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return

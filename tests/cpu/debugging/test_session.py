@@ -48,8 +48,9 @@ extern "C" __global__ void halt(int* x, int how) {
 __device__ int factorial(int n) {
     if (n < 2)
         return 1;
+    int kept[2] = {n, -n};
     int before = factorial(n - 1);
-    return n * before;
+    return kept[n & 1 ? 0 : 0] * before;
 }
 extern "C" __global__ void recurse(int* x) {
     x[threadIdx.x] = factorial(4);
@@ -299,6 +300,13 @@ def test_recursion(run, stops):
     seen = stops(look, most=1)
     run.launch("recurse", block=32)
     assert seen == [(["factorial"] * 3 + ["recurse"], 2, 33)]
+
+
+def test_variables_on_the_stack(run, stops):
+    run.debugger.breakpoint("walk.cu:37", thread=3)  # where the calls come back
+    seen = stops(lambda stop: (stop.evaluate("kept"), stop.evaluate("before"), len(stop._frames())))
+    run.launch("recurse", block=32)
+    assert seen == [([2, -2], 1, 4), ([3, -3], 2, 3), ([4, -4], 6, 2)]
 
 
 def test_brkpt_stops(run, stops):

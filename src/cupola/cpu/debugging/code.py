@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,6 +80,8 @@ class Code:
         self.facts = variant.facts()
         self.instructions = instructions_of(self.facts)
         self.lines = lines_of(self.facts)
+        self._calls: dict[int, list[Call]] = {}
+        self._declared: dict[int, dict[str, dwarf.Variable]] = {}
         self.has_lines = any(instruction.location.line for instruction in self.instructions)
 
     @property
@@ -158,6 +160,32 @@ class Code:
     @cached_property
     def _written(self) -> dict[str, str]:
         return {function.symbol: function.name for function in self.info.functions}
+
+    @cached_property
+    def _again(self) -> set[int]:
+        """Lines that begin a second time further down, as the parts of one statement do."""
+        found: dict[tuple[object, ...], list[Line]] = {}
+        for line in self.lines.values():
+            if line.begins:
+                found.setdefault(self._place(line.instruction), []).append(line)
+        again: set[int] = set()
+        for lines in found.values():
+            lines.sort(key=lambda line: line.instruction.location.ptx_line)
+            again.update(line.number for line in lines[1:])
+        return again
+
+    def _place(self, instruction: ast.Instruction) -> tuple[object, ...]:
+        at = instruction.location
+        return at.file, at.line, at.function, chain_of(at)
+
+    def goes_on(self, before: Callable[[], ast.Instruction | None], number: int) -> bool:
+        """Whether a thread that comes to a line was in that line already, further up: it has not left it."""
+        if number not in self._again:
+            return False
+        last, now = before(), self.instructions[number]
+        if last is None or not self.has_lines or self._place(last) != self._place(now):
+            return False
+        return last.location.ptx_line < now.location.ptx_line
 
     def files(self) -> set[str]:
         """The files of its lines."""
@@ -239,6 +267,24 @@ class Code:
     def ptx_function(self, ptx_line: int) -> str:
         """The function of the PTX that has a line."""
         return next((name for first, last, name in self._extents if first <= ptx_line <= last), self.name)
+
+    def inlined_at(self, instruction: ast.Instruction) -> list[Call]:
+        """The functions that threads are in at an instruction, in a kernel where all of them are inlined."""
+        known = self._calls.get(id(instruction))
+        if known is None:
+            known = self._calls[id(instruction)] = self.calls_at(instruction, ())
+        return known
+
+    def declared_at(self, ptx_line: int) -> dict[str, dwarf.Variable]:
+        """The variables that can be named on a line of the PTX, the innermost of each name."""
+        known = self._declared.get(ptx_line)
+        if known is None:
+            known = self._declared[ptx_line] = {}
+            function = self.info.function_at(ptx_line)
+            for scope in function.at(ptx_line) if function is not None else ():
+                for variable in scope.variables:
+                    known.setdefault(variable.name, variable)
+        return known
 
     def calls_at(self, instruction: ast.Instruction, sites: tuple[int, ...]) -> list[Call]:
         """The functions that a thread is in, innermost first.

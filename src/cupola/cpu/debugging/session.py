@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -9,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -26,12 +28,13 @@ from .values import ExpressionError, Value, element, member, show
 
 AT_LINE, FAULTED, LAUNCH_OVER = range(3)
 """``enum reason`` of engine/instruments/debug.c."""
-_GO_ON, _END_LAUNCH = -1, -2
+_GO_ON, _END_LAUNCH, _AS_BEFORE = -1, -2, -3
 
 ENVIRONMENT = "CUPOLA_DEBUGGER"
 """Set while there is a debugger: programs are compiled with lines and without optimization, their texts are kept."""
 
 _MOST_SEEN = 100_000
+_MOST_PARTS = 100_000
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -151,7 +154,6 @@ class _Plan:
     thread: int
     depth: int
     place: tuple[str, int, str]
-    number: int
     line: int = 0
 
 
@@ -369,7 +371,8 @@ class Stop:
         for variable in where.declared():
             value = where.value_of(variable)
             if value.data is not None:
-                found[variable.name] = python_value(value, where)
+                with contextlib.suppress(ExpressionError):
+                    found[variable.name] = python_value(value, where)
         return found
 
     def lane_values(self, expression: str, frame: int = 0) -> dict[int, Any]:
@@ -440,26 +443,43 @@ class Stop:
         if not frames:
             raise DebuggerError("the thread has not begun, or has exited: select one that runs")
         place = (frames[0].file, frames[0].line, frames[0].function)
-        number = self._threads.warps[self._thread // WARP].record[self._thread % WARP]
         self._debugger._plan = _Plan(
-            how, self._launch.grid_id, self.block, self._thread, len(frames), place, number, line or place[1] + 1
+            how, self._launch.grid_id, self.block, self._thread, len(frames), place, line or place[1] + 1
         )
         self._answer = self._thread
 
 
-def python_value(value: Value, frame: Frame, depth: int = 0) -> Any:
-    """A value as Python has it: a number, a list or a dictionary; None where it cannot be read."""
-    kind = value.type.kind
-    if kind == "array" and depth < 8 and value.type.count <= 1 << 16:
-        parts = [element(value, i, frame.read, frame.thread) for i in range(value.type.count)]
-        return [python_value(part, frame, depth + 1) for part in parts]
-    if kind == "struct" and depth < 8 and not value.type.name.endswith(("__half", "__nv_bfloat16")):
-        return {m.name: python_value(member(value, m.name, frame.read), frame, depth + 1) for m in value.type.members}
+def python_value(value: Value, frame: Frame) -> Any:
+    """A value as Python has it: a number, a list or a dictionary; None where it cannot be read.
+
+    Raises
+    ------
+    ExpressionError
+        When it has too many parts.
+    """
+    left = _MOST_PARTS
+
+    def convert(value: Value) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise ExpressionError(f"the value has more than {_MOST_PARTS} parts: ask for a slice x[a:b]")
+        kind = value.type.kind
+        if kind == "array":
+            count = min(value.type.count, left + 1)
+            return [convert(element(value, i, frame.read, frame.thread)) for i in range(count)]
+        if kind == "struct" and not value.type.name.endswith(("__half", "__nv_bfloat16")):
+            return {m.name: convert(member(value, m.name, frame.read)) for m in value.type.members}
+        try:
+            number = value.number
+        except ExpressionError:
+            return None
+        return bool(number) if kind == "bool" else number
+
     try:
-        number = value.number
-    except ExpressionError:
-        return None
-    return bool(number) if kind == "bool" else number
+        return convert(value)
+    except RecursionError:
+        raise ExpressionError("the value is nested too deeply") from None
 
 
 class Debugger:
@@ -747,7 +767,9 @@ class Debugger:
                 return _GO_ON
             origin = (file, line) if file is not None else None
             launch = Launch(self._codes[id(variant)], grid_id, grid, block_dim, origin)
-            threads = Threads(launch, block, lanes, first // WARP)
+            code = self._codes[id(variant)]
+            at = code.instructions[number] if number < len(code.instructions) else None
+            threads = Threads(launch, block, lanes, first // WARP, at)
             if reason == FAULTED:
                 return self._faulted(launch, threads)
             return self._at_line(launch, threads, number)
@@ -763,7 +785,7 @@ class Debugger:
         hit: list[Breakpoint] = []
         focus: int | None = None
         for each in list(self._armed[id(code.variant)].get(number, ())):
-            thread = self._hit_by(each, threads)
+            thread = self._hit_by(each, threads, number)
             if thread is not None and each._watch is None:
                 each.hits += 1
                 hit.append(each)
@@ -779,7 +801,7 @@ class Debugger:
             if wanted is None or wanted == threads.block:
                 reason, focus = "interrupt", _first(threads)
         if focus is None:
-            return self._follow(threads)
+            return _AS_BEFORE if plan is not None else _GO_ON
         self._plan, self._interrupted, self._wanted_block = None, False, None
         _driver.debug_interrupt(False)
         for each in hit:
@@ -795,13 +817,6 @@ class Debugger:
         before = self._focus[2]
         here = before // WARP == threads.running_warp and threads.running >> before % WARP & 1
         return before if here else thread
-
-    def _follow(self, threads: Threads) -> int:
-        """Whom the engine is to follow on, if this was no stop."""
-        plan = self._plan
-        if plan is None or plan.grid_id != threads.launch.grid_id or plan.block != threads.block:
-            return _GO_ON
-        return plan.thread
 
     def _tell(
         self,
@@ -823,7 +838,7 @@ class Debugger:
         finally:
             stop._is_over = True
 
-    def _hit_by(self, each: Breakpoint, threads: Threads) -> int | None:
+    def _hit_by(self, each: Breakpoint, threads: Threads, number: int) -> int | None:
         """The first thread of those that come to a line for which a breakpoint is meant."""
         if not each.enabled or (each.block is not None and each.block != threads.block):
             return None
@@ -833,6 +848,8 @@ class Debugger:
                 continue
             thread = threads.running_warp * WARP + lane
             if each.thread is not None and each.thread != launch.place_of(thread):
+                continue
+            if launch.code.goes_on(partial(threads.before, thread), number):
                 continue
             if each._test is None and each._watch is None:
                 return thread

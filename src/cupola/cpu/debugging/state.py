@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -82,7 +81,8 @@ class Warp:
 class Threads:
     """The threads of the block that is stopped."""
 
-    def __init__(self, launch: Launch, block: Dim3, lanes: int, warp: int) -> None:
+    def __init__(self, launch: Launch, block: Dim3, lanes: int, warp: int, at: ast.Instruction | None = None) -> None:
+        self.at = at
         self.launch = launch
         self.block = block
         self.running = lanes
@@ -116,6 +116,12 @@ class Threads:
         """The line at which a thread is, by its first instruction; None when it has not begun, or has exited."""
         if self.status(thread) in ("not begun", "exited"):
             return None
+        if self.at is not None and thread // WARP == self.running_warp and self.running >> thread % WARP & 1:
+            return self.at
+        return self.before(thread)
+
+    def before(self, thread: int) -> ast.Instruction | None:
+        """The line to which a thread came last, before the one at which it is stopped."""
         number = self.warps[thread // WARP].record[thread % WARP]
         code = self.launch.code
         return code.instructions[number - 1] if 0 < number <= len(code.instructions) else None
@@ -125,8 +131,9 @@ class Threads:
         at = instruction or self.instruction(thread)
         if at is None:
             return []
-        sites = _driver.debug_calls(thread) if self.launch.code.variant.has_stack else ()
-        return self.launch.code.calls_at(at, sites)
+        if not self.launch.code.variant.has_stack:
+            return self.launch.code.inlined_at(at)
+        return self.launch.code.calls_at(at, _driver.debug_calls(thread))
 
 
 class Frame:
@@ -177,19 +184,9 @@ class Frame:
 
     # --- variables --------------------------------------------------------------------------------------------------
 
-    def _scopes(self) -> Iterator[dwarf.Scope]:
-        line = self.call.location.ptx_line
-        function = self.code.info.function_at(line)
-        if function is not None:
-            yield from function.at(line)
-
     def declared(self) -> list[dwarf.Variable]:
         """The variables and parameters that can be named here, the innermost of each name."""
-        found: dict[str, dwarf.Variable] = {}
-        for scope in self._scopes():
-            for variable in scope.variables:
-                found.setdefault(variable.name, variable)
-        return list(found.values())
+        return list(self.code.declared_at(self.call.location.ptx_line).values())
 
     def parameters(self) -> list[tuple[str, int, int, str]]:
         """The parameters of the kernel as the PTX has them: name, offset, size and type."""
@@ -245,6 +242,15 @@ class Frame:
                 return Place(PARAM, 0, place.offset + symbol.offset)
             if place.space in ("global", "const"):
                 return Place(GLOBAL, 0, _driver.debug_variable(place.offset) + symbol.offset)
+        return self._in_frame(symbol)
+
+    def _in_frame(self, symbol: dwarf.Symbol) -> Place | None:
+        """Of a local variable of a recursive function, which is on the thread's stack."""
+        for part in self.code.facts.analysis.function.parts.values():
+            for name, slot in part.slots:
+                data = self._register_data(part.frame) if name == symbol.name + self.call.suffix else None
+                if data is not None:
+                    return Place(LOCAL, self.thread, int.from_bytes(data, "little") + slot + symbol.offset)
         return None
 
     def variable(self, name: str) -> Value:
@@ -257,12 +263,12 @@ class Frame:
         """
         if name[0] == "%":
             return self.register(name)
-        for variable in self.declared():
-            if variable.name == name:
-                value = self.value_of(variable)
-                if value.data is None and value.place is None:
-                    raise ExpressionError(self._why_unknown(variable))
-                return value
+        declared = self.code.declared_at(self.call.location.ptx_line).get(name)
+        if declared is not None:
+            value = self.value_of(declared)
+            if value.data is None and value.place is None:
+                raise ExpressionError(self._why_unknown(declared))
+            return value
         if name in BUILTIN:
             return self._builtin(name)
         for variable in self.code.info.variables:

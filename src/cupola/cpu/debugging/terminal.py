@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import atexit
 import contextlib
 import os
 import re
@@ -61,10 +61,6 @@ GROUPS = {
 }
 
 
-class Quit(BaseException):
-    """Somebody has typed ``quit``: the program ends."""
-
-
 class _Usage(ValueError):
     """A command was given what it cannot use."""
 
@@ -106,6 +102,8 @@ class Terminal:
         self.quitting = False
         self._lock = threading.RLock()
         self._history_read = False
+        self.leave: Callable[[], object] | None = None
+        """Ends the process on ``quit`` where a kernel is stopped; None: the kernel is ended."""
         debugger.on_stop(self.stopped)
         debugger._over.append(self.over)
 
@@ -280,15 +278,19 @@ class Terminal:
         path = os.path.expanduser(_HISTORY)
         with contextlib.suppress(OSError):
             readline.read_history_file(path)
-        import atexit
+        atexit.register(self.save_history)
 
-        def save() -> None:
-            with contextlib.suppress(OSError):
-                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-                readline.set_history_length(1000)
-                readline.write_history_file(path)
+    def save_history(self) -> None:
+        """Keep what was typed for the next time."""
+        if not self._history_read:
+            return
+        import readline
 
-        atexit.register(save)
+        path = os.path.expanduser(_HISTORY)
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            readline.set_history_length(1000)
+            readline.write_history_file(path)
 
     def completed(self, text: str, state: int) -> str | None:
         """What a word may go on with: a command, a variable, a function or a file."""
@@ -518,8 +520,8 @@ class Terminal:
         self.quitting = True
         if self.stop is not None and self.stop.reason != "fault":
             self.stop.end()
-        if threading.current_thread() is not threading.main_thread():
-            _thread.interrupt_main()
+        if self.leave is not None:
+            self.leave()
         return True
 
     # --- what there is -----------------------------------------------------------------------------------------------

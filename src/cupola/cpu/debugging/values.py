@@ -21,6 +21,7 @@ SHOWN = 32
 LONGEST = 4000
 """Characters of a value that are written."""
 _DEEPEST = 16
+_MOST_PARTS = 2000
 _MOST_BYTES = 1 << 20
 
 CHAR, BOOL = Type("char", "char", 1), Type("bool", "bool", 1)
@@ -90,7 +91,7 @@ class Value:
         data, type = self.data, self.type
         if data is None:
             raise ExpressionError(unreadable(self))
-        if type.kind == "struct" and type.name.rpartition("::")[2] in _HALVES and len(data) >= 2:
+        if _is_half(type) and len(data) >= 2:
             return _HALVES[type.name.rpartition("::")[2]](data[:2])
         if type.kind == "float":
             form = {2: "<e", 4: "<f", 8: "<d"}.get(len(data))
@@ -121,6 +122,10 @@ def _half(data: bytes) -> float:
 
 
 _HALVES = {"__half": _half, "__nv_bfloat16": _bfloat}
+
+
+def _is_half(type: Type) -> bool:
+    return type.kind == "struct" and type.name.rpartition("::")[2] in _HALVES
 
 
 def unreadable(value: Value) -> str:
@@ -242,45 +247,79 @@ def show(value: Value, read: Read, thread: int = 0, base: str = "") -> str:
     base
         ``"x"``, ``"b"``, ``"o"`` or ``"d"`` for whole numbers; empty for what their type suggests.
     """
-    text = _show(value, read, thread, base, 0)
+    text = _Writer(read, thread, base).write(value, 0)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
-def _show(value: Value, read: Read, thread: int, base: str, depth: int) -> str:
-    type = value.type
-    if type.kind in ("struct", "array") and depth < _DEEPEST:
-        if type.kind == "struct" and type.name.rpartition("::")[2] in _HALVES and value.data is not None:
-            return f"{value.number:.4g}"
+class _Writer:
+    """Writes a value, of which there may be any number of parts: debug information is input."""
+
+    def __init__(self, read: Read, thread: int, base: str) -> None:
+        self.read = read
+        self.thread = thread
+        self.base = base
+        self.left = _MOST_PARTS
+
+    def write(self, value: Value, depth: int) -> str:
+        """A value, or dots where there are too many."""
+        type = value.type
+        self.left -= 1
+        if self.left < 0 or depth > _DEEPEST:
+            return "..."
         if type.kind == "array":
-            return _array(value, read, thread, base, depth)
+            return self._array(value, depth)
+        if type.kind == "struct" and not _is_half(type):
+            if value.data is None:
+                return f"<{unreadable(value)}>"
+            parts = [f"{m.name} = {self._member(value, m.name, depth)}" for m in type.members[: self.left + 1]]
+            return f"{{{', '.join(parts)}}}"
         if value.data is None:
-            return f"<{unreadable(value)}>"
-        parts = [
-            f"{m.name} = {_show(member(value, m.name, read), read, thread, base, depth + 1)}" for m in type.members
-        ]
-        return f"{{{', '.join(parts)}}}"
-    if type.kind in ("struct", "array"):
-        return "{...}"
-    if value.data is None:
-        return "void" if type.kind == "void" and value.place is None else f"<{unreadable(value)}>"
-    try:
-        number = value.number
-    except ExpressionError as error:
-        return f"<{error}>"
-    if isinstance(number, float):
-        return real(number, len(value.data)) if not base else _based(int.from_bytes(value.data, "little"), base)
-    if base:
-        bits = value.bits or 8 * len(value.data)
-        return str(number) if base == "d" else _based(number & (1 << bits) - 1, base)
-    if type.kind == "pointer":
-        return f"({type.name}) {describe_address(number)}"
-    if type.kind == "enum":
-        return type.values.get(number, str(number))
-    if type.kind == "bool":
-        return "true" if number else "false"
-    if type.kind == "char" and len(value.data) == 1:
-        return f"{number} {chr(number)!r}" if 32 <= number < 127 else str(number)
-    return str(number)
+            return "void" if type.kind == "void" and value.place is None else f"<{unreadable(value)}>"
+        try:
+            return self._number(value, value.number, value.data)
+        except ExpressionError as error:
+            return f"<{error}>"
+
+    def _member(self, value: Value, name: str, depth: int) -> str:
+        return self.write(member(value, name, self.read), depth + 1)
+
+    def _number(self, value: Value, number: int | float, data: bytes) -> str:
+        type, base = value.type, self.base
+        if type.kind == "struct":
+            return f"{number:.4g}"
+        if isinstance(number, float):
+            return real(number, len(data)) if not base else _based(int.from_bytes(data, "little"), base)
+        if base:
+            bits = value.bits or 8 * len(data)
+            return str(number) if base == "d" else _based(number & (1 << bits) - 1, base)
+        if type.kind == "pointer":
+            return f"({type.name}) {describe_address(number)}"
+        if type.kind == "enum":
+            return type.values.get(number, str(number))
+        if type.kind == "bool":
+            return "true" if number else "false"
+        if type.kind == "char" and len(data) == 1:
+            return f"{number} {chr(number)!r}" if 32 <= number < 127 else str(number)
+        return str(number)
+
+    def _array(self, value: Value, depth: int) -> str:
+        type = value.type
+        target = type.target or VOID
+        if value.data is not None and target.kind == "char" and not self.base and b"\0" in value.data:
+            text = value.data.partition(b"\0")[0]
+            if text and all(32 <= c < 127 or c in (9, 10) for c in text):
+                return '"' + text.decode("ascii").replace("\n", "\\n").replace("\t", "\\t") + '"'
+        shown: list[str] = []
+        for index in range(min(type.count, SHOWN)):
+            try:
+                each = element(value, index, self.read, self.thread)
+            except ExpressionError as error:
+                return f"<{error}>"
+            if each.data is None and not shown:
+                return f"<{unreadable(each)}>"
+            shown.append(self.write(each, depth + 1))
+        more = f", ... {type.count} in all" if type.count > SHOWN else ""
+        return f"{{{', '.join(shown)}{more}}}"
 
 
 def _based(number: int, base: str) -> str:
@@ -291,23 +330,3 @@ def describe_address(address: int) -> str:
     """A generic address, with the memory in which it is."""
     place = pointed(address, 0)
     return hex(address) if place.space == GLOBAL else f"{SPACES[place.space]} + {place.address:#x}"
-
-
-def _array(value: Value, read: Read, thread: int, base: str, depth: int) -> str:
-    type = value.type
-    target = type.target or VOID
-    if value.data is not None and target.kind == "char" and not base and b"\0" in value.data:
-        text = value.data.partition(b"\0")[0]
-        if text and all(32 <= c < 127 or c in (9, 10) for c in text):
-            return '"' + text.decode("ascii").replace("\n", "\\n").replace("\t", "\\t") + '"'
-    shown: list[str] = []
-    for index in range(min(type.count, SHOWN)):
-        try:
-            each = element(value, index, read, thread)
-        except ExpressionError as error:
-            return f"<{error}>"
-        if each.data is None and not shown:
-            return f"<{unreadable(each)}>"
-        shown.append(_show(each, read, thread, base, depth + 1))
-    more = f", ... {type.count} in all" if type.count > SHOWN else ""
-    return f"{{{', '.join(shown)}{more}}}"

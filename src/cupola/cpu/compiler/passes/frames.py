@@ -45,6 +45,7 @@ class _Framer:
         self.part: ast.Part | None = None
         self.kept: dict[int, list[str]] = {}
         self.in_frames: set[str] = set()
+        self.laid_out: dict[str, ast.Part] = {}
 
     def result(self) -> ast.Function:
         function = self.function
@@ -74,6 +75,7 @@ class _Framer:
             body=body,
             registers=self.registers,
             variables=variables,
+            parts={**function.parts, **self.laid_out},
             stack_bytes=self._stack_bytes(sizes),
             stack_grows=self.grows,
         )
@@ -131,6 +133,7 @@ class _Framer:
                 offset += variable.size
                 alignment = max(alignment, variable.align)
         self.base = ast.Register(f"%.frame{suffix}")
+        self.laid_out[part.label] = replace(part, frame=self.base.name, slots=tuple(self.slots.items()))
         self.registers[self.base.name] = "u32"
         self.alignment = alignment
         # A frame begins at a multiple of 16; what needs more begins where the next such address is.

@@ -234,13 +234,16 @@ class Part:
     """A function that is called within a kernel, once `passes.join_functions` has made it a part of the kernel.
 
     ``label`` is where its code begins, ``number`` identifies its address, ``recursive`` says that a thread may be in
-    several calls of it.
+    several calls of it. Then its local variables are at offsets, the ``slots``, in a frame on the thread's stack, which
+    begins where the register ``frame`` says (`passes.make_frames`).
     """
 
     name: str
     label: str
     number: int
     recursive: bool
+    frame: str = ""
+    slots: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)

@@ -13,11 +13,12 @@
 #include <string.h>
 
 #include "common/common.h"
+#include "engine/above.h"
 #include "engine/memory/memory.h"
 #include "engine/schedule/schedule.h"
 
 enum reason { AT_LINE, FAULTED, LAUNCH_OVER };
-enum answer { GO_ON = -1, END_LAUNCH = -2 }; /* or the thread to follow */
+enum answer { GO_ON = -1, END_LAUNCH = -2, AS_BEFORE = -3 }; /* or the thread to follow */
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static PyObject *asked; /* with the GIL */
@@ -79,7 +80,7 @@ static void ask(cpu_context *context, cpu_warp *warp, uint32_t lanes, uint32_t n
         Py_XDECREF(arguments);
         Py_DECREF(callback);
     }
-    if (reason == AT_LINE) follow(context, answer);
+    if (reason == AT_LINE && answer != AS_BEFORE) follow(context, answer);
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(gil);
     pthread_mutex_unlock(&turn);
@@ -100,12 +101,11 @@ CPU_HELPER void cupola_debug_line(cpu_context *context, cpu_warp *warp, uint32_t
                                   uint32_t *record) {
     cpu_variant *variant = (cpu_variant *)context->job->launch->variant;
     if (!lanes) return;
-    for (uint32_t i = 0; i < CPU_WARP_THREADS; i++) record[i] = lanes >> i & 1 ? number + 1 : record[i];
     variant->record = (uint32_t)((uint8_t *)record - warp->frame);
     bool stop = number < variant->stop_count && ((volatile uint8_t *)variant->stops)[number];
     stop = stop || is_followed(context, warp, lanes) || atomic_load_explicit(&interrupted, memory_order_relaxed);
-    if (likely(!stop)) return;
-    ask(context, warp, lanes, number, AT_LINE);
+    if (unlikely(stop)) ask(context, warp, lanes, number, AT_LINE); /* who sees where they came from */
+    for (uint32_t i = 0; i < CPU_WARP_THREADS; i++) record[i] = lanes >> i & 1 ? number + 1 : record[i];
 }
 
 void cpu_debug_failed(cpu_context *context, cpu_warp *warp) {

@@ -1,0 +1,180 @@
+"""Kernels without debug information, on several streams, with time limits, and in clusters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import cupola.cpu
+from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
+from cupola.cpu import ExpressionError
+
+pytestmark = pytest.mark.cpu_only
+
+SOURCE = """\
+extern "C" __global__ void scale(float* x, int n) {
+    int i = threadIdx.x;
+    if (i < n)
+        x[i] = x[i] * 2 + n;
+}
+"""
+PTX = """
+.version 8.0
+.target sm_50
+.address_size 64
+.visible .entry plain(.param .u64 plain_x, .param .u32 plain_n) {
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [plain_x];
+    mov.u32 %r1, %tid.x;
+    add.s32 %r2, %r1, 7;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r2;
+    ret;
+}
+"""
+
+
+def launched(code, name, *arguments, block=32, wait=True):
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()
+    x = device.allocate(4 * 64, stream=stream)
+    launch(stream, LaunchConfig(grid=1, block=block), code.get_kernel(name), x, *arguments)
+    if wait:
+        stream.sync()
+    return stream
+
+
+def test_lines_without_variables():
+    Device().set_current()
+    seen = []
+    # As a compiler for other languages leaves it: lines, and nothing on variables.
+    ptx = Program(SOURCE, "c++", ProgramOptions(name="scale.cu", arch="sm_90", lineinfo=True)).compile("ptx").code
+    with cupola.cpu.debugger() as debugger:
+        code = Program(ptx.decode().rstrip("\0"), "ptx", ProgramOptions(arch="sm_90")).compile("cubin")
+        debugger.breakpoint("scale.cu:4", thread=3)
+
+        @debugger.on_stop
+        def look(stop):
+            try:
+                stop.evaluate("i")
+            except ExpressionError as error:
+                seen.append(str(error))
+            registers = stop._frames()[0].registers()
+            seen.append((stop.function, stop.line, stop.evaluate("scale_param_1"), any("%r" in r for r in registers)))
+            stop.next()
+
+        launched(code, "scale", 5)
+    assert "not compiled with debug=True" in seen[0] and "scale_param_0" in seen[0]
+    assert seen[1] == ("scale", 4, 5, True)
+
+
+def test_lines_of_the_ptx():
+    seen = []
+    with cupola.cpu.debugger() as debugger:
+        code = Program(PTX, "ptx", ProgramOptions(arch="sm_90")).compile("cubin")
+        debugger.breakpoint("plain", thread=5)
+
+        @debugger.on_stop
+        def look(stop):
+            seen.append((stop.file, stop.line, stop.evaluate("%r1"), stop.evaluate("%r2"), stop.evaluate("plain_n")))
+            stop.step()
+
+        launched(code, "plain", 9)
+    lines = [line for _, line, *_ in seen]
+    assert lines == sorted(lines) and len(lines) >= 4 and {row[0] for row in seen} == {"plain.ptx"}
+    assert seen[-1][2:] == (5, 12, 9)
+
+
+def test_kernels_of_several_streams_stop_one_at_a_time():
+    inside = threading.Semaphore(1)
+    seen = []
+    with cupola.cpu.debugger() as debugger:
+        code = Program(SOURCE, "c++", ProgramOptions(name="scale.cu", arch="sm_90", debug=True)).compile("cubin")
+        debugger.breakpoint("scale.cu:2")
+
+        @debugger.on_stop
+        def look(stop):
+            assert inside.acquire(blocking=False), "two at a time"
+            seen.append((stop.line, stop.evaluate("n")))
+            inside.release()
+
+        streams = [launched(code, "scale", n, wait=False) for n in range(40, 44)]
+        for stream in streams:
+            stream.sync()
+    assert sorted(seen) == [(2, n) for n in range(40, 44)]
+
+
+def test_threads_of_clusters_and_small_blocks():
+    source = """
+extern "C" __global__ void __cluster_dims__(2, 1, 1) ranks(int* x) {
+    int rank = blockIdx.x % 2;
+    x[blockIdx.x] = rank;
+}
+"""
+    seen = []
+    with cupola.cpu.debugger() as debugger:
+        code = Program(source, "c++", ProgramOptions(name="ranks.cu", arch="sm_90", debug=True)).compile("cubin")
+        debugger.breakpoint("ranks.cu:4")
+
+        @debugger.on_stop
+        def look(stop):
+            seen.append((stop.block[0], stop.evaluate("rank"), len(stop.lanes), stop.block_dim))
+
+        device = Device()
+        device.set_current()
+        stream = device.create_stream()
+        x = device.allocate(64, stream=stream)
+        launch(stream, LaunchConfig(grid=4, block=(3, 2, 1)), code.get_kernel("ranks"), x)
+        stream.sync()
+    assert seen == [(block, block % 2, 6, (3, 2, 1)) for block in range(4)]
+
+
+LIMITED = f"""
+import time
+import cupola.cpu
+cupola.cpu.use(timeout=0.3)
+from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
+with cupola.cpu.debugger() as debugger:
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()
+    code = Program({SOURCE!r}, "c++", ProgramOptions(name="scale.cu")).compile("cubin")
+    debugger.breakpoint("scale", temporary=True)
+
+    @debugger.on_stop
+    def look(stop):
+        time.sleep(0.4)
+        print(stop.line, flush=True)
+        stop.step()
+
+    x = device.allocate(256, stream=stream)
+    launch(stream, LaunchConfig(grid=1, block=32), code.get_kernel("scale"), x, 5)
+    stream.sync()
+print("fine")
+"""
+
+
+def test_time_limits_do_not_count_while_a_thread_is_stopped():
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["2", "3", "4", "5", "fine"], done.stdout + done.stderr
+
+
+def test_without_a_debugger_nothing_is_different():
+    """Kernels that were debugged run as ever afterwards, and code for a debugger is other code."""
+    code = Program(SOURCE, "c++", ProgramOptions(name="scale.cu", arch="sm_90", debug=True)).compile("cubin")
+    with cupola.cpu.debugger() as debugger:
+        stops = []
+        debugger.on_stop(lambda stop: stops.append(stop.line))
+        debugger.breakpoint("scale.cu:3")
+        launched(code, "scale", 5)
+        assert stops == [3]
+    launched(code, "scale", 5)
+    assert stops == [3]
+    with pytest.raises(RuntimeError, match="no kernel is stopped"):
+        cupola.cpu._driver.debug_warps()
