@@ -5,11 +5,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import api_pages
 import gallery
 
 project = "cupola"
 author = "the cupola developers"
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "stub_signatures", "gallery", "search_texts"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "myst_parser",
+    "stub_signatures",
+    "gallery",
+    "search_texts",
+    "sphinx.ext.linkcode",
+    "api_pages",
+]
 html_theme = "furo"
 html_title = "cupola"
 html_static_path = ["_static"]
@@ -27,7 +37,8 @@ autodoc_member_order = "bysource"
 nitpicky = True
 # Classes of the bindings, which have no page of their own.
 _NVML_ERRORS = ("py:exc", r"(cupola\.)?(system\.)?(GpuIsLost|InvalidArgument|NotFound|NotSupported|Nvml|Timeout)Error")
-nitpick_ignore_regex = [("py:class", ".*"), ("py:exc", r"cupola\.bindings\..*"), _NVML_ERRORS]
+nitpick_ignore_regex = [("py:class", ".*"), ("py:obj", ".*"), ("py:exc", r"cupola\.bindings\..*"), _NVML_ERRORS]
+linkcode_resolve = api_pages.link
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True

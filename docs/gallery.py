@@ -35,7 +35,7 @@ SECTIONS = {
     "processes": (
         "Programs with several processes, and long ones",
         "These are shown as they are. Run them from a clone of the repository.",
-        "tour numpy_programs ipc checkpoint mpi_heat dask_statistics",
+        "tour numpy_programs ipc checkpoint mpi_heat nccl_allreduce dask_statistics",
     ),
 }
 HELPERS = ("arrays", "opengl", "pictures")
@@ -58,7 +58,7 @@ NOTEBOOKS = """Notebooks
 =========
 
 Five notebooks, to be read in this order. Each ran when this page was made. At the end of each page there is the
-notebook for Jupyter, and the same as a Python program.
+notebook for Jupyter, and the same as a Python program. They draw with matplotlib (``pip install matplotlib``).
 """
 
 
@@ -67,7 +67,8 @@ def staged(name: str) -> str:
     source = (EXAMPLES / f"{name}.py").read_text()
     found = re.match(r'"""(.*?)"""', source, re.S)
     assert found, name
-    text = re.sub(r" `\w+\.py \[FILE\.png\]`", "", found[1]).replace("`", "``")
+    text = re.sub(r" `\w+\.py \[FILE\.png\]`", "", found[1])
+    text = re.sub(r"(?<!`)`(?!`)", "``", text)
     first, _, rest = text.strip().partition("\n")
     title, separator, about = first.partition(": ")
     if not separator:
@@ -153,8 +154,8 @@ def settings() -> dict[str, Any]:
         "filename_pattern": rf"/(\d\w*|{'|'.join(executed)})\.py$",
         "subsection_order": "gallery.folder_order",
         "within_subsection_order": "gallery.Order",
-        "image_scrapers": ("gallery.pictures",),
-        "reset_modules": ("gallery.reset",),
+        "image_scrapers": ("gallery.pictures", "matplotlib"),
+        "reset_modules": ("gallery.reset", "matplotlib"),
         "capture_repr": ("_repr_html_",),
         "abort_on_example_error": True,
         "download_all_examples": False,
@@ -198,11 +199,13 @@ def setup(app: Any) -> dict[str, bool]:
     os.environ.setdefault("CUPOLA_CPU_DEVICES", "2")
     sys.path.insert(0, str(EXAMPLES))
     stage()
-    if importlib.util.find_spec("sphinx_gallery"):
+    if importlib.util.find_spec("sphinx_gallery") and importlib.util.find_spec("matplotlib"):
         app.setup_extension("sphinx_gallery.gen_gallery")
     elif os.environ.get("CI"):
-        raise ModuleNotFoundError("the gallery needs sphinx-gallery: pip install cupola[docs]")
+        raise ModuleNotFoundError("the gallery needs sphinx-gallery and matplotlib: pip install cupola[docs]")
     else:
-        print("the gallery shows sources only, because sphinx-gallery is missing: pip install cupola[docs]")
+        print(
+            "the gallery shows sources only, because sphinx-gallery or matplotlib is missing: pip install cupola[docs]"
+        )
         without_sphinx_gallery()
     return {"parallel_read_safe": True}

@@ -29,7 +29,7 @@ WIDTHS = {"desk": 1280, "phone": 390}
 LOOKED_AT = (
     "index.html", "start.html", "guides/profiling.html", "guides/index.html", "gallery/index.html",
     "gallery/typical/k_means.html", "notebooks/4_graphs.html", "troubleshooting.html", "comparison.html",
-    "api/programs.html", "performance.html", "find-the-bug.html", "bindings.html",
+    "api/programs.html", "api/generated/cupola.Stream.html", "performance.html", "find-the-bug.html", "bindings.html",
 )  # fmt: skip
 
 MEASURE = """<!doctype html><body style="margin:0"><pre id="out">not done</pre><script>

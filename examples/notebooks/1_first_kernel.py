@@ -59,9 +59,11 @@ np.testing.assert_allclose(values, np.sin(0.02 * i) + 0.4 * np.sin(0.11 * i + 0.
 # %%
 # And so it looks:
 
-from pictures import curves, save
+import matplotlib.pyplot as plt
 
-save("waves.png", curves(values))
+plt.figure(figsize=(7, 2.5))
+plt.plot(values)
+plt.show()
 
 # %%
 # A mistake

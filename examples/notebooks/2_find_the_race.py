@@ -42,7 +42,7 @@ total[1, 64](x, out)
 print(out.to_numpy()[0], "and it should be", sum(range(64)))
 
 # %%
-# The result is right here. Is the kernel?
+# The result is right here. Is the kernel? On an H200 the same program printed 426.
 
 with cpu.checks(race=True) as checks:
     total[1, 64](x, out)

@@ -53,13 +53,19 @@ graph
 #
 # One call queues twenty steps.
 
-from pictures import colors, save
+import matplotlib.pyplot as plt
 
 frames = [plate]
 for _ in range(20):
     graph.launch(stream)
     frames.append(u.to_numpy(stream=stream))
-save("heat.png", *map(colors, frames))
+
+_, places = plt.subplots(1, 3, figsize=(9, 2.2))
+for place, number in zip(places, (0, 5, 20), strict=True):
+    place.imshow(frames[number], cmap="inferno", vmin=0, vmax=1)
+    place.set_title(f"after {20 * number} steps")
+    place.axis("off")
+plt.show()
 
 # %%
 # The same, as NumPy computes it:

@@ -87,9 +87,14 @@ for _ in range(4):
 #
 # The result does not show where one device ends and the other begins:
 
-from pictures import curves, save
+import matplotlib.pyplot as plt
 
-save("rod.png", curves(*history))
+plt.figure(figsize=(7, 2.5))
+for number, values in enumerate(history):
+    plt.plot(values, label=f"{50 * number} steps")
+plt.axvline(199.5, color="gray", linestyle=":")  # where one device ends
+plt.legend()
+plt.show()
 
 # %%
 # And it is what NumPy computes on its own:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import gallery, search_texts
+from docs import api_pages, gallery, search_texts
 from tools.site_look import dead_links
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,3 +60,37 @@ def test_the_text_of_a_page_has_its_places():
         "</section></div>"
     )
     assert search_texts.text_of("<p>none</p>") == ""
+
+
+LISTED = [
+    (module, name)
+    for path in sorted((ROOT / "docs" / "api").glob("*.rst"))
+    for _, module, name in api_pages.objects(path.read_text())
+]
+
+
+def test_every_object_of_the_api_has_a_source_and_a_line_in_a_table():
+    assert len(LISTED) > 150
+    mpi = [name for module, name in LISTED if module == "cupola.mpi"]  # cannot be imported where MPI is missing
+    without = [f"{module}.{name}" for module, name in LISTED if name not in mpi and not api_pages.summary(module, name)]
+    assert without == []
+    unknown = [f"{m}.{n}" for m, n in LISTED if n not in mpi and not api_pages.link("py", {"module": m, "fullname": n})]
+    assert unknown == []
+
+
+@pytest.mark.parametrize(
+    ("name", "definition"),
+    [("Stream.sync", "def sync"), ("launch", "launch = "), ("Buffer", "class Buffer"), ("Event.close", "def close")],
+)
+def test_the_link_of_an_object_leads_to_its_definition(name, definition):
+    link = api_pages.link("py", {"module": "cupola", "fullname": name})
+    file, line = re.fullmatch(re.escape(api_pages.REPOSITORY) + r"(.*)#L(\d+)", link).groups()
+    assert definition in (ROOT / "src" / file).read_text().splitlines()[int(line) - 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [("Stream.sync", "cuStreamSynchronize"), ("Event.sync", "cuEventSynchronize")]
+)
+def test_the_functions_behind_a_method(name, function):
+    path, qualified = api_pages.resolve("cupola", name)
+    assert function in api_pages.functions_behind(path, qualified)

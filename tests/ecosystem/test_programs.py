@@ -112,6 +112,7 @@ def test_cutile_with_tensor_maps_is_refused() -> None:
         ("triton", "tiles.md", "import triton"),
         ("numba", "kernels-in-python.md", "def saxpy"),
         ("numba", "kernels-in-python.md", "def number"),
+        ("jax", "guides/jax.md", "import jax"),
     ],
 )
 def test_the_page_has_a_program_that_runs(package: str, page: str, text: str, tmp_path: Path) -> None:
@@ -119,5 +120,5 @@ def test_the_page_has_a_program_that_runs(package: str, page: str, text: str, tm
     (source,) = (s for s in sources if text in s)
     program = tmp_path / "program.py"
     program.write_text(source)
-    done = run(package, "a100", str(program))
+    done = run(package, "rtx5090" if package == "jax" else "a100", str(program))
     assert done.returncode == 0 and done.stdout == "True\n", done.stdout + done.stderr
