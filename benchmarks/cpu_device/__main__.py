@@ -19,10 +19,10 @@ from collections.abc import Callable
 from typing import Any
 
 
-def best_time(run: Callable[[], None], seconds: float) -> float:
-    """The shortest run, in seconds, of as many as fit into the time (at least five)."""
+def best_time(run: Callable[[], None], seconds: float, least: int = 5) -> float:
+    """The shortest run, in seconds, of as many as fit into the time (at least five, or so many)."""
     best, runs, end = float("inf"), 0, time.perf_counter() + seconds
-    while runs < 5 or time.perf_counter() < end:
+    while runs < least or time.perf_counter() < end:
         start = time.perf_counter()
         run()
         best = min(best, time.perf_counter() - start)

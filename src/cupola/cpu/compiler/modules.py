@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cupola.cpu.compiler.ptx import ast
 
 
-_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool, bool, int]
+_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool, bool, int, tuple[int, ...]]
 _Dim3 = tuple[int, int, int]
 
 _instrumented: list[Variant] = []
@@ -86,6 +86,8 @@ class Variant:
         What they have counted.
     stops
         For a debugger: a byte for each instruction, not 0 where threads are to stop. The engine reads it in place.
+    pointers
+        With checks, what `passes.pointers` knows of the accesses, for the engine.
     """
 
     def __init__(self, module: LoadedModule, index: int, shape: Shape, instruments: tuple[str, ...] = ()) -> None:
@@ -108,6 +110,7 @@ class Variant:
             self.rows_of_blocks,
             self.apart,
             self.counter_count,
+            self.pointers,
         ) = facts
         self.address = self._code.address
         self.width = shape.width
@@ -155,6 +158,7 @@ class Variant:
             body.rows_of_blocks,
             body.apart,
             body.counter_count,
+            body.pointers,
         )
         recall.remember((code.key, code.helpers, facts), key)
         return code, facts

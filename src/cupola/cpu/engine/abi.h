@@ -105,6 +105,7 @@ typedef struct cpu_context {
     uint32_t row_end;                 /* x behind the last of the blocks to run together, the first being at ctaid */
     uint64_t current_graph;           /* %current_graph_exec */
     uint64_t *counters;               /* of the instruments in the code, of this worker alone */
+    uint64_t quiet;                   /* bits of sets of pointers (cpu_variant) whose accesses need not be told */
     /* For the runtime only. */
     uint64_t progress; /* counts events after which waiting threads may continue */
     uint64_t param_bytes;

@@ -103,6 +103,7 @@ typedef struct cpu_launch {
     uint32_t first_watch;   /* likewise, when it is checked: the number of its first block ... */
     uint32_t low_watch;     /* ... the first number of what is not ordered before it ... */
     struct cpu_moment *moment;       /* ... when it happens, NULL: that is not known ... */
+    uint64_t quiet;                  /* ... which accesses need not be told ... */
     struct cpu_findings *findings;   /* ... and what was found */
     const struct cpu_origin *origin; /* the line of Python that launched; NULL: not known */
     cpu_fault fault;                 /* filled by the first block that faults */

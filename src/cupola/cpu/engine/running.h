@@ -29,6 +29,7 @@ struct cpu_variant {
     _Atomic uint64_t quick_blocks; /* the most blocks that have been run in a short time */
     _Atomic float block_time;      /* nanoseconds of one thread that a block took in the launches before; 0: none yet */
     const uint32_t *thread_ids[3];
+    uint32_t pointer_count, *pointers;    /* Pointers.flat() of cupola.cpu.compiler.passes.pointers; with checks */
     uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
     struct cpu_variant *next;
 };

@@ -15,8 +15,8 @@ MEMORY = ".global .u32 g[8]; .const .u32 c[8]; .shared .u32 s[64];"
 
 
 def kernel(body: str, before: str = "") -> tuple[ast.Module, ast.Function]:
-    """A module with the kernel ``k(u32 n, u64 p)`` and what ``before`` declares."""
-    parameters = ".param .u32 n, .param .u64 p"
+    """A module with the kernel ``k(u32 n, u64 p, u64 q)`` and what ``before`` declares."""
+    parameters = ".param .u32 n, .param .u64 p, .param .u64 q"
     module = parse(f"{HEADER}{MEMORY}{before}\n.entry k({parameters}) {{\n{REGISTERS}\n{body}\n}}")
     return module, module.functions["k"]
 

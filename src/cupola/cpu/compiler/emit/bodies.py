@@ -72,7 +72,8 @@ class Code:
     """What `emit_body` made: LLVM IR of a module with one function, and what the runtime must know about it.
 
     ``whole_blocks`` says that one call runs all units of a block, ``rows_of_blocks`` that it may run those of several,
-    ``apart`` that it does not matter in which order blocks begin; ``counter_count`` is what its instruments count in.
+    ``apart`` that it does not matter in which order blocks begin; ``counter_count`` is what its instruments count in;
+    ``pointers`` says where its addresses come from, if one of them asked.
     """
 
     ir: str
@@ -83,6 +84,7 @@ class Code:
     rows_of_blocks: bool
     apart: bool
     counter_count: int
+    pointers: tuple[int, ...]
 
 
 def emit_body(
@@ -126,6 +128,7 @@ def emit_body(
                 body.rows_of_blocks,
                 body.apart,
                 body.counter_count,
+                body.pointers.flat() if body.pointers is not None else (),
             )
         for name, demand in irregular.items():
             if demand is Demand.VARYING:

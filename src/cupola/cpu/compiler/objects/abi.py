@@ -46,6 +46,7 @@ CONTEXT: Final = {
     "row_end": 184,
     "current_graph": 192,
     "counters": 200,
+    "quiet": 208,
 }
 """Offsets in ``cpu_context``."""
 

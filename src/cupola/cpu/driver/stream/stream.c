@@ -54,6 +54,7 @@ static CUstream stream_new(CUcontext itself, enum stream_role role, unsigned fla
     stream->priority = priority;
     stream->id = role == STREAM_LEGACY || role == STREAM_PER_THREAD ? (uint64_t)role : atomic_fetch_add(&next_id, 1);
     pthread_mutex_init(&stream->lock, NULL);
+    if (role == STREAM_USER) atomic_fetch_add(&cpu_moment_streams, 1);
     pthread_mutex_lock(&context->lock);
     stream->next_in_context = context->streams;
     if (context->streams) context->streams->previous_in_context = stream;
@@ -79,6 +80,7 @@ void stream_release(CUstream stream) {
     pthread_mutex_unlock(&context->lock);
     pthread_mutex_destroy(&stream->lock);
     cpu_line_free(stream->line);
+    if (stream->role == STREAM_USER) atomic_fetch_sub(&cpu_moment_streams, 1);
     handle_free(HANDLE_STREAM, stream);
 }
 

@@ -73,6 +73,9 @@ struct cpu_watch {
 /* The launch begins and ends. (order.c) */
 void cpu_watch_launch(cpu_launch *launch, uint64_t blocks);
 
+/* Which sets of pointers of a launch need not be told (quiet.c). `alone`: no operation can run at the same time. */
+uint64_t cpu_quiet_of(const cpu_launch *launch, bool alone);
+
 /* A block begins, the `place`-th of its launch. False: no memory. (order.c) */
 bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place, uint32_t shared_bytes);
 void cpu_watch_free(struct cpu_watch *watch);

@@ -35,6 +35,7 @@ struct told {
 static struct told *told;
 
 _Thread_local cpu_moment *cpu_moment_now;
+_Atomic int cpu_moment_streams;
 
 /* ---- clocks ---------------------------------------------------------------------------------------------------------- */
 
@@ -47,6 +48,14 @@ static void locked_join(cpu_clock *into, const cpu_clock *from) {
     pthread_mutex_lock(&lock);
     join(into, from);
     pthread_mutex_unlock(&lock);
+}
+
+bool cpu_moments_in_one_line(void) {
+    pthread_mutex_lock(&lock);
+    int lines = 0;
+    for (int i = 1; i < CPU_MOMENT_LINES; i++) lines += is_taken[i];
+    pthread_mutex_unlock(&lock);
+    return lines <= 1 && atomic_load(&cpu_moment_streams) <= 1;
 }
 
 struct cpu_line *cpu_line_new(uint64_t stream) {

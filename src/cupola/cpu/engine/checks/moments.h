@@ -38,6 +38,10 @@ typedef struct cpu_moment {
 /* Of the operation that this thread carries out; NULL: that is not known, or races are not checked. */
 extern _Thread_local cpu_moment *cpu_moment_now;
 
+extern _Atomic int cpu_moment_streams; /* how many streams the program has made */
+/* Whether it works with one stream only: it has made no others, and no default stream has been given work so far. */
+bool cpu_moments_in_one_line(void);
+
 /* ---- clocks ---------------------------------------------------------------------------------------------------------- */
 
 /* The line of a stream; NULL: there are too many. What it was used for before comes before what follows. */

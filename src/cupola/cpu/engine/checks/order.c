@@ -90,6 +90,7 @@ void cpu_watch_launch(cpu_launch *launch, uint64_t blocks) {
     memcpy(deed.cluster, launch->cluster, sizeof deed.cluster);
     cpu_deed_begin(&deed, launch->moment, count, &launch->low_watch);
     launch->first_watch = deed.first;
+    launch->quiet = cpu_quiet_of(launch, launch->low_watch == deed.first && cpu_moments_in_one_line());
 }
 
 bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place, uint32_t shared_bytes) {

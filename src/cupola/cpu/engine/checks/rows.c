@@ -38,6 +38,19 @@ RACES VARIANTS unsigned cpu_rows_survey(const struct limits *limits, const cpu_r
     return (harmless ? 1 : 0) | (others ? 2 : 0);
 }
 
+RACES VARIANTS bool cpu_rows_are_read(const struct limits *limits, const cpu_record *first, const cpu_record *second,
+                                      uint32_t count) {
+    const int64_t known = limits->known, end = limits->own + (INT64_C(1) << 32);
+    uint64_t all = UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t one = (int64_t)first[i], two = (int64_t)second[i];
+        const uint64_t apart = (first[i] ^ second[i]) >> WARP_SHIFT & WARPS;
+        all &= -(uint64_t)(one >= known) & -(uint64_t)(one < end) & -(uint64_t)(two >= known) & -(uint64_t)(two < end) &
+               -(uint64_t)(apart != 0);
+    }
+    return all;
+}
+
 RACES VARIANTS void cpu_rows_fill(cpu_record *records, uint16_t *sites, cpu_record mine, uint16_t site, uint32_t count,
                                   uint32_t shift) {
     for (uint32_t i = 0; i < count; i++) records[i] = mine + ((uint64_t)(i >> shift) << 6);

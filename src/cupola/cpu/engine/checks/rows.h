@@ -12,7 +12,15 @@
 struct limits {
     int64_t low, high, own, known;
 };
+enum { WARP_SHIFT = 11, WARPS = 31 }; /* of a record's thread */
 #define THREAD_OF UINT64_C(0xFFFFFFFF0000FFC0) /* of a record: the block and the thread */
+
+/* Two reads of a word that a third one need not stand beside. */
+static inline bool are_read(const struct limits *limits, cpu_record first, cpu_record second) {
+    const int64_t end = limits->own + (INT64_C(1) << 32), one = (int64_t)first, two = (int64_t)second;
+    const bool apart = (first ^ second) >> WARP_SHIFT & WARPS;
+    return (one >= limits->known) & (one < end) & (two >= limits->known) & (two < end) & apart;
+}
 
 static inline bool is_of_others(const struct limits *limits, cpu_record before) {
     return ((int64_t)before < limits->low) | ((int64_t)before >= limits->high);
@@ -29,6 +37,8 @@ static inline bool is_harmless(const struct limits *limits, cpu_record before, c
  * (1), and whether all are of others (2). */
 unsigned cpu_rows_survey(const struct limits *limits, const cpu_record *records, cpu_record mine, uint32_t count,
                          uint32_t shift);
+/* Whether each word has been read since all knew of each other, by two warps of this block: one more says nothing new. */
+bool cpu_rows_are_read(const struct limits *limits, const cpu_record *first, const cpu_record *second, uint32_t count);
 void cpu_rows_fill(cpu_record *records, uint16_t *sites, cpu_record mine, uint16_t site, uint32_t count,
                    uint32_t shift);
 /* Reads of words that others have read, too: each goes to the first slot where that is free, else to the second. */

@@ -396,7 +396,7 @@ static struct limits limits_of(const struct cpu_watch *watch, bool in_shared) {
 static bool watch_row(const struct access *access, uint32_t mask, uint64_t first, uint64_t step) {
     const struct cpu_watch *watch = access->watch;
     const uint32_t size = access->site.size, kind = access->kind & KIND;
-    const uint32_t low = (uint32_t)__builtin_ctz(mask), lanes = (uint32_t)__builtin_popcount(mask);
+    const uint32_t low = (uint32_t)__builtin_ctz(mask), lanes = mask + 1 ? (uint32_t)__builtin_popcount(mask) : 32;
     if (kind != CPU_ACCESS_PLAIN || access->site.flags >> CPU_SITE_UNUSED_SHIFT) return false;
     if (mask >> low != UINT32_MAX >> (32 - lanes)) return false;
     const bool uniform = !step;
@@ -424,6 +424,10 @@ static bool watch_row(const struct access *access, uint32_t mask, uint64_t first
     if (access->writes) note_written(watch, place.owner);
     else if (place.owner == watch && watch->written <= watch->floor &&
              !watch->copies) { /* the writes all lie behind a barrier */
+        const cpu_record *first = place.shadow->records[READ] + place.index;
+        const cpu_record *second = place.shadow->records[READ_TOO] + place.index;
+        if (are_read(&limits, *first, *second) && (count == 1 || cpu_rows_are_read(&limits, first, second, count)))
+            return true;
         cpu_rows_note_reads(&limits, place.shadow, place.index, mine, site, count, shift);
         if (uniform && lanes > 1)
             cpu_rows_note_reads(&limits, place.shadow, place.index, mine + ((uint64_t)(lanes - 1) << 6), site, count,
@@ -483,6 +487,49 @@ static bool slot_allows(const struct limits *limits, const cpu_shadow *shadow, u
            (record_kind(before) == CPU_ACCESS_ATOMIC || record_kind(before) == CPU_ACCESS_STRONG);
 }
 
+/* Plain accesses to whole words of the block's own shared memory, whose words all have records of their own. */
+static bool watch_shared(const struct access *access, uint32_t mask, const uint64_t *addresses) {
+    struct cpu_watch *watch = access->watch;
+    const uint32_t size = access->site.size, words = size / 4;
+    const bool races = watch->checks & CPU_CHECK_RACE, inits = watch->checks & CPU_CHECK_INIT, writes = access->writes;
+    if (access->kind & KIND || access->site.space != CPU_SPACE_SHARED || size & 3 || size > 16) return false;
+    if (access->site.flags >> CPU_SITE_UNUSED_SHIFT || watch->floor + 1 >= STAMP_MOST) return false;
+    const struct limits limits = limits_of(watch, true);
+    const cpu_shadow *shadow = &watch->shared;
+    const bool looks =
+        writes || watch->written > watch->floor || watch->copies; /* else all writes lie behind a barrier */
+    cpu_record mine = make_record(watch->id, watch->now, access->warp->first, CPU_ACCESS_PLAIN, 15);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(left), address = (uint32_t)addresses[lane], index = address / 4;
+        if (address & 3 || (uint64_t)index + words > watch->shared_words) return false; /* or of another block */
+        for (uint32_t i = index; i < index + words; i++) {
+            if (inits && !writes && shadow->unset[i]) return false;
+            if (!races || !looks) continue;
+            const cpu_record own = mine + ((uint64_t)lane << 6);
+            if (!is_harmless(&limits, shadow->records[WRITTEN][i], own)) return false;
+            if (writes && !(is_harmless(&limits, shadow->records[READ][i], own) &&
+                            is_harmless(&limits, shadow->records[READ_TOO][i], own)))
+                return false;
+        }
+    }
+    const uint16_t site = (uint16_t)access->site.index;
+    if (writes && races) note_written(watch, watch);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(left), index = (uint32_t)addresses[lane] / 4;
+        const cpu_record own = mine + ((uint64_t)lane << 6);
+        for (uint32_t i = index; i < index + words; i++) {
+            if (inits && writes) shadow->unset[i] = 0;
+            if (!races) continue;
+            int which = WRITTEN;
+            if (writes) shadow->records[READ][i] = shadow->records[READ_TOO][i] = 0;
+            else which = is_harmless(&limits, shadow->records[READ][i], own) ? READ : READ_TOO;
+            shadow->records[which][i] = own;
+            shadow->sites[which][i] = site;
+        }
+    }
+    return true;
+}
+
 /* As for rows: what is right at a glance, of accesses of up to 4 bytes by each lane. */
 static bool watch_scattered(const struct access *access, uint32_t mask, const uint64_t *addresses) {
     struct cpu_watch *watch = access->watch;
@@ -491,6 +538,7 @@ static bool watch_scattered(const struct access *access, uint32_t mask, const ui
     if (size > 4 || access->site.space == CPU_SPACE_LOCAL) return false;
     if (kind != CPU_ACCESS_PLAIN && (kind != CPU_ACCESS_ATOMIC || (races && access->kind & ORDERS))) return false;
     if (watch->floor + 1 >= STAMP_MOST || (uint64_t)watch->first + watch->count >= INT32_MAX) return false;
+    const struct limits of_shared = limits_of(watch, true), of_global = limits_of(watch, false);
     struct place places[CPU_WARP_THREADS];
     for (uint32_t left = mask; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(left);
@@ -498,10 +546,10 @@ static bool watch_scattered(const struct access *access, uint32_t mask, const ui
         if (!find(access, lane, addresses[lane], place) || place->space == CPU_SPACE_LOCAL) return false;
         if (inits && place->shadow->unset[place->index] && (!access->writes || kind == CPU_ACCESS_ATOMIC)) return false;
         if (!races) continue;
-        const struct limits limits = limits_of(watch, place->owner);
+        const struct limits *limits = place->owner ? &of_shared : &of_global;
         const cpu_record mine = make_record(watch->id, watch->now, access->warp->first + lane, kind, 15);
         for (int which = 0; which < (access->writes ? RECORDS : 1); which++)
-            if (!slot_allows(&limits, place->shadow, place->index, which, mine, kind)) return false;
+            if (!slot_allows(limits, place->shadow, place->index, which, mine, kind)) return false;
     }
     for (uint32_t left = mask; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(left);
@@ -527,7 +575,8 @@ CPU_HELPER void cupola_watch_access(cpu_context *context, cpu_warp *warp, uint64
     const cpu_site site = unpack_site(packed);
     const struct access access = {context, warp, watch, site, kind, site.flags & CPU_SITE_WRITE};
     if (unlikely(watch->later_count)) cpu_watch_learn_now(watch);
-    if (!watch_scattered(&access, mask, addresses)) watch_lanes(&access, mask, addresses);
+    if (!watch_shared(&access, mask, addresses) && !watch_scattered(&access, mask, addresses))
+        watch_lanes(&access, mask, addresses);
 }
 
 /* The same where lane i has its place at first + i * step. */
@@ -542,7 +591,8 @@ CPU_HELPER void cupola_watch_line(cpu_context *context, cpu_warp *warp, uint64_t
     const uint64_t bits = site.space == CPU_SPACE_SHARED || site.space == CPU_SPACE_LOCAL ? UINT32_MAX : UINT64_MAX;
     uint64_t addresses[CPU_WARP_THREADS];
     for (uint32_t i = 0; i < CPU_WARP_THREADS; i++) addresses[i] = (first + i * step) & bits;
-    if (!watch_scattered(&access, mask, addresses)) watch_lanes(&access, mask, addresses);
+    if (!watch_shared(&access, mask, addresses) && !watch_scattered(&access, mask, addresses))
+        watch_lanes(&access, mask, addresses);
 }
 
 /* The same where lanes may have wrapped: the narrow value that was widened tells (emit/values/values.py, Origin). */

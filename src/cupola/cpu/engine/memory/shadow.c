@@ -69,6 +69,7 @@ static const cpu_shadow *look(uint64_t address, bool make) {
 const cpu_shadow *cpu_shadow_of(uint64_t address) { return look(address, true); }
 
 _Atomic bool cpu_shadow_tracks, cpu_shadow_remembers;
+_Atomic uint64_t cpu_shadow_version;
 
 /* ---- what was written, between launches --------------------------------------------------------------------------- */
 
@@ -93,7 +94,33 @@ static void mark(uint64_t address, uint64_t size, bool unset) {
     }
 }
 
-void cpu_shadow_set_unset(uint64_t address, uint64_t size) { mark(address, size, true); }
+void cpu_shadow_set_unset(uint64_t address, uint64_t size) {
+    mark(address, size, true);
+    atomic_fetch_add(&cpu_shadow_version, 1);
+}
+
+bool cpu_shadow_is_set(uint64_t address, uint64_t size) {
+    for (const uint64_t end = address + size; address < end;) {
+        const uint64_t piece_end = ((address >> CPU_SHADOW_SHIFT) + 1) << CPU_SHADOW_SHIFT;
+        const uint64_t here = end < piece_end ? end : piece_end;
+        const cpu_shadow *shadow = look(address, false);
+        if (shadow) {
+            const uint64_t word = (address & ((UINT64_C(1) << CPU_SHADOW_SHIFT) - 1)) / 4;
+            uint64_t count = (here - (address & ~UINT64_C(3)) + 3) / 4;
+            const uint8_t *unset = shadow->unset + word;
+            uint64_t any = 0, eight;
+            for (; count >= 8 && !any; count -= 8, unset += 8) {
+                memcpy(&eight, unset, sizeof eight);
+                any |= eight;
+            }
+            for (; count && !any; count--) any |= *unset++;
+            if (any) return false;
+        }
+        address = here;
+    }
+    return true;
+}
+
 void cpu_shadow_set_written(uint64_t address, uint64_t size) { mark(address, size, false); }
 
 /* The bytes of the word of an address that nobody has written. */

@@ -44,8 +44,10 @@ void cpu_shadow_lay_out(cpu_shadow *shadow, void *memory, size_t words);
 
 /* Whether allocations are noted as memory that nobody has written. */
 extern _Atomic bool cpu_shadow_tracks;
-extern _Atomic bool cpu_shadow_remembers; /* and whether accesses are */
+extern _Atomic bool cpu_shadow_remembers;   /* and whether accesses are */
+extern _Atomic uint64_t cpu_shadow_version; /* counts what has become memory that nobody has written */
 void cpu_shadow_set_unset(uint64_t address, uint64_t size);
+bool cpu_shadow_is_set(uint64_t address, uint64_t size); /* whether all of it was written */
 void cpu_shadow_set_written(uint64_t address, uint64_t size);
 void cpu_shadow_copy(uint64_t target, uint64_t source, uint64_t size);
 /* How far the first byte is that nobody has written, UINT64_MAX: there is none; and how many there are. */

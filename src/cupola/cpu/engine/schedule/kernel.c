@@ -169,6 +169,7 @@ void cpu_kernel_free(cpu_kernel *kernel) {
         Py_XDECREF(variant->object);
         free((void *)variant->thread_ids[0]);
         free(variant->resume_sites);
+        free(variant->pointers);
         free(variant);
     }
     pthread_mutex_destroy(&kernel->lock);
@@ -219,21 +220,21 @@ static uint32_t *make_thread_ids(const uint32_t block[3], size_t *stride) {
     return ids;
 }
 
-/* The tuple of numbers `resume_sites` of a Variant. */
-static int read_resume_sites(cpu_variant *variant, PyObject *object) {
-    PyObject *sites = PyObject_GetAttrString(object, "resume_sites");
-    Py_ssize_t count = sites ? PyTuple_Size(sites) : -1;
+/* A tuple of numbers that a Variant has. */
+static int read_numbers(PyObject *object, const char *name, uint32_t *length, uint32_t **numbers) {
+    PyObject *given = PyObject_GetAttrString(object, name);
+    Py_ssize_t count = given ? PyTuple_Size(given) : -1;
     int status = -1;
-    if (count >= 0) variant->resume_sites = calloc((size_t)count + 1, sizeof *variant->resume_sites);
-    if (variant->resume_sites) {
-        variant->resume_count = (uint32_t)count;
+    if (count >= 0) *numbers = calloc((size_t)count + 1, sizeof **numbers);
+    if (count >= 0 && *numbers) {
+        *length = (uint32_t)count;
         for (Py_ssize_t i = 0; i < count; i++)
-            variant->resume_sites[i] = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(sites, i));
+            (*numbers)[i] = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(given, i));
         status = PyErr_Occurred() ? -1 : 0;
     } else if (count >= 0) {
         PyErr_NoMemory();
     }
-    Py_XDECREF(sites);
+    Py_XDECREF(given);
     return status;
 }
 
@@ -283,8 +284,13 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3], ui
         get_uint32(object, "site_count", &variant->site_count) ||
         get_uint32(object, "counter_count", &variant->counter_count) ||
         get_uint32(object, "checks", &variant->checks) || get_uint32(object, "stack_bytes", &variant->stack_bytes) ||
-        read_flags(variant, object) || read_stops(variant, object) || read_resume_sites(variant, object)) {
-        if (variant) free(variant->resume_sites);
+        read_flags(variant, object) || read_stops(variant, object) ||
+        read_numbers(object, "resume_sites", &variant->resume_count, &variant->resume_sites) ||
+        read_numbers(object, "pointers", &variant->pointer_count, &variant->pointers)) {
+        if (variant) {
+            free(variant->resume_sites);
+            free(variant->pointers);
+        }
         free(variant);
         free(ids);
         Py_DECREF(object);

@@ -687,6 +687,7 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
         .local_size = launch->local_size,
         .grid_id = launch->grid_id,
         .current_graph = launch->current_graph,
+        .quiet = launch->quiet,
         .variables = launch->variables,
         .thread_ids = {variant->thread_ids[0], variant->thread_ids[1], variant->thread_ids[2]},
         .params = (uint64_t)(uintptr_t)launch->params,

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cupola.cpu.compiler.emit import instructions
-from cupola.cpu.compiler.emit.threads.layout import Layout
+from cupola.cpu.compiler.emit.threads.layout import Layout, Place
 from cupola.cpu.compiler.emit.threads.pointers import pointer_parameters
 from cupola.cpu.compiler.emit.threads.registers import REGISTER_TYPE, Inexact, Kind, Registers
 from cupola.cpu.compiler.emit.threads.shape import Shape
@@ -21,6 +21,7 @@ from cupola.cpu.compiler.emit.values.nans import float_registers, ignores_nan_bi
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Analysis, Block
+from cupola.cpu.compiler.passes.pointers import Pointers, pointers
 from cupola.cpu.compiler.ptx import ast
 
 from .control import Control
@@ -59,6 +60,10 @@ class Facts:
 
 def _names_cluster(instruction: ast.Instruction) -> bool:
     return any(isinstance(o, ast.Special) and o.name == "clusterid" for o in instruction.operands)
+
+
+def _offset_of(place: Place | None) -> int | None:
+    return place.offset if place is not None and place.space == "param" else None
 
 
 class TooLong(Exception):
@@ -121,6 +126,8 @@ class Body:
         self.sites: list[Site] = []
         self._first_site = first_site
         self.counter_count = 0
+        self.pointers: Pointers | None = None
+        """What an instrument wants to know about them."""
         self.entry: list[str] = []
         self._entry_values: dict[str, Value] = {}
         self._scratch: dict[tuple[str, int], str] = {}
@@ -165,6 +172,10 @@ class Body:
             self.instruments.append(kind(self, self.counter_count))
             self.instruments[-1].frame_offset = place
             self.counter_count += kind.counters_of(facts)
+        if any(kind.asks_for_pointers for kind in instruments):
+            places_of = facts.layout.places
+            code = (instruction for block in self.blocks for instruction in block.code())
+            self.pointers = pointers(code, lambda name: _offset_of(places_of.get(name)))
 
     def _constants(self) -> dict[str, Value]:
         """Registers that always hold one number, or the address of a variable in shared or local memory."""

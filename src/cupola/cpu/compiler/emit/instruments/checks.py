@@ -6,6 +6,7 @@ engine, such as bulk copies, those tell themselves.
 
 from __future__ import annotations
 
+import contextlib
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,13 @@ from cupola.cpu.compiler.emit.memory.memory import lane_addresses
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 from cupola.cpu.compiler.objects import abi
+from cupola.cpu.compiler.passes.intervals import calm_loads
 from cupola.cpu.compiler.ptx import ast
 
 from .instrument import Instrument, MemoryAccess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable, Iterator
 
 PLAIN, STRONG, ATOMIC, COPY = range(4)
 ACQUIRES, RELEASES, ORDERS = 4, 8, 16
@@ -36,6 +38,7 @@ class Accesses(Instrument):
 
     of_any_width = True
     sees_all = True
+    asks_for_pointers = True
 
     def access(self, access: MemoryAccess) -> None:
         instruction = access.instruction
@@ -44,6 +47,8 @@ class Accesses(Instrument):
             return
         if instruction.opcode == "cp" and access.reads and len(instruction.operands) > 3:
             return  # how much is read is not known here
+        if id(instruction) in self._calm:
+            return
         lanes = self.lanes
         if instruction.opcode in ("ldmatrix", "stmatrix"):
             rows = next(8 * _COUNTS[word] for word in words if word in _COUNTS)
@@ -56,9 +61,35 @@ class Accesses(Instrument):
         if kind == ATOMIC and self._orders:
             kind |= ORDERS
         kind |= ACQUIRES * (not _ACQUIRING.isdisjoint(words)) | RELEASES * (not _RELEASING.isdisjoint(words))
-        self._tell_place(access, f"i64 {self._packed(access)}", f"i32 {lanes.ir}", f"i32 {kind}")
+        address = address_of(self.body, instruction.operands[access.operand], access.space)
+        with self._unless_quiet(instruction):
+            self._tell_place(access, address, f"i64 {self._packed(access)}", f"i32 {lanes.ir}", f"i32 {kind}")
         if kind & 3 == COPY:
             self._tell("copy", f"i32 {lanes.ir}", f"i32 {access.size}", f"ptr {self.addresses(access)}")
+
+    @contextlib.contextmanager
+    def _unless_quiet(self, instruction: ast.Instruction) -> Iterator[None]:
+        """What is written inside runs unless the launch says that nothing can be wrong with an access."""
+        pointers, builder = self.body.pointers, self.builder
+        group = pointers.groups.get(id(instruction)) if pointers is not None else None
+        if group is None:
+            yield
+            return
+        bit = builder.binary("and", self.body.context_field("quiet", "i64"), constant("i64", 1 << group))
+        told, silent = builder.new_label("told"), builder.new_label("silent")
+        test = builder.compare("icmp eq", bit, constant("i64", 0))
+        builder.line(f"br i1 {test.ir}, label %{told}, label %{silent}")
+        builder.label(told)
+        yield
+        builder.line(f"br label %{silent}")
+        builder.label(silent)
+
+    @cached_property
+    def _calm(self) -> Container[int]:
+        """Loads that cannot be races, where nothing else is checked."""
+        if any(isinstance(each, Init) for each in self.body.instruments):
+            return ()
+        return calm_loads(self.body.blocks, self.body.pointers.groups if self.body.pointers is not None else ())
 
     @cached_property
     def _orders(self) -> bool:
@@ -66,11 +97,9 @@ class Accesses(Instrument):
         code = (i for block in self.body.blocks for i in block.code())
         return any(i.opcode in ("fence", "membar") or not _RELEASING.isdisjoint(i.modifiers) for i in code)
 
-    def _tell_place(self, access: MemoryAccess, *what: str) -> None:
+    def _tell_place(self, access: MemoryAccess, address: Value, *what: str) -> None:
         """Tell an access, by the first address and the step where the lanes are on a line."""
-        builder = self.builder
-        address = address_of(self.body, access.instruction.operands[access.operand], access.space)
-        line = address.affine
+        builder, line = self.builder, address.affine
         if not address.vector:
             first = builder.cast("zext", address, "i64")
             self._tell("line", *what, builder.typed(first), "i64 0")
@@ -85,7 +114,8 @@ class Accesses(Instrument):
             more = (builder.typed(first), f"i64 {line.stride}", builder.typed(narrow), f"i64 {kind}")
             self._tell("wrapping", *what, *more, f"i64 {origin.scale}")
         else:
-            self._tell("access", *what, f"ptr {self.addresses(access)}")
+            buffer = lane_addresses(self.body, address, "instrument.addresses")
+            self._tell("access", *what, f"ptr {buffer}")
 
     def _is_first(self) -> bool:
         """Whether this is the one of the body's instruments that tells accesses, for all of them."""

@@ -131,6 +131,9 @@ class Instrument:
     keeps_registers = False
     """Whether all registers have a place in the frame, and the independent body alone is written."""
 
+    asks_for_pointers = False
+    """Whether `Body.pointers` is wanted."""
+
     @classmethod
     def counters_of(cls, facts: Facts) -> int:
         """How many counters of 64 bits it needs for a kernel: from the kernel alone, so that both bodies agree.
