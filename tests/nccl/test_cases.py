@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import json
 import os
 import subprocess
@@ -64,3 +65,15 @@ def test_three_processes(tmp_path):
 def test_processes_that_share_no_memory(tmp_path):
     """As on several hosts: over sockets."""
     check(run(3, PROGRAM, tmp_path / "id", NCCL_SHM_DISABLE="1"))
+
+
+@pytest.mark.cpu_only("about the library of the CPU device")
+def test_programs_that_are_linked_with_more_can_be_loaded(capfd):
+    """PyTorch is linked with functions for kernels that communicate by themselves, which the bindings do not have."""
+    from cupola.cpu.libcuda import library_path
+
+    library = ctypes.CDLL(library_path("_libnccl2"))
+    version = ctypes.c_int()
+    assert (library.ncclGetVersion(ctypes.byref(version)), version.value) == (0, nccl.NCCL_VERSION_CODE)
+    assert library.ncclDevCommDestroy(None, None) == nccl.ncclResult_t.ncclInvalidUsage
+    assert "does not emulate ncclDevCommDestroy" in capfd.readouterr().err
