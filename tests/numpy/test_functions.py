@@ -151,6 +151,18 @@ n.sum(n.asarray(2.0), axis=0), n.cumsum(n.asarray(2.0), axis=0), n.argsort(n.asa
 n.sort(n.zeros((2, 0))), n.unique(i[:0]), n.nonzero(n.zeros((0, 3))), n.percentile(m, [])
 n.quantile(m.astype("f4"), 0.3), n.quantile(m.astype("f4"), [0.3])
 n.histogram(m.astype("f4"), 3), n.dot(m.astype("f4"), 2)
+[n.quantile(m, [0.1, 1], axis=1, method=k) for k in ("inverted_cdf", "averaged_inverted_cdf", "closest_observation")]
+[n.quantile(i, 0.3, method=k) for k in ("interpolated_inverted_cdf", "hazen", "weibull")]
+[n.quantile(i, 0.3, method=k) for k in ("median_unbiased", "normal_unbiased")]
+n.nanquantile(f[:4], 0.6, method="hazen"), n.quantile(f, 0.6, method="weibull")
+[n.histogram_bin_edges(a, k) for k in ("auto", "doane", "fd", "rice", "scott", "sqrt", "sturges")]
+n.histogram_bin_edges(m, "stone"), n.histogram_bin_edges(m, "auto", range=(0, 3))
+[n.pad(m, 2, k) for k in ("linear_ramp", "maximum", "mean", "median", "minimum")], n.pad(i, 2, "mean", stat_length=3)
+n.pad(i, (2, 3), "linear_ramp", end_values=-7), n.pad(m, ((1, 9), (2, 0)), "reflect", reflect_type="odd")
+[n.gradient(m, [0, 1, 3], m[0].cumsum(), edge_order=k) for k in (1, 2)]
+n.cov(m, aweights=m[0]), n.cov(m, fweights=i[:3] % 3 + 1), n.cov(m, aweights=m[0], ddof=0)
+n.subtract.reduce(m, axis=1, initial=5.0, where=m > 1), n.bitwise_and.reduce(i, where=i > 2)
+n.unique(n.zeros((0, 3)), axis=0, return_counts=True), n.unique(n.zeros((3, 0)), axis=0, return_inverse=True)
 """.strip().splitlines()
 
 
@@ -300,3 +312,13 @@ def test_long_running_totals(device):
         numpy.testing.assert_array_equal(np.cumsum(np.asarray(a), axis=-1).to_numpy(), a.cumsum(-1))
     greatest = np.maximum.accumulate(np.asarray(a), axis=1)
     numpy.testing.assert_array_equal(greatest.to_numpy(), numpy.maximum.accumulate(a, 1))
+
+
+def test_scatter_of_complex128(device):
+    """What the hardware cannot compare and swap."""
+    for name in ("multiply", "maximum"):
+        a = C.copy()
+        x = np.asarray(a)
+        getattr(np, name).at(x, np.asarray([0, 2, 2, -1]), np.asarray(C))
+        getattr(numpy, name).at(a, [0, 2, 2, -1], C)
+        compare(x, a)

@@ -133,6 +133,7 @@ def elementwise(
     place = f"({MEMORY[to]}*)({place}{' + ' + at if at else ''})"
     store = f"*{place} = ({MEMORY[to]})({result});"
     head = ""
+    alone = bool(combine) and to == "D"
     if combine:
         kind = COMPUTED[to]
         head = f"""
@@ -145,11 +146,14 @@ struct combined {{
         store = f"combine<combined>({place}, ({kind})({result}));"
         if combine == "a + b" and to in "iIlLqQfd":
             store = f"add_there({place}, ({MEMORY[to]})({result}));"
+        if to == "D":  # nothing compares and swaps 16 bytes: one thread does it
+            store = f"*{place} = combined::of(*{place}, ({kind})({result}));"
     source = f"""{preamble(lines, *types, *scalars, to)}{file_text("combine.cu") if combine else ""}
 {layout_struct(len(types) + 1, axes)}{head}
 extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
     char* out, long long n{layout_parameter(axes)}{_parameters(types, scalars)}) {{
-    long long step = (long long)gridDim.x * blockDim.x;
+    {"if (blockIdx.x || threadIdx.x) return;" if alone else ""}
+    long long step = {"1" if alone else "(long long)gridDim.x * blockDim.x"};
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
         {_places(len(types) + 1, axes)}
         {_body(lines, types, modes[:-1])}

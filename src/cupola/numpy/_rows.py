@@ -132,8 +132,12 @@ def scan(rows: ndarray, how: str) -> ndarray:
     return made
 
 
-def fold(rows: ndarray, name: str, running: bool) -> ndarray:
-    """Combine the elements of rows one after the other by a ufunc; `running`: with all results in between."""
+def fold(rows: ndarray, name: str, running: bool, begin: Any = None, chosen: ndarray | None = None) -> ndarray:
+    """Combine the elements of rows one after the other by a ufunc.
+
+    `running`: with all results in between. `begin` is what comes before the first element; without it, none of the
+    elements may be left out, which `chosen` does.
+    """
     text = expression(name, rows.dtype.kind)
     assert text is not None, "the operation was checked before"
     char = rows.dtype.char
@@ -143,8 +147,9 @@ def fold(rows: ndarray, name: str, running: bool) -> ndarray:
     code = _kernels("fold.cu", char, _combined(form))
     made = fresh(rows.shape if running else rows.shape[:1], rows.dtype)
     if made.size:
-        enqueue(code["fold"], _blocks(rows.shape[0]), rows, made, *rows.shape,
-                numpy.int32(running))  # fmt: skip
+        given = rows.dtype.type(0) if begin is None else begin
+        enqueue(code["fold"], _blocks(rows.shape[0]), rows, made, *rows.shape, numpy.int32(running),
+                numpy.int32(begin is not None), given, chosen)  # fmt: skip
     return made
 
 

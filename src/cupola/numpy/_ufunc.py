@@ -121,20 +121,29 @@ class ufunc(Elementwise):
         how = HOW.get(self.__name__)
         if how is not None:
             return _lazy.reduce(how, array, axis, dtype, out, keepdims, initial, where)
-        if initial is not None or where is not True:
-            raise NotImplementedError(f"{self.__name__}.reduce(initial=, where=) is not in cupola.numpy yet")
         values = self._operands(array, dtype)
+        if where is not True:
+            mask = _ndarray.on_device(where)
+            shape = numpy.broadcast_shapes(values.shape, mask.shape)
+            values, mask = _ndarray.broadcast(values, shape), _ndarray.broadcast(mask.astype(bool, copy=False), shape)
+            initial = self.identity if initial is None else initial
+            if initial is None:
+                raise ValueError(
+                    f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one has "
+                    "to specify 'initial'"
+                )
         axes = _ndarray._axes(axis, values.ndim)
         kept = [k for k in range(values.ndim) if k not in axes]
         left = tuple([values.shape[k] for k in kept])
-        flat = values.transpose((*kept, *axes)).reshape((math.prod(left), math.prod([values.shape[k] for k in axes])))
-        if flat.shape[1] == 0:
+        rows = (math.prod(left), math.prod([values.shape[k] for k in axes]))
+        flat = values.transpose((*kept, *axes)).reshape(rows)
+        chosen = None if where is True else _rows.ready(mask.transpose((*kept, *axes)).reshape(rows))
+        if flat.shape[1] == 0 and initial is None:
             if self.identity is None:
                 raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
-            made = _rows.fresh(left, values.dtype)
-            made.fill(self.identity)
-        else:
-            made = _rows.fold(_rows.ready(flat), self.__name__, False).reshape(left)
+            initial = self.identity
+        begin = None if initial is None else values.dtype.type(initial)
+        made = _rows.fold(_rows.ready(flat), self.__name__, False, begin, chosen).reshape(left)
         if keepdims:
             made = made.reshape(tuple([1 if k in axes else extent for k, extent in enumerate(values.shape)]))
         if out is not None:
@@ -263,9 +272,7 @@ class ufunc(Elementwise):
             value = loop[1].type(value)
         if isinstance(value, numpy.generic) or value.dtype != x.dtype:
             value = value.astype(x.dtype)
-        if x.dtype.char == "D":
-            if self.__name__ not in ("add", "subtract"):
-                raise NotImplementedError(f"{self.__name__}.at of complex128 is not in cupola.numpy yet")
+        if x.dtype.char == "D" and self.__name__ in ("add", "subtract"):
             self.at(x.real, indices, value.real)
             self.at(x.imag, indices, value.imag)
             return

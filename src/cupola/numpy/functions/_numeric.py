@@ -12,12 +12,13 @@ from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device
+from cupola.numpy._ndarray import _axes, array, broadcast, known_type, mean, ndarray, on_device
 from cupola.numpy.functions._choosing import clip, where
 from cupola.numpy.functions._creation import asarray
 from cupola.numpy.functions._reductions import all as _all
 from cupola.numpy.functions._reductions import max as _max
 from cupola.numpy.functions._reductions import min as _min
+from cupola.numpy.functions._reductions import percentile, std
 from cupola.numpy.functions._reductions import sum as _sum
 from cupola.numpy.functions._shapes import broadcast_arrays, concatenate, moveaxis
 from cupola.numpy.functions._sorting import searchsorted
@@ -252,7 +253,7 @@ def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
 
 
 def gradient(x: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Slopes by differences, as ``numpy.gradient``; steps are numbers."""
+    """Slopes by differences, as ``numpy.gradient``; steps are numbers or coordinates."""
     values = on_device(x)
     axes = _axes(axis, values.ndim)
     steps = [1.0] * len(axes) if not spacing else list(spacing) * (len(axes) if len(spacing) == 1 else 1)
@@ -263,8 +264,6 @@ def gradient(x: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
     values = values if values.dtype.kind in "fc" else values.astype(numpy.float64)
     found = []
     for one, step in zip(axes, steps, strict=True):
-        if numpy.ndim(step) or isinstance(step, ndarray):
-            raise NotImplementedError("gradient with arrays of coordinates is not in cupola.numpy yet")
         if values.shape[one] < edge_order + 1:
             raise ValueError("Shape of array too small to calculate a numerical gradient")
         made = _ndarray.empty(values.shape, values.dtype)
@@ -272,6 +271,10 @@ def gradient(x: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
         def part(start: int | None, end: int | None, one: int = one) -> ndarray:
             return values._part(_slice(one, start, end))
 
+        if isinstance(step, (ndarray, list, tuple, numpy.ndarray)) and numpy.ndim(step):
+            _uneven(made, part, step, one, edge_order)
+            found.append(made)
+            continue
         write(made._part(_slice(one, 1, -1)), (part(2, None) - part(None, -2)) / (2.0 * step))
         if edge_order == 1:
             first, last = (part(1, 2) - part(0, 1)) / step, (part(-1, None) - part(-2, -1)) / step
@@ -282,6 +285,37 @@ def gradient(x: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
         write(made._part(_slice(one, -1, None)), last)
         found.append(made)
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _uneven(made: ndarray, part: Any, places: Any, axis: int, edge_order: int) -> None:
+    """Slopes where elements have coordinates: those of the parabola through three neighbors."""
+    at = on_device(places)
+    if at.ndim != 1:
+        raise ValueError("distances must be either scalars or 1d")
+    if at.size != made.shape[axis]:
+        raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+    steps = diff(at.astype(made.dtype, copy=False) if at.dtype.kind in "biu" else at)
+    steps = steps.reshape((-1, *[1] * (made.ndim - 1 - axis)))
+    before, behind = steps._part(slice(None, -1)), steps._part(slice(1, None))
+    both = before + behind
+
+    def sloped(a: Any, b: Any, c: Any, start: int, end: int) -> Any:
+        """The sum of three neighbors with weights; the first of them are from start to end."""
+        return a * part(start, end) + b * part(start + 1, end + 1 or None) + c * part(start + 2, end + 2 or None)
+
+    inner = sloped(-behind / (before * both), (behind - before) / (before * behind), before / (behind * both), 0, -2)
+    write(made._part(_slice(axis, 1, -1)), inner)
+    if edge_order == 1:
+        first = (part(1, 2) - part(0, 1)) / steps._part(slice(0, 1))
+        last = (part(-1, None) - part(-2, -1)) / steps._part(slice(-1, None))
+    else:
+        x, y, both_ends = before._part(slice(0, 1)), behind._part(slice(0, 1)), both._part(slice(0, 1))
+        first = sloped(-(x + both_ends) / (x * both_ends), both_ends / (x * y), -x / (y * both_ends), 0, 1)
+        x, y = before._part(slice(-1, None)), behind._part(slice(-1, None))
+        both_ends = both._part(slice(-1, None))
+        last = sloped(y / (x * both_ends), -both_ends / (x * y), (y + both_ends) / (y * both_ends), -3, -2)
+    write(made._part(_slice(axis, 0, 1)), first)
+    write(made._part(_slice(axis, -1, None)), last)
 
 
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray:
@@ -411,9 +445,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> ndarray:
     """The edges of bins, as ``numpy.histogram_bin_edges``; without a range it waits for the extremes."""
     if isinstance(bins, ndarray):
         return bins
-    if not isinstance(bins, (int, numpy.integer)):
-        if isinstance(bins, str):
-            raise NotImplementedError(f"bins={bins!r} is not in cupola.numpy yet; a number or edges are")
+    if not isinstance(bins, (int, numpy.integer, str)):
         return asarray(bins)
     values = on_device(x)
     if range is None:
@@ -424,8 +456,71 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> ndarray:
             raise ValueError("max must be larger than min in range parameter.")
     if low == high:
         low, high = low - 0.5, high + 0.5
+    if isinstance(bins, str):
+        bins = _bins_by_rule(values.reshape(-1), bins, range, low, high)
     to = values.dtype if values.dtype.kind == "f" else numpy.float64
     return array(numpy.linspace(low, high, int(bins) + 1, dtype=to))
+
+
+RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
+
+
+def _bins_by_rule(values: ndarray, rule: str, range: Any, low: float, high: float) -> int:
+    """How many bins a rule of NumPy's gives. Waits for the figures that it needs."""
+    if rule not in RULES:
+        raise ValueError(f"{rule!r} is not a valid estimator for `bins`: {', '.join(RULES)} are")
+    if range is not None:
+        values = values[(values >= low) & (values <= high)]
+    n = values.size
+    if n == 0:
+        return 1
+    spread = float(_max(values).item()) - float(_min(values).item())
+    sturges, root = spread / (math.log2(n) + 1), spread / math.sqrt(n)
+
+    def quartiles() -> float:
+        upper, lower = percentile(values, [75, 25]).tolist()
+        return float(2.0 * (upper - lower) / math.cbrt(n))
+
+    if rule == "auto":
+        width = builtins.min(builtins.max(quartiles(), root / 2), sturges)
+    elif rule == "fd":
+        width = quartiles()
+    elif rule == "scott":
+        width = (24.0 * math.sqrt(math.pi) / n) ** (1 / 3) * float(std(values).item())
+    elif rule == "doane":
+        width = _doane(values, spread)
+    elif rule == "stone":
+        width = _stone(values, spread, (low, high))
+    else:
+        width = {"sturges": sturges, "sqrt": root, "rice": spread / (2.0 * n ** (1 / 3))}[rule]
+    if not width:
+        return 1
+    if values.dtype.kind in "iu" and width < 1:
+        width = 1
+    return math.ceil((high - low) / width)
+
+
+def _doane(values: ndarray, spread: float) -> float:
+    """The width of bins by the skewness of the elements."""
+    n, deviation = values.size, float(std(values).item())
+    if n <= 2 or deviation <= 0:
+        return 0.0
+    third = float(((values - mean(values)) / deviation * ((values - mean(values)) / deviation) ** 2).mean().item())
+    error = math.sqrt(6.0 * (n - 2) / ((n + 1.0) * (n + 3)))
+    return spread / (1.0 + math.log2(n) + math.log2(1.0 + abs(third) / error))
+
+
+def _stone(values: ndarray, spread: float, ends: tuple[float, float]) -> float:
+    """The width of bins whose estimated error is least."""
+    n = values.size
+    if n <= 1 or spread == 0:
+        return 0.0
+    most = builtins.max(100, int(math.sqrt(n)))
+    errors: list[float] = []
+    for count in builtins.range(1, most + 1):
+        shares = histogram(values, count, ends)[0].to_numpy() / n
+        errors.append((2 - (n + 1) * float(shares @ shares)) / (spread / count))
+    return spread / (errors.index(builtins.min(errors)) + 1)
 
 
 def histogram(x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None) -> Any:

@@ -12,7 +12,7 @@ from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import reduce, write
-from cupola.numpy._ndarray import _axes, known_type, mean, ndarray, on_device
+from cupola.numpy._ndarray import _axes, array, known_type, mean, ndarray, on_device
 from cupola.numpy._rows import as_rows, back, scan, sort
 from cupola.numpy.functions._choosing import take_along_axis
 from cupola.numpy.functions._choosing import where as _where
@@ -139,17 +139,43 @@ def cov(
     aweights: Any = None,
 ) -> ndarray:  # fmt: skip
     """The covariances of variables, as ``numpy.cov``."""
-    if fweights is not None or aweights is not None:
-        raise NotImplementedError("cov(fweights=, aweights=) is not in cupola.numpy yet")
     values = _variables(x, rowvar)
     if y is not None:
         values = concatenate([values, _variables(y, rowvar)], 0)
     values = values.astype(numpy.result_type(values.dtype, numpy.float64), copy=False)
-    away = values - mean(values, 1, keepdims=True)
     less = (0 if bias else 1) if ddof is None else ddof
-    down = builtins.max(values.shape[1] - less, 0)
-    made: ndarray = (away @ UFUNCS["conjugate"](away).T) * numpy.divide(1, numpy.float64(down))
+    scale = _weights(fweights, aweights, values.shape[1])
+    if scale is None:
+        away = scaled = values - mean(values, 1, keepdims=True)
+        down: Any = numpy.float64(builtins.max(values.shape[1] - less, 0))
+    else:
+        total = sum(scale)
+        away = values - sum(values * scale, 1, keepdims=True) / total
+        scaled = away * scale
+        down = total - less * (1 if aweights is None else sum(scale * on_device(aweights)) / total)
+        down = UFUNCS["maximum"](down, 0.0)
+    made: ndarray = (scaled @ UFUNCS["conjugate"](away).T) * (numpy.float64(1) / down)
     return made.squeeze()
+
+
+def _weights(fweights: Any, aweights: Any, count: int) -> ndarray | None:
+    """The product of how often each observation was made and how much it counts; None if neither is given."""
+    made = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        one = on_device(given)
+        if name == "fweights" and one.dtype.kind not in "biu":
+            raise TypeError("fweights must be integer")
+        if one.ndim > 1:
+            raise RuntimeError(f"cannot handle multidimensional {name}")
+        if one.shape[0] != count:
+            raise RuntimeError(f"incompatible numbers of samples and {name}")
+        if bool((one < 0).any()):
+            raise ValueError(f"{name} cannot be negative")
+        one = one.astype(numpy.float64, copy=False)
+        made = one if made is None else made * one
+    return made
 
 
 def _variables(x: Any, rowvar: bool) -> ndarray:
@@ -315,6 +341,36 @@ def nanstd(
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
+# Those that give elements, and nothing between them.
+DISCRETE = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+
+# Of the other methods, where a quantile is: the place is n q + a + q (1 - a - b) - 1 for these a and b.
+PLACES = {
+    "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+# Or how much of the upper neighbor of n q - 1 there is, from the place and its part behind the point.
+STEPS: dict[str, Any] = {
+    "inverted_cdf": lambda place, rest: 1.0 * (rest > 0),
+    "averaged_inverted_cdf": lambda place, rest: numpy.where(rest > 0, 1.0, 0.5),
+    "closest_observation": lambda place, rest: 1.0 - ((rest == 0) & (numpy.floor(place) % 2 == 1)),
+}
+
+
+def _neighbors(method: str, n: Any, q: float) -> tuple[Any, Any, Any]:
+    """The places of the elements on both sides of a quantile of n of them, and how much of the upper one there is."""
+    if method in PLACES:
+        a, b = PLACES[method]
+        place = n * q + (a + q * (1 - a - b)) - 1
+        rest = place - numpy.floor(place)
+    else:
+        place = n * q - (1.5 if method == "closest_observation" else 1)
+        rest = place - numpy.floor(place)
+        rest = STEPS[method](place, rest)
+    below = numpy.floor(place)
+    lower, upper = numpy.clip(below, 0, n - 1), numpy.clip(below + 1, 0, n - 1)
+    return lower, upper, numpy.where(place < 0, 0.0 if method in PLACES else rest, rest)
+
 
 def _ordered(values: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...]]:
     """Sorted rows of what the axes have, and the shape that is left."""
@@ -328,18 +384,18 @@ def _ordered(values: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...]]:
 
 def _quantile(x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_nan: bool, out: Any = None) -> ndarray:
     values = on_device(x)
-    if method not in METHODS:
-        raise NotImplementedError(f"quantile(method={method!r}) is not in cupola.numpy yet; {', '.join(METHODS)} are")
+    if method not in (*METHODS, *PLACES, *STEPS):
+        raise ValueError(f"{method!r} is not a valid method of quantiles: {', '.join((*METHODS, *PLACES, *STEPS))} are")
     if values.dtype.kind == "c":
         raise TypeError("a must be an array of real numbers")
     wanted = numpy.asarray(q.to_numpy() if isinstance(q, ndarray) else q)
     if not ((wanted >= 0) & (wanted <= 1)).all():
         raise ValueError("Quantiles must be in the range [0, 1]")
-    kept = values.dtype.kind == "f" or (method in ("lower", "higher", "nearest") and values.dtype != bool)
+    kept = values.dtype.kind == "f" or (method in DISCRETE and values.dtype != bool)
     inner = values if kept else values.astype(numpy.float64)
     # Quantiles that are given as an array or a list have a type that counts, a number of Python has none.
     weak = _ndarray.is_weak(q) or (isinstance(q, numpy.generic) and q.ndim == 0 and inner.dtype.kind == "f")
-    to = inner.dtype if weak or method != "linear" else numpy.result_type(inner.dtype, numpy.float64)
+    to = inner.dtype if weak or method in (*DISCRETE, "midpoint") else numpy.result_type(inner.dtype, numpy.float64)
     rows, left = _ordered(inner, axis)
     many, count = rows.shape
     if count == 0 or not wanted.size:
@@ -347,11 +403,27 @@ def _quantile(x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_na
         return expand_dims(made, tuple([one + wanted.ndim for one in _axes(axis, values.ndim)])) if keepdims else made
     counts: Any = sum(rows == rows, 1, keepdims=True) if without_nan else None
     found = []
+    share: Any
     for one in wanted.reshape(-1).tolist():
-        if counts is None:
+        if method not in METHODS:
+            lower, upper, share = _neighbors(method, numpy.float64(count), one)
+            if counts is not None:  # the number of those that are no NaN is another one in each row
+                lower, upper, share = map(array, _neighbors(method, numpy.maximum(counts.to_numpy(), 1.0), one))
+            else:
+                lower, upper, share = (full((many, 1), float(value), numpy.float64) for value in (lower, upper, share))
+            a, b = (take_along_axis(rows, one_of.astype(numpy.int64), 1) for one_of in (lower, upper))
+            if method in DISCRETE:
+                made = _where(share > 0, b, a)
+            else:
+                made = _where(share == 0, a, _where(share == 1, b, _between(a, b, share)))
+            last = getitem(rows, (slice(None), slice(-1, None)))
+            if rows.dtype.kind == "f":
+                made = _where(counts == 0 if counts is not None else last != last, numpy.nan, made)
+            made = made.astype(to, copy=False).reshape(many)
+        elif counts is None:
             spot = one * (count - 1)
             low, high = math.floor(spot), math.ceil(spot)
-            share: Any = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5 * (low != high)}.get(method, spot - low)
+            share = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5 * (low != high)}.get(method, spot - low)
             if method == "nearest":
                 low = high = round(spot)
             a, b = getitem(rows, (slice(None), low)), getitem(rows, (slice(None), high))

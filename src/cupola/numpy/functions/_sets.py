@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any, NamedTuple
 
@@ -61,8 +62,12 @@ def _unique_parts(values: ndarray, axis: int) -> list[Any]:
     moved = moveaxis(values, axis, 0)
     n = len(moved)
     rows = moved.reshape((n, math.prod(moved.shape[1:])))
-    if rows.size == 0:
-        raise NotImplementedError("unique(axis=) of an array without elements is not in cupola.numpy yet")
+    if rows.size == 0:  # parts without elements are all the same
+        first = builtins.min(n, 1)
+        numbers = _rows.fresh(n, numpy.int64)
+        numbers.fill(0)
+        return [moveaxis(moved._part(slice(0, first)).copy(), 0, axis), numbers._part(slice(0, first)), numbers,
+                on_device([n] * first).astype(numpy.int64)]  # fmt: skip
     order = lexsort([rows[:, k] for k in reversed(range(rows.shape[1]))])
     ordered = getitem(rows, order)
     differs = reduce("any", ordered[1:] != ordered[:-1], 1, None, None, False)

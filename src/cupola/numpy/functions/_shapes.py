@@ -9,6 +9,7 @@ import numpy
 
 from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem, setitem
+from cupola.numpy._known import NAMESPACE
 from cupola.numpy._lazy import write
 from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device
 from cupola.numpy.functions._creation import ascontiguousarray, full
@@ -451,18 +452,88 @@ def resize(x: Any, new_shape: Any) -> ndarray:
     return tile(values, -(-count // values.size))._part(slice(0, count)).reshape(wanted)
 
 
+def _pad_by(
+    values: ndarray, widths: list[tuple[int, int]], mode: str, *, stat_length: Any = None, end_values: Any = 0
+) -> ndarray:
+    """Padding with a statistic of the elements at each edge, or with a ramp to other values."""
+    ends = numpy.broadcast_to(numpy.asarray(end_values), (values.ndim, 2))
+    lengths = numpy.broadcast_to(numpy.asarray(stat_length, object), (values.ndim, 2))
+    (namespace,) = NAMESPACE
+    for axis, (a, b) in enumerate(widths):
+        before = (slice(None),) * axis
+        n = values.shape[axis]
+        parts: list[Any] = [values]
+        for side, (width, at_end) in enumerate(((a, False), (b, True))):
+            if width == 0:
+                continue
+            edge = values._part((*before, slice(n - 1, n) if at_end else slice(0, 1)))
+            if mode == "linear_ramp":
+                end = ends[axis, side]
+                steps = numpy.arange(width) if not at_end else numpy.arange(width - 1, -1, -1)
+                share = on_device((steps / width).tolist()).reshape((-1, *[1] * (values.ndim - 1 - axis)))
+                made = (edge - end) * share + end
+                if values.dtype.kind in "iu":
+                    made = namespace.floor(made)
+                made = made.astype(values.dtype, copy=False)
+            else:
+                count = n if lengths[axis, side] is None else min(int(lengths[axis, side]), n)
+                if count < 1:
+                    raise ValueError(f"stat_length must be at least 1, got {count}")
+                of = values._part((*before, slice(n - count, n) if at_end else slice(0, count)))
+                name = {"maximum": "max", "minimum": "min"}.get(mode, mode)
+                made = getattr(namespace, name)(of, axis=axis, keepdims=True)
+                if values.dtype.kind in "iu":
+                    made = namespace.rint(made)
+                made = broadcast_to(
+                    made.astype(values.dtype, copy=False),
+                    (*values.shape[:axis], width, *values.shape[axis + 1 :]),
+                )
+            parts = [*parts, made] if at_end else [made, *parts]
+        values = concatenate(parts, axis)
+    return values
+
+
+def _pad_oddly(values: ndarray, widths: list[tuple[int, int]], mode: str) -> ndarray:
+    """Padding by reflection at the points of the edges: twice the edge less the reflected element."""
+    for axis, (a, b) in enumerate(widths):
+        period = values.shape[axis] - (mode == "reflect")
+        while a or b:
+            n = values.shape[axis]
+            before = (slice(None),) * axis
+            most = (n - (mode == "reflect")) // max(period, 1) * period  # whole periods
+            if most < 1:
+                return pad(values, [(0, 0)] * axis + [(a, b)] + [(0, 0)] * (values.ndim - axis - 1), "edge")
+            left, right = min(a, most), min(b, most)
+            skip = int(mode == "reflect")
+            first, last = values._part((*before, slice(0, 1))), values._part((*before, slice(n - 1, n)))
+            parts: list[Any] = [values]
+            if left:
+                part = values._part((*before, slice(skip, skip + left)))
+                parts.insert(0, 2 * first - part._part((*before, slice(None, None, -1))))
+            if right:
+                part = values._part((*before, slice(n - skip - right, n - skip)))
+                parts.append(2 * last - part._part((*before, slice(None, None, -1))))
+            values = concatenate(parts, axis)
+            a, b = a - left, b - right
+    return values
+
+
 def pad(x: Any, pad_width: Any, mode: str = "constant", **more: Any) -> ndarray:
-    """As ``numpy.pad``; modes constant, edge, reflect, symmetric, wrap and empty."""
+    """As ``numpy.pad``, with NumPy's modes, but no functions."""
     values = on_device(x)
     if values.ndim == 0:
         return values.copy()
     if isinstance(pad_width, dict):
         pad_width = [pad_width.get(k, pad_width.get(k - values.ndim, (0, 0))) for k in range(values.ndim)]
     widths = [(int(a), int(b)) for a, b in numpy.broadcast_to(numpy.asarray(pad_width), (values.ndim, 2))]
+    if callable(mode):
+        raise TypeError("cupola.numpy.pad takes the names of NumPy's modes; a function would have to run on the host")
+    if mode in ("linear_ramp", "maximum", "mean", "median", "minimum"):
+        return _pad_by(values, widths, mode, **more)
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap", "empty"):
-        raise NotImplementedError(
-            f"pad(mode={mode!r}) is not in cupola.numpy yet; constant, edge, reflect, symmetric, wrap are"
-        )
+        raise ValueError(f"mode {mode!r} is not supported")
+    if mode in ("reflect", "symmetric") and more.get("reflect_type", "even") == "odd":
+        return _pad_oddly(values, widths, mode)
     if mode in ("constant", "empty"):
         made = empty([a + n + b for (a, b), n in zip(widths, values.shape, strict=True)], values.dtype)
         fill = numpy.broadcast_to(numpy.asarray(more.get("constant_values", 0)), (values.ndim, 2))
