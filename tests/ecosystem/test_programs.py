@@ -22,6 +22,7 @@ MODULES = {
     "cutile": "cuda.tile",
     "nvmath": "nvmath",
     "numba": "numba_cuda",
+    "nccl4py": "nccl.core",
     "torch": "torch",
     "jax": "jax_cuda13_plugin",
 }
@@ -96,6 +97,12 @@ def test_nvmath(name: str) -> None:
     if name == "eight_bits" and is_installed("nvmath") and not is_installed("torch"):
         pytest.skip(f"its tensors are PyTorch's: {INSTALL['torch']}")
     done = run("nvmath", "h200", str(FOLDER / "nvmath_programs.py"), name)
+    assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", names_of("nccl4py"))
+def test_nccl4py(name: str) -> None:
+    done = run("nccl4py", "h200", "--devices", "3", str(FOLDER / "nccl4py_programs.py"), name)
     assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
 
 

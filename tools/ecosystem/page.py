@@ -26,10 +26,10 @@ as tests.
 TAIL = """PyTorch's wheels have no PTX for their own kernels: 2.9, 2.11, 2.12, 2.14 and 2.15 have machine code only, for
 compute capability up to 12.0. The `cupola` logger says so at the first such kernel. What PyTorch compiles
 itself runs (`torch.compile` with Triton, `jiterator` and special functions with NVRTC), and so do copies, streams,
-products (cuBLAS, cuBLASLt), Fourier transforms, and extensions that `torch.utils.cpp_extension` builds with PTX
-(`TORCH_CUDA_ARCH_LIST="12.0+PTX"`); they are linked with the shared runtime. JAX compiles all its kernels, whose PTX is
-kept (`--xla_gpu_generate_line_info`, which `cupola run` sets in `XLA_FLAGS`), and foreign functions of `jax.ffi` are
-built by `cupola nvcc -shared`.
+products (cuBLAS, cuBLASLt), Fourier transforms, `torch.distributed` with NCCL, and extensions that
+`torch.utils.cpp_extension` builds with PTX (`TORCH_CUDA_ARCH_LIST="12.0+PTX"`); they are linked with the shared
+runtime. JAX compiles all its kernels, whose PTX is kept (`--xla_gpu_generate_line_info`, which `cupola run` sets in
+`XLA_FLAGS`), and foreign functions of `jax.ffi` are built by `cupola nvcc -shared`.
 
 [Tiles in Python](tiles.md) is about cuTile and Triton, [Kernels in Python](kernels-in-python.md) about numba;
 [Coming from CUDA Python](migrate.md#numba) has the counts of numba-cuda's whole suite, and

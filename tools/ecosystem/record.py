@@ -80,7 +80,8 @@ def programs(package: str, distribution: str, models: tuple[str, ...], what: str
     """Each program in a process of its own, on each of the models."""
     from tests.ecosystem.test_programs import names_of
 
-    options = ["--no-cupy"] if package == "cupy" else []  # CuPy itself
+    # CuPy itself; and ranks for NCCL
+    options = {"cupy": ["--no-cupy"], "nccl4py": ["--devices", "3"]}.get(package, [])
     runs = []
     for model in models:
         counts: Counter[str] = Counter()
@@ -136,6 +137,7 @@ def row(
 PACKAGES = {
     "cutile": lambda: programs("cutile", "cuda-tile", ("a100", "h200"), SAMPLES),
     "nvmath": lambda: programs("nvmath", "nvmath-python", ("h200",), NVMATH),
+    "nccl4py": lambda: programs("nccl4py", "nccl4py", ("h200",), SAMPLES),
     "triton": lambda: programs("triton", "triton", ("a100", "h200"), SAMPLES),
     "numba": lambda: [*programs("numba", "numba-cuda", ("h200",), SAMPLES), *numba_tests("numba-cuda")],
     "numba_mlir": lambda: programs("numba_mlir", "numba-cuda-mlir", ("h200",), SAMPLES),
