@@ -322,3 +322,17 @@ def test_scatter_of_complex128(device):
         getattr(np, name).at(x, np.asarray([0, 2, 2, -1]), np.asarray(C))
         getattr(numpy, name).at(a, [0, 2, 2, -1], C)
         compare(x, a)
+
+
+def test_kinds_of_sorts(device):
+    x = np.asarray([3.0, 1.0, 2.0])
+    for kind in ("quicksort", "heapsort", "mergesort", "stable", "S"):
+        assert np.argsort(x, kind=kind).tolist() == [1, 2, 0]
+    x.sort(kind="stable")
+    assert x.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="sort kind must be one of 'quicksort'"):
+        np.sort(x, kind="bubble")
+    with pytest.raises(ValueError, match="at the same time"):
+        np.argsort(x, kind="stable", stable=True)
+    with pytest.raises(ValueError, match="no fields"):
+        np.sort(x, order="a")

@@ -256,11 +256,13 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
         return compiled(f"""{head}
     for (INDEX r = blockIdx.x * {BLOCK} + threadIdx.x; r < results; r += gridDim.x * {BLOCK}) {{
         {base}
-        const INDEX end = count;
-        INDEX k = 0;
         {kind} total;
         {begin("0")}
-        {turns(1)}
+        for (INDEX k = 0; k < count; k++) {{
+            {kind} value;
+            {element("value", "k")}
+            total = combined(total, value);
+        }}
         out[r] = ({memory})(total);
     }}
 }}

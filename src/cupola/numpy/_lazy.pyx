@@ -1004,6 +1004,11 @@ cdef class Lazy(Array):
         """The Buffer, which nobody else is given."""
         return self.open_memory()
 
+    def _address(self):
+        """int: the address of the first element, for work that is queued now and keeps nothing."""
+        require_open(self.open_memory())
+        return self.pointer
+
     def _before_writing(self):
         """Compute what is pending and reads the memory."""
         before_writing(self)

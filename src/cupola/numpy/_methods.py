@@ -36,9 +36,9 @@ def _method(name: str, function: Any) -> Any:
     return method
 
 
-def sort(self: ndarray, axis: int = -1, kind: Any = None) -> None:
+def sort(self: ndarray, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
     """Sort the elements in place."""
-    write(self, _sorting.sort(self, axis))
+    write(self, _sorting.sort(self, axis, kind, order, stable=stable))
 
 
 def partition(self: ndarray, kth: Any, axis: int = -1) -> None:

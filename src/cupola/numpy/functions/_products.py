@@ -3,6 +3,7 @@ way."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -52,6 +53,8 @@ def _matrices(x: ndarray, batch: tuple[int, ...]) -> tuple[ndarray, bool, int, i
     else:
         x = x.copy()
         turned, lead = False, columns
+    if not batch:
+        return x, turned, max(lead, 1), 0
     wide = broadcast(x, (*batch, rows, columns))
     steps = [(n, stride) for n, stride in zip(batch, wide.strides, strict=False) if n != 1]
     even = all([steps[k][1] == steps[k + 1][0] * steps[k + 1][1] for k in range(len(steps) - 1)])
@@ -61,11 +64,17 @@ def _matrices(x: ndarray, batch: tuple[int, ...]) -> tuple[ndarray, bool, int, i
     return wide, turned, max(lead, 1), steps[-1][1] // size if steps else 0
 
 
+@functools.cache
+def _factors(char: str) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """One and zero, which cuBLAS reads from memory of the host."""
+    return numpy.ones(1, char), numpy.zeros(1, char)
+
+
 def _product(a: ndarray, b: ndarray, dtype: numpy.dtype) -> ndarray:
     """The product of stacks of matrices."""
     n, k = a.shape[-2:]
     m = b.shape[-1]
-    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2]) if a.ndim > 2 or b.ndim > 2 else ()
     if dtype.char not in _GEMM:
         if dtype.kind == "b":
             return reduce(
@@ -85,13 +94,12 @@ def _product(a: ndarray, b: ndarray, dtype: numpy.dtype) -> ndarray:
     # Columns come first in cuBLAS: what it computes is the transposed product of the transposed matrices.
     operations = (cublas.Operation.T if right_turned else cublas.Operation.N,
                   cublas.Operation.T if left_turned else cublas.Operation.N)  # fmt: skip
-    one = numpy.ones(1, numpy.float32 if dtype.char == "e" else dtype)
-    zero = numpy.zeros_like(one)
+    one, zero = _factors("f" if dtype.char == "e" else dtype.char)
     kind = [2] if dtype.char == "e" else []  # CUDA_R_16F
     more = [cublas.ComputeType.COMPUTE_32F, -1] if dtype.char == "e" else []
     getattr(cublas, _GEMM[dtype.char])(
-        handle(cublas), *operations, m, n, k, one, right._plain().handle, *kind, right_lead, right_step,
-        left._plain().handle, *kind, left_lead, left_step, zero, made._plain().handle, *kind, m, n * m,
+        handle(cublas), *operations, m, n, k, one, right._address(), *kind, right_lead, right_step,
+        left._address(), *kind, left_lead, left_step, zero, made._address(), *kind, m, n * m,
         math.prod(batch), *more,
     )  # fmt: skip
     return made
@@ -102,8 +110,11 @@ def matmul(x: Any, y: Any, /, out: Any = None, *, dtype: Any = None) -> ndarray:
     a, b = on_device(x), on_device(y)
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("matmul: Input operand does not have enough dimensions (has 0, at least 1 is needed)")
-    to = known_type(numpy.result_type(a.dtype, b.dtype) if dtype is None else dtype)
-    a, b = a.astype(to, copy=False), b.astype(to, copy=False)
+    if dtype is None and a.dtype is b.dtype:
+        to = a.dtype
+    else:
+        to = known_type(numpy.result_type(a.dtype, b.dtype) if dtype is None else dtype)
+        a, b = a.astype(to, copy=False), b.astype(to, copy=False)
     vector, other = a.ndim == 1, b.ndim == 1
     if vector:
         a = a.reshape((1, -1))
@@ -115,8 +126,9 @@ def matmul(x: Any, y: Any, /, out: Any = None, *, dtype: Any = None) -> ndarray:
             f"{a.shape[-1]})"
         )
     made = _product(a, b, to)
-    shape = [*made.shape[:-2], *([] if vector else [made.shape[-2]]), *([] if other else [made.shape[-1]])]
-    made = made.reshape(tuple(shape))
+    if vector or other:
+        shape = [*made.shape[:-2], *([] if vector else [made.shape[-2]]), *([] if other else [made.shape[-1]])]
+        made = made.reshape(tuple(shape))
     if out is not None:
         write(out, made)
         made = out

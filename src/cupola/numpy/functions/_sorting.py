@@ -18,8 +18,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _sorted(x: Any, axis: int | None, descending: bool, places: bool) -> ndarray:
+KINDS = ("quicksort", "heapsort", "mergesort", "stable")
+
+
+def _sorted(x: Any, axis: int | None, descending: bool, places: bool, kind: Any, order: Any, stable: Any) -> ndarray:
     values = on_device(x)
+    if order is not None:
+        raise ValueError("Cannot specify order when the array has no fields.")
+    if kind is not None and stable is not None:
+        raise ValueError("`kind` and keyword parameters can't be provided at the same time. Use only one of them.")
+    # Each of them is what a stable sort may be called.
+    if kind is not None and not (isinstance(kind, str) and kind[:1].lower() in [one[0] for one in KINDS]):
+        raise ValueError(f"sort kind must be one of {', '.join(map(repr, KINDS))} (got {kind!r})")
     if axis is None:
         values, axis = values.ravel(), -1
     if values.ndim == 0 and places and axis in (0, -1):
@@ -41,7 +51,7 @@ def sort(
     stable: Any = None,
 ) -> ndarray:
     """Sorted elements, as ``numpy.sort``."""
-    return _sorted(x, axis, descending, False)
+    return _sorted(x, axis, descending, False, kind, order, stable)
 
 
 def argsort(
@@ -55,7 +65,7 @@ def argsort(
     stable: Any = None,
 ) -> ndarray:
     """The places of sorted elements, as ``numpy.argsort``."""
-    return _sorted(x, axis, descending, True)
+    return _sorted(x, axis, descending, True, kind, order, stable)
 
 
 def sort_complex(x: Any) -> ndarray:
