@@ -7,7 +7,7 @@ of one; NVVM's division of 128-bit integers reads it with ``addc`` behind a ``su
 
 from __future__ import annotations
 
-from cupola.cpu.compiler.emit.values.builder import Builder, constant
+from cupola.cpu.compiler.emit.values.builder import Builder, constant, real
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 
 from .registry import LLVM_TYPE, OperandTypes, Operation, Results, fixed, instruction
@@ -130,7 +130,12 @@ def divide(b: Builder, op: Operation, x: Value, y: Value) -> Value:
     if BITS[x.type] < 64 and (x.vector or y.vector):
         # There is no vector division of integers, but doubles hold 32 bits, and the rounded quotient cannot
         # reach the next integer: it is at least 1/y away.
-        ratio = b.binary("fdiv", b.cast(f"{s}itofp", x, "double"), b.cast(f"{s}itofp", divisor, "double"))
+        exact, by = b.cast(f"{s}itofp", x, "double"), b.cast(f"{s}itofp", divisor, "double")
+        if divisor.vector:
+            ratio = b.binary("fdiv", exact, by)
+        else:  # a little more than the reciprocal, so that multiples of y reach their quotient whatever is rounded
+            reciprocal = b.binary("fdiv", real("double", 1 + 2**-50), by)
+            ratio = b.binary("fmul", exact, reciprocal)
         quotient = b.cast(f"fpto{s}i", ratio, x.type)
     else:
         quotient = b.binary(f"{s}div", x, divisor)
