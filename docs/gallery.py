@@ -30,7 +30,7 @@ SECTIONS = {
         "More of the device",
         "Textures, streams, graphs, tensor cores, clusters, several devices.",
         """fluid rotate_image prefix_sum streams graph_replay conditional_graph device_graphs adaptive compile_cache
-        separate_compilation tensor_cores cluster_histogram hopper_matmul several_devices tenants""",
+        separate_compilation tensor_cores cluster_histogram hopper_matmul several_devices tenants debugger""",
     ),
     "processes": (
         "Programs with several processes, and long ones",

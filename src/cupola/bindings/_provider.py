@@ -218,7 +218,7 @@ def override_lookup(symbol: str = "") -> Any:
 
     That is so when kernels run on a GPU or nowhere. Compiling chooses no device, unless its kernels are observed.
     """
-    if symbol in _OBSERVED and not is_observed():
+    if symbol in _OBSERVED and not is_observed() and current() != "cpu":  # once it is chosen, a debugger may come
         return None
     try:
         return _provide_driver()[2]

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from cupola import Program, ProgramOptions
+from cupola.cpu.compiler.ptx import linker
 from cupola.cpu.debugging import dwarf
 
 from .test_session import SOURCE
@@ -48,6 +49,16 @@ def test_what_compilers_write(ptx):
     assert next(m for m in node.members if m.name == "color").type.values == {0: "RED", 5: "GREEN"}
     variables = {v.name: (v.type.name, v.type.size) for v in info.variables}
     assert variables["factors"] == ("double[2][3]", 48) and variables["nodes"][0] == "Node[4]"
+
+
+def test_linked_modules_keep_the_tables_of_one(ptx):
+    other = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry other() { ret; }\n"
+    linked = linker.merge([("types", ptx), ("other", other)])
+    assert {f.name for f in dwarf.read(linked).functions} == {f.name for f in dwarf.read(ptx).functions}
+    again = ptx.replace("types", "types2").replace("walk", "walk2").replace("halt", "halt2").replace("recurse", "rec")
+    again = again.replace("factorial", "fac").replace("twice", "twi").replace("table", "tab").replace("factors", "fa")
+    both = linker.merge([("types", ptx), ("types2", again.replace("nodes", "nodes2"))])
+    assert not dwarf.read(both).functions  # labels of both have the same names
 
 
 def test_no_tables_are_no_error():

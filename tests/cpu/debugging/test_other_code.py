@@ -70,7 +70,7 @@ def test_lines_without_variables():
             stop.next()
 
         launched(code, "scale", 5)
-    assert "not compiled with debug=True" in seen[0] and "scale_param_0" in seen[0]
+    assert "not compiled with debug=True" in seen[0] and "parameters param_0, param_1" in seen[0]
     assert seen[1] == ("scale", 4, 5, True)
 
 
@@ -82,7 +82,7 @@ def test_lines_of_the_ptx():
 
         @debugger.on_stop
         def look(stop):
-            seen.append((stop.file, stop.line, stop.evaluate("%r1"), stop.evaluate("%r2"), stop.evaluate("plain_n")))
+            seen.append((stop.file, stop.line, stop.evaluate("%r1"), stop.evaluate("%r2"), stop.evaluate("n")))
             stop.step()
 
         launched(code, "plain", 9)

@@ -53,6 +53,8 @@ def plain_name(symbol: str) -> str:
         parts.append(symbol[begin:at])
         if not symbol.startswith("_ZN"):
             break
+    if parts[:1] == ["cudapy"]:  # numba puts this in front of the name of the module
+        del parts[0]
     return "::".join(part for part in parts if part and not part.startswith("_GLOBAL__N_")) or symbol
 
 
@@ -155,7 +157,8 @@ class Code:
     def function_of(self, location: ast.Location) -> str:
         """The name of the function at a location, as it is written."""
         symbol = location.function or self.name
-        return self._written.get(symbol) or plain_name(symbol)
+        written = self._written.get(symbol)
+        return written if written is not None and written != symbol else plain_name(symbol)
 
     @cached_property
     def _written(self) -> dict[str, str]:

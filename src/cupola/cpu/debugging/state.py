@@ -189,9 +189,10 @@ class Frame:
         return list(self.code.declared_at(self.call.location.ptx_line).values())
 
     def parameters(self) -> list[tuple[str, int, int, str]]:
-        """The parameters of the kernel as the PTX has them: name, offset, size and type."""
+        """The parameters of the kernel as the PTX has them, without its name: name, offset, size and type."""
         function = self.code.facts.analysis.function
-        return [(p.name, p.offset, p.size, p.type) for p in function.parameters]
+        own = f"{self.code.name}_"
+        return [(p.name.removeprefix(own), p.offset, p.size, p.type) for p in function.parameters]
 
     def value_of(self, variable: dwarf.Variable) -> Value:
         """The value of a variable here."""
@@ -275,7 +276,7 @@ class Frame:
             if variable.name == name or name.endswith("::" + variable.name):
                 return self.value_of(variable)
         for parameter, offset, size, kind in self.parameters():
-            if parameter == name:
+            if parameter == name or name == f"{self.code.name}_{parameter}":
                 return load(_ptx_type(kind, size), Place(PARAM, 0, offset), self.read)
         found = self._static(name) or self._module_variable(name)
         if found is not None:
@@ -288,7 +289,7 @@ class Frame:
                 f"{variable.name!r} is of an outer call of a recursive function: only those of the last call are kept"
             )
         line = f" (it is declared in line {variable.line})" if variable.line else ""
-        return f"{variable.name!r} has no value here: it is not set yet, or not needed any more{line}"
+        return f"{variable.name!r} has no value here: it is not set yet, not needed any more, or in parts{line}"
 
     def _hint(self) -> str:
         if self.code.problem:

@@ -677,7 +677,7 @@ class Terminal:
             value = frame.value_of(variable)
             name = variable.name
             if value.data is None and value.place is None:
-                self.say(f"{name} = <not set yet, or not needed any more>")
+                self.say(f"{name} = <not set yet, not needed any more, or in parts>")
             else:
                 self.say(f"{name} = {show(value, frame.read, frame.thread)}")
 

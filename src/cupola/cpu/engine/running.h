@@ -110,6 +110,7 @@ typedef struct cpu_job {
     uint64_t grid_workspace;
     _Atomic uint64_t *counters; /* of instruments: the sums over the workers that are done; NULL: there are none */
     _Atomic bool stalls;        /* a block was put aside because it waits for others */
+    bool fault_seen;            /* by the debugger */
     struct cpu_slot *slot;      /* through which helpers come (threadpool.c); NULL: it has not asked for any */
     void (*task)(void *data, uint64_t index); /* not NULL: what is done for each index, instead of a kernel's blocks */
     void *task_data;

@@ -5,7 +5,8 @@ apart into items: a function, a variable, a declaration, an alias. A name with `
 ``.extern`` means the same in all modules, and so do the names of kernels. Of several definitions of a name one is
 kept: a strong one, or else the largest common one, or else the first weak one. Other names belong to their module,
 and are changed if two modules use the same; so are the labels of the strings with the names of functions for
-``.loc``. The source files are numbered again, so that instructions keep their lines. Sections for debuggers are left
+``.loc``. The source files are numbered again, so that instructions keep their lines. Sections for debuggers are kept
+where one module has such; those of several would name labels of functions that are in other modules, too, and are left
 out, except for those strings.
 
 Everything that is wrong is found before an error is raised, which names symbols and inputs.
@@ -68,6 +69,7 @@ class _Input:
     files: dict[str, str] = field(default_factory=dict)  # by number: the rest of the directive
     strings: list[tuple[int, int]] = field(default_factory=list)  # sections .debug_str
     labels: list[str] = field(default_factory=list)  # and what they define
+    tables: list[tuple[int, int]] = field(default_factory=list)  # other sections for debuggers
     definitions: dict[str, _Item] = field(default_factory=dict)
     linkages: dict[str, str | None] = field(default_factory=dict)
     renames: dict[str, str] = field(default_factory=dict)
@@ -171,6 +173,8 @@ def _read_item(result: _Input, index: int) -> int:
         if words[index + 1] == ".debug_str":
             result.strings.append((index, last))
             result.labels += [words[at] for at in range(index, last) if words[at + 1] == ":"]
+        elif words[index + 1].startswith(".debug_"):
+            result.tables.append((index, last))
         return last
     if word == ".alias":
         result.items.append(_Item(words[index + 1], "alias", None, True, index, index + 5))
@@ -275,6 +279,9 @@ class _Linker:
         parts += [self._render(source, item) for source, item in kept if item.defines and item.kind != "variable"]
         for source in self.inputs:
             parts += [self._text(source, first, last) for first, last in source.strings]
+        described = [source for source in self.inputs if source.tables]
+        if len(described) == 1:
+            parts += [self._text(described[0], first, last) for first, last in described[0].tables]
         return head + "\n\n".join(parts) + "\n"
 
     # -- modules --

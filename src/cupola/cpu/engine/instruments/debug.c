@@ -109,7 +109,9 @@ CPU_HELPER void cupola_debug_line(cpu_context *context, cpu_warp *warp, uint32_t
 }
 
 void cpu_debug_failed(cpu_context *context, cpu_warp *warp) {
-    if (context->block) ask(context, warp, 0, UINT32_MAX, FAULTED);
+    if (!context->block || context->job->fault_seen) return;
+    context->job->fault_seen = true;
+    ask(context, warp, 0, UINT32_MAX, FAULTED);
 }
 
 void cpu_debug_over(cpu_job *job) {

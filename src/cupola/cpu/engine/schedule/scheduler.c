@@ -711,6 +711,7 @@ void cpu_worker_run(cpu_job *job, uint32_t worker, void (*between)(cpu_job *, vo
     }
     cpu_job *before = cpu_stop_enter(job);
     cpu_guard_call(&run.context, run_blocks, &run);
+    if (unlikely(variant->stops != NULL) && atomic_load(&job->fault)) cpu_debug_failed(&run.context, NULL);
     cpu_stop_leave(before);
     if (run.current) cluster_free(run.current, kept);
     while (run.first) cluster_free(take_oldest(&run), kept);
