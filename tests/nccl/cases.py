@@ -73,6 +73,10 @@ class World:
         return [rank.get(array) for rank, array in zip(self.ranks, targets, strict=True)]
 
 
+def on_cpu_device() -> bool:
+    return os.environ.get("CUPOLA_DEVICE") == "cpu" or "CPU" in Device(0).name
+
+
 def at(array: Any) -> int:
     return int(array.buffer.handle)
 
@@ -455,7 +459,26 @@ def registered_memory(world: World) -> None:
         place = good(nccl.ncclMemAlloc(4096))
         handle = good(nccl.ncclCommRegister(rank.comm, place, 4096))
         good(nccl.ncclCommDeregister(rank.comm, handle))
+        assert nccl.ncclCommDeregister(rank.comm, handle)[0] == nccl.ncclResult_t.ncclInvalidArgument
+        if on_cpu_device():  # where GPUs have no memory for it, there is no window
+            window = good(nccl.ncclCommWindowRegister(rank.comm, place, 4096, nccl.NCCL_WIN_COLL_SYMMETRIC))
+            assert good(nccl.ncclWinGetUserPtr(rank.comm, window)) == place
+            good(nccl.ncclCommWindowDeregister(rank.comm, window))
+            assert nccl.ncclWinGetUserPtr(rank.comm, window)[0] == nccl.ncclResult_t.ncclInvalidArgument
         good(nccl.ncclMemFree(place))
+
+
+def suspended(world: World) -> None:
+    if not on_cpu_device():
+        return  # which NCCL it is, is not known
+    rank = world.ranks[0]
+    suspended, x = nccl.ncclCommMemStat_t.ncclStatGpuMemSuspended, at(rank.put(np.zeros(8)))
+    good(nccl.ncclCommSuspend(rank.comm, nccl.NCCL_SUSPEND_MEM))
+    assert good(nccl.ncclCommMemStats(rank.comm, suspended)) == 1
+    refused = nccl.ncclAllReduce(x, x, 8, Type.ncclDouble, 0, rank.comm, rank.handle)[0]
+    assert refused == nccl.ncclResult_t.ncclInvalidUsage
+    good(nccl.ncclCommResume(rank.comm))
+    assert good(nccl.ncclCommMemStats(rank.comm, suspended)) == 0
 
 
 def questions(world: World) -> None:
@@ -526,6 +549,7 @@ CASES = [
     shrinks,
     without_blocking,
     registered_memory,
+    suspended,
     questions,
     wrong_arguments,
 ]

@@ -196,14 +196,15 @@ static ncclResult_t ncclMemFree(void *address) {
     return nccl_status(cuMemFree((CUdeviceptr)address));
 }
 
-/* Registered memory is as fast as any other here. */
-static ncclResult_t ncclCommRegister(const ncclComm_t comm, void *address, size_t size, void **handle) {
-    NCCL_RETURN_IF(comm_check(comm, "CommRegister", true));
+/* Registered memory is as fast as any other here, and windows are memory that is registered. */
+static ncclResult_t add(ncclComm_t comm, const char *function, void *address, size_t size, bool is_window,
+                        void **handle) {
+    NCCL_RETURN_IF(comm_check(comm, function, true));
     if (!address || !size || !handle)
-        return nccl_fail(ncclInvalidArgument, "CommRegister : no memory is given, or no place for the handle");
+        return nccl_fail(ncclInvalidArgument, "%s : no memory is given, or no place for the handle", function);
     struct registration *made = malloc(sizeof *made);
-    if (!made) return nccl_fail(ncclSystemError, "CommRegister: the host has no memory");
-    *made = (struct registration){.address = address, .size = size};
+    if (!made) return nccl_fail(ncclSystemError, "%s: the host has no memory", function);
+    *made = (struct registration){.address = address, .size = size, .is_window = is_window};
     pthread_mutex_lock(&comm->lock);
     made->next = comm->registrations;
     comm->registrations = made;
@@ -212,26 +213,77 @@ static ncclResult_t ncclCommRegister(const ncclComm_t comm, void *address, size_
     return ncclSuccess;
 }
 
-static ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle) {
-    NCCL_RETURN_IF(comm_check(comm, "CommDeregister", false));
+/* With the lock: the place in the list. */
+static struct registration **find(ncclComm_t comm, const void *handle, bool is_window) {
+    struct registration **link = &comm->registrations;
+    while (*link && (*link != handle || (*link)->is_window != is_window)) link = &(*link)->next;
+    return link;
+}
+
+static ncclResult_t drop(ncclComm_t comm, const char *function, const void *handle, bool is_window) {
+    NCCL_RETURN_IF(comm_check(comm, function, false));
     pthread_mutex_lock(&comm->lock);
-    struct registration **link = &comm->registrations, *found;
-    while (*link && *link != handle) link = &(*link)->next;
-    found = *link;
+    struct registration **link = find(comm, handle, is_window), *found = *link;
     if (found) *link = found->next;
     pthread_mutex_unlock(&comm->lock);
     free(found);
-    return found ? ncclSuccess
-                 : nccl_fail(ncclInvalidArgument, "CommDeregister: %p is no handle of this communicator", handle);
+    if (found) return ncclSuccess;
+    return nccl_fail(ncclInvalidArgument, "%s: %p is no %s of this communicator", function, handle,
+                     is_window ? "window" : "handle");
+}
+
+static ncclResult_t ncclCommRegister(const ncclComm_t comm, void *address, size_t size, void **handle) {
+    return add(comm, "CommRegister", address, size, false, handle);
+}
+
+static ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle) {
+    return drop(comm, "CommDeregister", handle, false);
+}
+
+static ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *address, size_t size, ncclWindow_t *window,
+                                           int flags) {
+    if (flags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING))
+        return nccl_fail(ncclInvalidArgument, "CommWindowRegister: %#x are no flags of a window", (unsigned)flags);
+    return add(comm, "CommWindowRegister", address, size, true, (void **)window);
+}
+
+static ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+    return window ? drop(comm, "CommWindowDeregister", window, true) : ncclSuccess;
+}
+
+static ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void **address) {
+    NCCL_RETURN_IF(comm_check(comm, "WinGetUserPtr", false));
+    if (!address) return nccl_fail(ncclInvalidArgument, "WinGetUserPtr : outUserPtr argument is NULL");
+    pthread_mutex_lock(&comm->lock);
+    const struct registration *found = *find(comm, window, true);
+    *address = found ? found->address : NULL;
+    pthread_mutex_unlock(&comm->lock);
+    if (found) return ncclSuccess;
+    return nccl_fail(ncclInvalidArgument, "WinGetUserPtr: %p is no window of this communicator", (void *)window);
 }
 
 #define NCCL_ENTRY(name) MATH_ENTRY(cupola_nccl_table, name)
 
 const struct entry nccl_collective_entries[] = {
-    NCCL_ENTRY(ncclAllGather),    NCCL_ENTRY(ncclAllReduce), NCCL_ENTRY(ncclAlltoAll),
-    NCCL_ENTRY(ncclBcast),        NCCL_ENTRY(ncclBroadcast), NCCL_ENTRY(ncclCommDeregister),
-    NCCL_ENTRY(ncclCommRegister), NCCL_ENTRY(ncclGather),    NCCL_ENTRY(ncclMemAlloc),
-    NCCL_ENTRY(ncclMemFree),      NCCL_ENTRY(ncclRecv),      NCCL_ENTRY(ncclRedOpCreatePreMulSum),
-    NCCL_ENTRY(ncclRedOpDestroy), NCCL_ENTRY(ncclReduce),    NCCL_ENTRY(ncclReduceScatter),
-    NCCL_ENTRY(ncclScatter),      NCCL_ENTRY(ncclSend),      {NULL, NULL, NULL},
+    NCCL_ENTRY(ncclAllGather),
+    NCCL_ENTRY(ncclAllReduce),
+    NCCL_ENTRY(ncclAlltoAll),
+    NCCL_ENTRY(ncclBcast),
+    NCCL_ENTRY(ncclBroadcast),
+    NCCL_ENTRY(ncclCommDeregister),
+    NCCL_ENTRY(ncclCommRegister),
+    NCCL_ENTRY(ncclCommWindowDeregister),
+    NCCL_ENTRY(ncclCommWindowRegister),
+    NCCL_ENTRY(ncclGather),
+    NCCL_ENTRY(ncclMemAlloc),
+    NCCL_ENTRY(ncclMemFree),
+    NCCL_ENTRY(ncclRecv),
+    NCCL_ENTRY(ncclRedOpCreatePreMulSum),
+    NCCL_ENTRY(ncclRedOpDestroy),
+    NCCL_ENTRY(ncclReduce),
+    NCCL_ENTRY(ncclReduceScatter),
+    NCCL_ENTRY(ncclScatter),
+    NCCL_ENTRY(ncclSend),
+    NCCL_ENTRY(ncclWinGetUserPtr),
+    {NULL, NULL, NULL},
 };

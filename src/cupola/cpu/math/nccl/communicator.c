@@ -6,13 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "common/thread.h"
 #include "engine/memory/usage.h"
 #include "nccl.h"
-
-static const double INIT_SECONDS = 300; /* that ranks wait for each other to come */
-
-enum { ALIVE_NANOSECONDS = 500000000 };
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
@@ -27,7 +22,13 @@ void comm_error(ncclComm_t comm, ncclResult_t status, const char *text) {
     pthread_mutex_unlock(&comm->lock);
 }
 
-void comm_ring(ncclComm_t comm) {
+void comm_text(ncclComm_t comm, char *text) {
+    pthread_mutex_lock(&comm->lock);
+    memcpy(text, comm->text, TEXT_SIZE);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+static void comm_ring(ncclComm_t comm) {
     for (int lane = 0; lane < LANES; lane++) wire_ring(comm->bells[lane]);
     pthread_mutex_lock(&comm->lock);
     pthread_cond_broadcast(&comm->changed);
@@ -53,11 +54,10 @@ ncclResult_t comm_check(ncclComm_t comm, const char *function, bool ready) {
                          function);
     if (comm->revoked) return nccl_fail(ncclInvalidUsage, "%s: the communicator was revoked", function);
     if (comm->finalized) return nccl_fail(ncclInvalidUsage, "%s: the communicator was finalized", function);
+    if (comm->suspended) return nccl_fail(ncclInvalidUsage, "%s: the communicator is suspended", function);
     if (state) {
         char text[TEXT_SIZE];
-        pthread_mutex_lock(&comm->lock);
-        memcpy(text, comm->text, sizeof text);
-        pthread_mutex_unlock(&comm->lock);
+        comm_text(comm, text);
         return nccl_fail((ncclResult_t)state, "%s: %s", function, text);
     }
     return ncclSuccess;
@@ -151,7 +151,7 @@ static ncclResult_t refuse_duplicates(ncclComm_t comm) {
 
 /* Meet the other ranks. What this returns becomes the state of the communicator. */
 static ncclResult_t comm_connect(ncclComm_t comm, const ncclUniqueId *id) {
-    struct patience patience = patience_from_environment(&comm->stopped, INIT_SECONDS);
+    struct patience patience = patience_from_environment(&comm->stopped, NCCL_INIT_SECONDS);
     struct member self = {.rank = comm->rank,
                           .device = comm->context->device->ordinal,
                           .bus = bus_of(comm->context),
@@ -162,159 +162,6 @@ static ncclResult_t comm_connect(ncclComm_t comm, const ncclUniqueId *id) {
         nccl_say(DEBUG_INFO, "ncclCommInitRank comm %p rank %d nranks %d cudaDev %d busId %llx - Init COMPLETE",
                  (void *)comm, comm->rank, comm->count, self.device, (unsigned long long)self.bus << 12);
     return status;
-}
-
-/* The job that made the communicator is over. */
-static void comm_made(ncclComm_t comm, ncclResult_t status, const char *text) {
-    if (status) {
-        comm_error(comm, status, text);
-    } else {
-        pthread_mutex_lock(&comm->lock);
-        if (atomic_load(&comm->state) == ncclInProgress) atomic_store(&comm->state, ncclSuccess);
-        pthread_cond_broadcast(&comm->changed);
-        pthread_mutex_unlock(&comm->lock);
-    }
-}
-
-/* ---- jobs -------------------------------------------------------------------------------------------------------- */
-
-/* The job is over, or is not to be done. */
-static void job_end(struct job *job) {
-    if (job->comm) {
-        comm_made(job->comm, job->status, job->text);
-        comm_release(job->comm);
-    }
-    if (job->parent) comm_release(job->parent);
-    free(job->others);
-}
-
-static void job_carry_out(struct job *job) {
-    job->status = job->run(job);
-    if (job->status) snprintf(job->text, sizeof job->text, "%s", nccl_last_text());
-    job_end(job);
-}
-
-void comm_jobs_drop(struct job *jobs, ncclResult_t status) {
-    while (jobs) {
-        struct job *job = jobs;
-        jobs = job->next;
-        job->status = status;
-        snprintf(job->text, sizeof job->text, "%s", nccl_last_text());
-        job_end(job);
-        free(job);
-    }
-}
-
-static void *job_joined(void *argument) {
-    job_carry_out(argument);
-    return NULL;
-}
-
-static void *job_alone(void *argument) {
-    job_carry_out(argument);
-    free(argument);
-    return NULL;
-}
-
-/* Whether nobody waits for it. */
-static bool is_left_alone(const struct job *job) { return job->comm && !job->comm->is_blocking; }
-
-ncclResult_t comm_jobs_run(struct job *jobs) {
-    ncclResult_t status = ncclSuccess;
-    struct job *joined = NULL;
-    while (jobs) {
-        struct job *job = jobs;
-        jobs = job->next;
-        if (is_left_alone(job)) {
-            if (!status) status = ncclInProgress;
-            if (thread_start(job_alone, job)) continue;
-            job_carry_out(job); /* the system has no room for a thread */
-            free(job);
-            continue;
-        }
-        job->next = joined;
-        joined = job;
-        if (jobs || job->next) job->has_thread = thread_start_joined(&job->thread, job_joined, job);
-    }
-    for (struct job *job = joined; job; job = job->next)
-        if (!job->has_thread) job_carry_out(job);
-    while (joined) {
-        struct job *job = joined;
-        joined = job->next;
-        if (job->has_thread) pthread_join(job->thread, NULL);
-        if (job->status && (!status || status == ncclInProgress)) {
-            status = job->status;
-            fail((CUresult)status, "%s", job->text);
-        }
-        free(job);
-    }
-    return status;
-}
-
-/* ---- the control lane -------------------------------------------------------------------------------------------- */
-
-struct control { /* what waits on the lane */
-    ncclComm_t comm;
-    struct patience patience;
-    uint64_t asked; /* when it was last asked whether the process lives */
-};
-
-static struct control control_begin(ncclComm_t comm, bool always) {
-    return (struct control){.comm = comm,
-                            .patience = patience_from_environment(always ? NULL : &comm->stopped, INIT_SECONDS),
-                            .asked = clock_now()};
-}
-
-/* A process that has ended may have left its sockets to a child. */
-static void ask_for(ncclComm_t comm, int rank, uint64_t *asked) {
-    const struct member *member = &comm->members[rank];
-    if (!comm->wires[rank].is_local || clock_now() - *asked < ALIVE_NANOSECONDS) return;
-    *asked = clock_now();
-    if (!process_is_alive(member->process.number, member->process.began) && !is_this_process(&member->process))
-        atomic_store(&comm->wires[rank].gone, true);
-}
-
-/* Some bytes went through, or none, or none ever will. */
-static ncclResult_t control_after(struct control *control, int rank, ssize_t moved, bool reads) {
-    ncclComm_t comm = control->comm;
-    if (moved > 0) return ncclSuccess;
-    if (moved < 0) return nccl_fail(ncclRemoteError, "rank %d has ended, or has left the communicator", rank);
-    if (patience_is_over(&control->patience))
-        return atomic_load(&comm->stopped)
-                   ? nccl_fail(ncclInvalidUsage, "the communicator was aborted meanwhile")
-                   : nccl_fail(ncclSystemError, "rank %d makes no such call (CUPOLA_NCCL_TIMEOUT)", rank);
-    wire_sleep(&comm->wires[rank], 1, LANE_CONTROL, &reads, &(bool){!reads}, comm->bells[LANE_CONTROL]);
-    ask_for(comm, rank, &control->asked);
-    return ncclSuccess;
-}
-
-ncclResult_t control_send(ncclComm_t comm, int rank, const void *bytes, size_t size, bool always) {
-    struct control control = control_begin(comm, always);
-    for (size_t done = 0; done < size;) {
-        ssize_t moved = wire_write(&comm->wires[rank], LANE_CONTROL, (const char *)bytes + done, size - done);
-        NCCL_RETURN_IF(control_after(&control, rank, moved, false));
-        if (moved > 0) done += (size_t)moved;
-    }
-    return ncclSuccess;
-}
-
-ncclResult_t control_receive(ncclComm_t comm, int rank, void *bytes, size_t size, bool always) {
-    struct control control = control_begin(comm, always);
-    for (size_t done = 0; done < size;) {
-        ssize_t moved = wire_read(&comm->wires[rank], LANE_CONTROL, (char *)bytes + done, size - done);
-        NCCL_RETURN_IF(control_after(&control, rank, moved, true));
-        if (moved > 0) done += (size_t)moved;
-    }
-    return ncclSuccess;
-}
-
-ncclResult_t control_gather(ncclComm_t comm, const void *mine, void *all, size_t size) {
-    memcpy((char *)all + (size_t)comm->rank * size, mine, size);
-    for (int i = 0; i < comm->count; i++)
-        if (i != comm->rank) NCCL_RETURN_IF(control_send(comm, i, mine, size, false));
-    for (int i = 0; i < comm->count; i++)
-        if (i != comm->rank) NCCL_RETURN_IF(control_receive(comm, i, (char *)all + (size_t)i * size, size, false));
-    return ncclSuccess;
 }
 
 /* ---- new communicators ------------------------------------------------------------------------------------------- */
@@ -627,6 +474,22 @@ static ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
     return stop(comm);
 }
 
+/* There is no memory of the device that could be given back meanwhile. */
+static ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags) {
+    NCCL_RETURN_IF(comm_check(comm, "CommSuspend", true));
+    if (flags != NCCL_SUSPEND_MEM) return nccl_fail(ncclInvalidArgument, "CommSuspend: %d are no flags", flags);
+    drain(comm);
+    comm->suspended = true;
+    return ncclSuccess;
+}
+
+static ncclResult_t ncclCommResume(ncclComm_t comm) {
+    NCCL_RETURN_IF(comm_check(comm, "CommResume", false));
+    if (!comm->suspended) return nccl_fail(ncclInvalidUsage, "CommResume: the communicator is not suspended");
+    comm->suspended = false;
+    return ncclSuccess;
+}
+
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
 static ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status) {
@@ -650,15 +513,36 @@ QUESTION(Count, "count", comm->count)
 QUESTION(CuDevice, "devid", comm->context->device->ordinal)
 QUESTION(UserRank, "rank", comm->rank)
 
+/* Messages go through memory of the host. */
+static ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value) {
+    NCCL_RETURN_IF(comm_check(comm, "CommMemStats", false));
+    if (!value) return nccl_fail(ncclInvalidArgument, "CommMemStats : value argument is NULL");
+    if ((unsigned)stat > ncclStatGpuMemTotal)
+        return nccl_fail(ncclInvalidArgument, "CommMemStats: %d is no ncclCommMemStat_t", (int)stat);
+    *value = stat == ncclStatGpuMemSuspended && comm->suspended;
+    return ncclSuccess;
+}
+
 #define NCCL_ENTRY(name) MATH_ENTRY(cupola_nccl_table, name)
 
 const struct entry nccl_communicator_entries[] = {
-    NCCL_ENTRY(ncclCommAbort),          NCCL_ENTRY(ncclCommCount),
-    NCCL_ENTRY(ncclCommCuDevice),       NCCL_ENTRY(ncclCommDestroy),
-    NCCL_ENTRY(ncclCommFinalize),       NCCL_ENTRY(ncclCommGetAsyncError),
-    NCCL_ENTRY(ncclCommInitAll),        NCCL_ENTRY(ncclCommInitRank),
-    NCCL_ENTRY(ncclCommInitRankConfig), NCCL_ENTRY(ncclCommInitRankScalable),
-    NCCL_ENTRY(ncclCommRevoke),         NCCL_ENTRY(ncclCommShrink),
-    NCCL_ENTRY(ncclCommSplit),          NCCL_ENTRY(ncclCommUserRank),
-    NCCL_ENTRY(ncclGetUniqueId),        {NULL, NULL, NULL},
+    NCCL_ENTRY(ncclCommAbort),
+    NCCL_ENTRY(ncclCommCount),
+    NCCL_ENTRY(ncclCommCuDevice),
+    NCCL_ENTRY(ncclCommDestroy),
+    NCCL_ENTRY(ncclCommFinalize),
+    NCCL_ENTRY(ncclCommGetAsyncError),
+    NCCL_ENTRY(ncclCommInitAll),
+    NCCL_ENTRY(ncclCommInitRank),
+    NCCL_ENTRY(ncclCommInitRankConfig),
+    NCCL_ENTRY(ncclCommInitRankScalable),
+    NCCL_ENTRY(ncclCommMemStats),
+    NCCL_ENTRY(ncclCommResume),
+    NCCL_ENTRY(ncclCommRevoke),
+    NCCL_ENTRY(ncclCommShrink),
+    NCCL_ENTRY(ncclCommSplit),
+    NCCL_ENTRY(ncclCommSuspend),
+    NCCL_ENTRY(ncclCommUserRank),
+    NCCL_ENTRY(ncclGetUniqueId),
+    {NULL, NULL, NULL},
 };

@@ -95,7 +95,7 @@ static void run_portion(struct portion *part) {
     read_factors(part);
     ncclResult_t status = (ncclResult_t)atomic_load(&comm->state);
     bool left = status;
-    if (left) snprintf(part->text, sizeof part->text, "%s", comm->text);
+    if (left) comm_text(comm, part->text);
     else status = exchange(comm, part->first, part->text);
     if (status && status != ncclInProgress) {
         comm_leave(comm, status, part->text);

@@ -1,10 +1,11 @@
 /* The emulated NCCL: communicators over the CPU devices of one process, of several processes, and of several hosts.
  *
  * From the bottom up: wire.c moves bytes between two ranks; rendezvous.c finds the ranks that have the same id and connects
- * each with each; communicator.c makes, splits and ends communicators; reduce.c has the arithmetic; exchange.c carries out
- * collectives as messages over the wires; group.c collects what calls ask for and puts it into streams; collective.c has the
- * calls. A collective is one operation of its stream (math_submit), which waits for the other ranks on the stream's thread:
- * every stream with work has a thread to itself, so ranks of one process never wait for each other's threads.
+ * each with each; communicator.c makes, splits and ends communicators, whose ranks agree by control.c; reduce.c has the
+ * arithmetic; exchange.c carries out collectives as messages over the wires; group.c collects what calls ask for and puts it
+ * into streams; collective.c has the calls. A collective is one operation of its stream (math_submit), which waits for the
+ * other ranks on the stream's thread: every stream with work has a thread to itself, so ranks of one process never wait for
+ * each other's threads.
  *
  * A rank that ends, or whose context has failed, leaves: its wires end, the others' operations end with ncclRemoteError, and
  * those that nobody aborts spoil their context after a while. */
@@ -19,6 +20,7 @@
 #include "math/base/math.h"
 #include "wire.h"
 
+#define NCCL_INIT_SECONDS 300.0 /* that ranks wait for each other to come */
 enum { MOST_RANKS = 1024, TEXT_SIZE = 512, HOST_SIZE = 48, ADDRESS_SIZE = 28 /* sockaddr_in6 */ };
 
 /* ---- errors (status.c) ------------------------------------------------------------------------------------------- */
@@ -82,6 +84,7 @@ struct registration {
     struct registration *next;
     void *address;
     size_t size;
+    bool is_window;
 };
 
 struct ncclComm {
@@ -100,7 +103,7 @@ struct ncclComm {
     pthread_mutex_t control;   /* held by the call that uses the control lane */
     _Atomic int state;         /* ncclInProgress, or the first error that came later; ncclSuccess */
     _Atomic bool stopped;      /* aborted or revoked: operations end at once */
-    bool revoked, finalized;
+    _Atomic bool revoked, finalized, suspended;
     char text[TEXT_SIZE]; /* says what `state` is about; with the lock */
     struct factor *factors;
     int factor_count;
@@ -112,9 +115,11 @@ ncclResult_t comm_check(ncclComm_t comm, const char *function, bool ready);
 void comm_release(ncclComm_t comm);
 void comm_error(ncclComm_t comm, ncclResult_t status, const char *text); /* the first one counts */
 void comm_leave(ncclComm_t comm, ncclResult_t status, const char *text); /* the same, and the others get an error */
-void comm_ring(ncclComm_t comm);
+void comm_text(ncclComm_t comm, char *text);                             /* what the state is about, TEXT_SIZE bytes */
 
-/* Jobs of calls that make communicators, which wait for other ranks (communicator.c), one after another or side by side. */
+/* ---- jobs and the control lane (job.c, control.c) ---------------------------------------------------------------- */
+
+/* What a call that makes a communicator has to do. */
 struct job {
     struct job *next;
     ncclResult_t (*run)(struct job *job);

@@ -96,9 +96,7 @@ static const char *ncclGetErrorString(ncclResult_t result) {
 static const char *ncclGetLastError(ncclComm_t comm) {
     static _Thread_local char copy[TEXT_SIZE];
     if (!handle_acquire(comm, HANDLE_NCCL)) return nccl_last_text();
-    pthread_mutex_lock(&comm->lock);
-    memcpy(copy, comm->text, sizeof copy);
-    pthread_mutex_unlock(&comm->lock);
+    comm_text(comm, copy);
     comm_release(comm);
     return *copy ? copy : nccl_last_text();
 }
