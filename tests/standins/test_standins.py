@@ -86,7 +86,7 @@ def test_nothing_is_replaced_on_a_gpu(tmp_path):
 MISSING = """
 import cupy, cupyx
 for function in (
-    lambda: cupy.r_,
+    lambda: cupy.poly1d,
     lambda: cupy.block,
     lambda: cupy.nothing,
     lambda: cupy.cuda.nccl,
@@ -111,7 +111,7 @@ for function in (
         print("no error")
 """
 TOLD = [
-    "AttributeError CuPy has cupy.r_, and cupola's stand-in has not: meshgrid",
+    "AttributeError CuPy has cupy.poly1d, and cupola's stand-in has not: polyfit",
     "AttributeError module 'cupy' has no attribute 'block'",
     "AttributeError module 'cupy' has no attribute 'nothing'",
     "AttributeError cupola's stand-in for CuPy has no cupy.cuda.nccl; there is messages by cupola.mpi",
@@ -136,6 +136,39 @@ def test_what_is_missing_says_so(tmp_path):
     assert len(lines) == len(TOLD), done.stdout + done.stderr
     for line, told in zip(lines, TOLD, strict=True):
         assert line.startswith(told)
+
+
+FAULT = """
+import cupy
+kernel = cupy.RawKernel('''
+extern "C" __global__ void f(int* x) {
+    x[threadIdx.x] = 1;
+}''', "f")
+x = cupy.zeros(3, "i4")
+kernel((1,), (4,), (x,))
+x.get()
+"""
+
+
+@pytest.mark.cpu_only
+def test_a_store_behind_an_array_is_found(tmp_path):
+    done = run(tmp_path, FAULT, "--device", "cpu")
+    assert done.returncode == 1
+    for text in (
+        "CUDARuntimeError: cudaErrorIllegalAddress",
+        "out-of-bounds write",
+        "cupy:3 in f",
+        "12-byte allocation",
+    ):
+        assert text in done.stderr
+
+
+@pytest.mark.cpu_only
+def test_pytest_has_it(tmp_path):
+    (tmp_path / "test_it.py").write_text("import cupy\n\n\ndef test_it():\n    assert cupy.arange(3).sum() == 3\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--cupola-names", "--cupola-device", "cpu"]
+    done = subprocess.run([*command, "test_it.py"], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert "1 passed" in done.stdout and "`import cupy` is cupola's stand-in" in done.stdout, done.stdout
 
 
 def test_cupy_that_is_imported_already(monkeypatch):

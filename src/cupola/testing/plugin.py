@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cupola import standins
 from cupola.testing import _elsewhere
 from cupola.testing._elsewhere import Choice
 
@@ -251,6 +252,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     if _NAMES not in config.stash and not any(config.getoption(name, None) for name in options):
         return None
     text = f"cupola: {_describe()}"
+    if standins.is_active():
+        text += f"; `import cupy` is cupola's stand-in for CuPy {standins.VERSION}"
     return text + "; and each test on a GPU, too" if config.getoption("cupola_gpu_too", False) else text
 
 

@@ -15,6 +15,7 @@ from cupola.numpy._evaluate import current_stream
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import known_type, ndarray
 from cupola.numpy._sharing import borrowed
+from cupola.standins.cupy._errors import CUDARuntimeError, as_cupy
 from cupola.standins.cupy._kernels import layout
 from cupola.standins.cupy.cuda.device import Device
 from cupola.standins.cupy.cuda.memory import MemoryPointer, pointer_of
@@ -163,8 +164,9 @@ def get(
             raise TypeError(f"{out.dtype} array cannot be obtained from {self.dtype} array")
         if out.shape != self.shape:
             raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {out.shape}")
-    self._join()
-    found: numpy.ndarray = _plain["to_numpy"](self, stream=None if stream is None else core_stream(stream))
+    with as_cupy(CUDARuntimeError):
+        self._join()
+        found: numpy.ndarray = _plain["to_numpy"](self, stream=None if stream is None else core_stream(stream))
     if out is not None:
         out[...] = found
         return out

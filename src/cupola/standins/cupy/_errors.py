@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from cupola.bindings import driver as _driver
 from cupola.bindings import runtime as _runtime
 from cupola.bindings.utils import explain
+from cupola.core.base._errors import CUDAError
 
 
 class CUDARuntimeError(RuntimeError):
@@ -14,13 +18,15 @@ class CUDARuntimeError(RuntimeError):
     ----------
     status : int
         A ``cudaError_t``.
+    reason : str, optional
+        What is known besides; by default what the CPU device adds.
     """
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, reason: str | None = None) -> None:
         self.status = int(status)
         known = _runtime.cudaError_t(self.status)
-        name = _runtime.cudaGetErrorName(known)[1].decode()
-        super().__init__(f"{name}: {_runtime.cudaGetErrorString(known)[1].decode()}{_reason(self.status)}")
+        text = _runtime.cudaGetErrorString(known)[1].decode()
+        super().__init__(f"{_runtime.cudaGetErrorName(known)[1].decode()}: {text}{_reason(self.status, reason)}")
 
     def __reduce__(self) -> tuple[type, tuple[int]]:
         return type(self), (self.status,)
@@ -33,13 +39,15 @@ class CUDADriverError(RuntimeError):
     ----------
     status : int
         A ``CUresult``.
+    reason : str, optional
+        What is known besides; by default what the CPU device adds.
     """
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, reason: str | None = None) -> None:
         self.status = int(status)
         known = _driver.CUresult(self.status)
         text = _driver.cuGetErrorString(known)[1].decode()
-        super().__init__(f"{_driver.cuGetErrorName(known)[1].decode()}: {text}{_reason(self.status)}")
+        super().__init__(f"{_driver.cuGetErrorName(known)[1].decode()}: {text}{_reason(self.status, reason)}")
 
     def __reduce__(self) -> tuple[type, tuple[int]]:
         return type(self), (self.status,)
@@ -97,10 +105,21 @@ class CompileException(Exception):
         f.write(f"Error: {self._msg}\n")  # type: ignore[attr-defined]
 
 
-def _reason(status: int) -> str:
-    """What the CPU device adds, on a line of its own."""
-    text = explain(status)
+def _reason(status: int, reason: str | None) -> str:
+    """What is known besides, on lines of its own."""
+    text = explain(status) if reason is None else reason
     return f"\n{text}" if text else ""
+
+
+@contextlib.contextmanager
+def as_cupy(error_class: type[CUDARuntimeError] | type[CUDADriverError]) -> Iterator[None]:
+    """Raise cupola's errors of CUDA as those of CuPy, with what they say."""
+    try:
+        yield
+    except CUDAError as error:
+        if not error.status:
+            raise
+        raise error_class(error.status, str(error).partition("\n")[2]) from None
 
 
 def checked(answer: tuple[object, ...]) -> object:

@@ -16,12 +16,12 @@ from cupola.standins.cupy.cuda.device import get_device_id
 
 __all__ = [
     "allclose", "apply_along_axis", "array2string", "array_equal", "array_equiv", "array_repr", "array_str",
-    "base_repr", "binary_repr", "clear_memo", "common_type", "diag_indices", "diag_indices_from", "diagonal",
+    "base_repr", "binary_repr", "c_", "clear_memo", "common_type", "diag_indices", "diag_indices_from", "diagonal",
     "fromfile", "fromiter", "fromstring", "fuse", "genfromtxt", "get_array_module", "get_default_memory_pool",
     "get_default_pinned_memory_pool", "i0", "is_available", "isfortran", "iterable", "load", "loadtxt",
-    "mask_indices", "memoize", "ndindex", "packbits", "row_stack", "save", "savetxt", "savez", "savez_compressed",
-    "show_config", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from", "unpackbits",
-    "vectorize",
+    "mask_indices", "memoize", "mgrid", "ndindex", "ogrid", "packbits", "poly", "polyadd", "polymul", "polysub", "r_",
+    "roots", "row_stack", "save", "savetxt", "savez", "savez_compressed", "show_config", "tril_indices",
+    "tril_indices_from", "triu_indices", "triu_indices_from", "unpackbits", "vectorize",
 ]  # fmt: skip
 
 NAMESPACE: list[Any] = []  # the module cupy, once it is imported
@@ -134,6 +134,20 @@ def mask_indices(n: int, mask_func: Any, k: Any = 0) -> Any:
     return _np.nonzero(mask_func(_np.ones((n, n)), k))
 
 
+class _Grid:
+    """As NumPy's object of that name, whose arrays are copied to the device."""
+
+    def __init__(self, name: str) -> None:
+        self._ours = getattr(numpy, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._ours[_on_host(key)]
+        return tuple(map(_np.asarray, found)) if isinstance(found, tuple) else _np.asarray(found)
+
+
+mgrid, ogrid, r_, c_ = _Grid("mgrid"), _Grid("ogrid"), _Grid("r_"), _Grid("c_")
+
+
 # --- as NumPy -------------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +236,8 @@ class vectorize:
 
 
 def _on_host(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_on_host, value))
     return value.get() if isinstance(value, ndarray) else value
 
 
@@ -309,3 +325,17 @@ def _read(name: str) -> Any:
 
 fromfile, fromiter, fromstring = map(_read, ("fromfile", "fromiter", "fromstring"))
 loadtxt, genfromtxt = map(_read, ("loadtxt", "genfromtxt"))
+
+
+def _by_host(name: str) -> Any:
+    ours = getattr(numpy, name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        found = ours(*map(_on_host, args), **{key: _on_host(value) for key, value in kwargs.items()})
+        return tuple(map(_np.asarray, found)) if isinstance(found, tuple) else _np.asarray(found)
+
+    function.__name__, function.__doc__ = name, f"As ``numpy.{name}``; computed by the host."
+    return function
+
+
+roots, poly, polyadd, polymul, polysub = map(_by_host, ("roots", "poly", "polyadd", "polymul", "polysub"))

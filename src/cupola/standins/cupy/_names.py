@@ -1,12 +1,11 @@
 """Names of CuPy's namespace that the stand-in lacks, and names of cupola.numpy that CuPy lacks."""
 
-_POLY = "polyfit, polyval and roots of NumPy are for x.get()"
+_POLY = "polyfit, polyval, roots and polyadd are there"
 _OLD = "NumPy 2 has removed it, too"
 
 # Name -> what there is instead; empty: nothing.
 MISSING = {
-    **dict.fromkeys(["poly1d", "polyadd", "polymul", "polysub", "poly", "roots", "polynomial"], _POLY),
-    **dict.fromkeys(["c_", "r_", "mgrid", "ogrid"], "meshgrid, indices and concatenate do the same"),
+    "poly1d": _POLY, "polynomial": _POLY,
     **dict.fromkeys(
         [
             "Inf", "Infinity", "NAN", "NINF", "NZERO", "NaN", "PINF", "PZERO", "alltrue", "asfarray", "byte_bounds",

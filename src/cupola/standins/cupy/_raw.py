@@ -14,7 +14,7 @@ from cupola.core.program._object_code import ObjectCode
 from cupola.numpy._report import noted
 from cupola.pathfinder import find_nvidia_binary_utility
 from cupola.standins.cupy import _options
-from cupola.standins.cupy._errors import CompileException
+from cupola.standins.cupy._errors import CompileException, CUDADriverError, as_cupy
 from cupola.standins.cupy.cuda.function import Function, launch_kernel, load_object
 from cupola.standins.cupy.cuda.memory import MemoryPointer, pointer_of
 
@@ -45,6 +45,8 @@ def compile_source(
         raise ValueError(f'Invalid backend: "{backend}"')
     fields = _options.parsed(options)
     fields["include_path"] = [*fields.get("include_path", []), INCLUDE]
+    if not fields.get("debug"):
+        fields.setdefault("lineinfo", True)  # the CPU device names lines of faults
     if str(fields.get("arch", "")).startswith("compute"):
         del fields["arch"]
     try:
@@ -145,7 +147,8 @@ class RawKernel(_WithAttributes):
         found = self._known.get(device)
         if found is None:
             code = compile_source(_with_complex(self.code, self._translate), self.options, (), self.backend)
-            found = self._known[device] = Function(code.get_kernel(self.name))
+            with as_cupy(CUDADriverError):
+                found = self._known[device] = Function(code.get_kernel(self.name))
         return found
 
     def compile(self, log_stream: Any = None) -> None:
@@ -181,7 +184,9 @@ class _ModuleKernel(RawKernel):
         device = cupola.Device().device_id
         found = self._known.get(device)
         if found is None:
-            found = self._known[device] = Function(self._of._object().get_kernel(self.name), self._of)
+            code = self._of._object()
+            with as_cupy(CUDADriverError):
+                found = self._known[device] = Function(code.get_kernel(self.name), self._of)
         return found
 
     def __reduce__(self) -> Any:
@@ -263,7 +268,9 @@ class RawModule:
 
     def get_global(self, name: str) -> MemoryPointer:
         """A variable of the device."""
-        return pointer_of(self._object().get_global(name))
+        code = self._object()
+        with as_cupy(CUDADriverError):
+            return pointer_of(code.get_global(name))
 
     def __reduce__(self) -> Any:
         again = functools.partial(

@@ -13,6 +13,7 @@ from cupola.core.launch._launch_config import LaunchConfig
 from cupola.core.program._object_code import ObjectCode
 from cupola.numpy._ndarray import ndarray
 from cupola.numpy._sharing import handed_over
+from cupola.standins.cupy._errors import CUDADriverError, as_cupy
 from cupola.standins.cupy.cuda.memory import MemoryPointer, UnownedMemory, pointer_of
 from cupola.standins.cupy.cuda.stream import core_stream
 
@@ -52,7 +53,8 @@ def launch_kernel(
     config = LaunchConfig(
         grid=tuple(map(int, grid)), block=tuple(map(int, block)), shmem_size=shared_mem, is_cooperative=cooperative
     )
-    launch(queue, config, kernel, *arguments_of(args, queue))
+    with as_cupy(CUDADriverError):
+        launch(queue, config, kernel, *arguments_of(args, queue))
 
 
 class Function:
@@ -108,8 +110,10 @@ class Module:
 
     def get_function(self, name: str) -> Function:
         """A kernel."""
-        return Function(self._code.get_kernel(name), self)
+        with as_cupy(CUDADriverError):
+            return Function(self._code.get_kernel(name), self)
 
     def get_global_var(self, name: str) -> MemoryPointer:
         """A variable of the device."""
-        return pointer_of(self._code.get_global(name))
+        with as_cupy(CUDADriverError):
+            return pointer_of(self._code.get_global(name))

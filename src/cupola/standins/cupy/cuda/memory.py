@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import cupola
 from cupola.core.device._memory_resource import MemoryResource
 from cupola.core.device._stream import Stream as _CoreStream
 from cupola.core.memory._buffer import Buffer
@@ -95,13 +96,14 @@ class MemoryAsync(BaseMemory):
 
     def __init__(self, size: int, stream: Any) -> None:
         self.size, self.device_id, self.stream = int(size), _state.device_id(), stream
+        self.address = int(stream.ptr)  # of the stream in whose order it is freed
         if size > 0:
             self.ptr = int(runtime.mallocAsync(self.size, stream.ptr))
 
     def __del__(self) -> None:
         if self.ptr and runtime is not None:
             with contextlib.suppress(runtime.CUDARuntimeError):
-                runtime.freeAsync(self.ptr, self.stream.ptr)
+                runtime.freeAsync(self.ptr, self.address)
 
 
 class UnownedMemory(BaseMemory):
@@ -125,15 +127,19 @@ class UnownedMemory(BaseMemory):
 class PooledMemory(BaseMemory):
     """Memory of a pool, to which it returns when it is collected."""
 
-    def __init__(self, chunk: _Chunk, pool: MemoryPool) -> None:
-        self._chunk, self._pool = chunk, pool
-        self.ptr, self.size, self.device_id = chunk.ptr, chunk.size, chunk.memory.device_id
+    def __init__(self, chunk: _Chunk, pool: MemoryPool, own: MemoryAsync | Memory | None) -> None:
+        self._chunk, self._pool, self._own = chunk, pool, own
+        self.ptr = chunk.ptr if own is None else own.ptr
+        self.size, self.device_id = chunk.size, chunk.memory.device_id
         self.stream = chunk.stream  # in whose order it is given back
 
     def free(self) -> None:
         """Give it back."""
         if self.ptr:
             self.ptr = 0
+            if isinstance(self._own, MemoryAsync):
+                self._own.address = self.stream
+            self._own = None
             self._pool._give_back(self._chunk, self.stream)
 
     def __del__(self) -> None:
@@ -242,6 +248,13 @@ def _host(mem: Any) -> int:
 # --- pools --------------------------------------------------------------------------------------------------------
 
 
+class _Counted(BaseMemory):
+    """What a pool that only counts has of a device."""
+
+    def __init__(self, device: int) -> None:
+        self.device_id = device
+
+
 class _Chunk:
     """A part of a piece of memory, between its neighbors there."""
 
@@ -259,6 +272,9 @@ class _Chunk:
 class MemoryPool:
     """Keeps memory that arrays have given back, for the next ones of the same stream.
 
+    Without an allocator the pool only counts. Each array has memory of its own, of its very size, from the driver's
+    pool, so that the CPU device notices an access behind its end.
+
     Parameters
     ----------
     allocator : callable, optional
@@ -266,7 +282,7 @@ class MemoryPool:
     """
 
     def __init__(self, allocator: Callable[[int], MemoryPointer] | None = None) -> None:
-        self._allocator = allocator or _malloc
+        self._allocator = allocator
         self._lock = threading.RLock()
         self._free: dict[tuple[int, int], list[_Chunk]] = {}  # by device and stream, in the order of sizes
         self._total: dict[int, int] = {}
@@ -292,14 +308,29 @@ class MemoryPool:
         OutOfMemoryError
             When the device has no more, or the limit is reached.
         """
+        if size < 0:
+            raise ValueError(f"size must not be negative, got {size}")
         if size == 0:
             return MemoryPointer(Memory(0), 0)
-        size = -(-int(size) // UNIT) * UNIT
-        device, stream = _state.device_id(), int(get_current_stream().ptr)
+        wanted, size = int(size), -(-int(size) // UNIT) * UNIT
+        device, stream = _state.device_id(), get_current_stream()
         with self._lock:
-            chunk = self._found(device, stream, size) or self._fresh(device, stream, size)
+            chunk = self._found(device, int(stream.ptr), size) or self._fresh(device, int(stream.ptr), size)
             self._used[device] = self._used.get(device, 0) + chunk.size
-        return MemoryPointer(PooledMemory(chunk, self), 0)
+        own = None if self._allocator is not None else self._own(wanted, stream, chunk)
+        return MemoryPointer(PooledMemory(chunk, self, own), 0)
+
+    def _own(self, size: int, stream: Any, chunk: _Chunk) -> MemoryAsync | Memory:
+        """Memory for one array."""
+        for attempt in range(2):
+            with contextlib.suppress(runtime.CUDARuntimeError):
+                # Recorded work uses memory that is there before and behind it.
+                return Memory(size) if stream.is_capturing() else MemoryAsync(size, stream)
+            if attempt == 0:
+                gc.collect()
+        self._give_back(chunk, chunk.stream)
+        self.free_all_blocks()
+        raise OutOfMemoryError(chunk.size, self.total_bytes(), self.get_limit())
 
     def _found(self, device: int, stream: int, size: int) -> _Chunk | None:
         """The smallest free part that is large enough; what it has too much stays free."""
@@ -324,7 +355,7 @@ class MemoryPool:
             total = self._total.get(device, 0)
             if not limit or total + size <= limit:
                 with contextlib.suppress(runtime.CUDARuntimeError, OutOfMemoryError):
-                    pointer = self._allocator(size)
+                    pointer = MemoryPointer(_Counted(device), 0) if self._allocator is None else self._allocator(size)
                     self._total[device] = total + size
                     return _Chunk(pointer.mem, pointer.ptr - pointer.mem.ptr, size, stream)
             if attempt == 0:
@@ -568,10 +599,23 @@ def _for_arrays(size: int, queue: _CoreStream) -> Buffer:
     resource = _resources.get(device)
     if resource is None:
         resource = _resources.setdefault(device, _Resource(device))
+        _let_others_read(device)
     if not size:
         return Buffer.from_handle(0, 0, owner=pointer)
     resource.held[int(pointer.ptr)] = pointer
     return Buffer.from_handle(pointer.ptr, size, mr=resource, stream=queue)
+
+
+def _let_others_read(device: int) -> None:
+    """Let kernels of the other devices use memory of this one, where that is possible."""
+    for other in range(runtime.getDeviceCount()):
+        if other != device and runtime.deviceCanAccessPeer(other, device):
+            with Device(other), contextlib.suppress(runtime.CUDARuntimeError):  # it is so already
+                runtime.deviceEnablePeerAccess(device)
+    if runtime.getDeviceCount() > 1:
+        found = cupola.Device(device).memory_resource
+        if isinstance(found, cupola.DeviceMemoryResource):
+            found.peer_accessible_by = cupola.Device.get_all_devices()
 
 
 def pointer_of(buffer: Buffer) -> MemoryPointer:

@@ -24,6 +24,8 @@ class PinnedMemory:
     """
 
     def __init__(self, size: int, flags: int = 0) -> None:
+        if size < 0:
+            raise ValueError(f"size must not be negative, got {size}")
         self.size = int(size)
         self.ptr = int(runtime.hostAlloc(self.size, flags)) if size > 0 else 0
 
@@ -94,6 +96,8 @@ class PinnedMemoryPool:
 
     def malloc(self, size: int) -> Any:
         """Memory of at least so many bytes: a power of two, at least 512."""
+        if size < 0:
+            raise ValueError(f"size must not be negative, got {size}")
         unit = max(512, 1 << (int(size) - 1).bit_length()) if size > 0 else 0
         with self._lock:
             free = self._free.get(unit)
