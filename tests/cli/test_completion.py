@@ -49,6 +49,21 @@ def test_bash(script, capsys, tmp_path):
         assert all(word.startswith(typed.split(" ")[-1]) for word in offered), typed
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+def test_fish(script, capsys, tmp_path):
+    (tmp_path / "saxpy.cu").touch()
+    (tmp_path / "cupola.fish").write_text(script("fish", capsys))
+    commands = "; ".join(f"complete -C {f'cupola {typed}'!r}; echo ." for typed in TYPED)
+    whole = ["fish", "--no-config", "-c", f"source cupola.fish; {commands}"]
+    done = subprocess.run(whole, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    known = set(make_parser()[1].choices)
+    for (typed, wanted), text in zip(TYPED.items(), done.stdout.split(".\n"), strict=False):
+        offered = {line.split("\t")[0] for line in text.splitlines()}
+        assert {word for word in wanted if word[:1] != "-" or "-" in typed} <= offered, typed
+        assert " " not in typed or not known & offered, "commands are offered where there is one already"
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells(script, capsys, shell):
     text = script(shell, capsys)

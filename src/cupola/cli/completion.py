@@ -124,12 +124,10 @@ def zsh(table: dict[str, list[Option]], words: dict[str, list[str]], helps: dict
 
 def fish(table: dict[str, list[Option]], words: dict[str, list[str]], helps: dict[str, str]) -> str:
     """The script for fish."""
-    lines = ["# completion of cupola for fish", f"set -l commands {' '.join(table)}"]
-    lines += [
-        "complete -c cupola -f -n 'not __fish_seen_subcommand_from $commands' "
-        f"-a {name} -d {_quote(helps.get(name, ''))}"
-        for name in table
-    ]
+    lines = ["# completion of cupola for fish"]
+    # The condition is evaluated at the prompt, where variables of this script are gone.
+    none = f"not __fish_seen_subcommand_from {' '.join(table)}"
+    lines += [f"complete -c cupola -f -n '{none}' -a {name} -d {_quote(helps.get(name, ''))}" for name in table]
     for name, options in table.items():
         seen = f"complete -c cupola -n '__fish_seen_subcommand_from {name}'"
         for option in options:
