@@ -49,11 +49,8 @@ with cpu.checks(race=True) as checks:
 print(checks.findings[0])
 
 # %%
-# Each finding names two accesses, their threads and their lines. In a notebook it is a table:
-
-checks.findings[0]
-
-# %%
+# Each finding names two accesses, their threads and their lines, and says what to do.
+#
 # The kernel, mended
 # ------------------
 #

@@ -22,6 +22,23 @@ def test_layers_are_below_what_they_depend_on():
     assert _drawing._ordered(_drawing._layers(4, crossed), crossed)[1] == [3, 2]
 
 
+FIRST = """
+import cupola
+dev = cupola.Device()
+dev.set_current()
+kernel = cupola.compile('extern "C" __global__ void nothing() {}').get_kernel("nothing")
+builder = dev.create_stream().create_graph_builder().begin_building()
+cupola.launch(builder, cupola.LaunchConfig(grid=1, block=1), kernel)
+graph = builder.end_building().complete()
+print(graph, "<svg" in graph._repr_html_())
+"""
+
+
+def test_a_captured_graph_is_drawn_where_no_definition_was_made(run_python):
+    done = run_python(FIRST)
+    assert done.stdout == "<Graph of 1 nodes> True\n", done.stderr
+
+
 def test_a_definition_and_what_is_made_of_it(device, stream):
     kernel = cupola.compile('extern "C" __global__ void less(int* x) { *x = 1; }').get_kernel("less")
     buffer = device.allocate(64, stream=stream)
