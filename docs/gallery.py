@@ -35,7 +35,7 @@ SECTIONS = {
     "processes": (
         "Programs with several processes, and long ones",
         "These are shown as they are. Run them from a clone of the repository.",
-        "tour numpy_programs ipc checkpoint mpi_heat nccl_allreduce dask_statistics",
+        "tour numpy_programs ipc checkpoint mpi_heat nccl_allreduce dask_statistics ray_pipeline",
     ),
 }
 HELPERS = ("arrays", "opengl", "pictures")

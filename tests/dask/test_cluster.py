@@ -66,15 +66,15 @@ def test_elements_of_every_type_travel(client):
 
 
 def test_within_a_machine_arrays_do_not_go_through_the_host(client):
-    from cupola.dask import _same_host
+    from cupola import _same_host
 
     def claims():
-        from cupola.dask import _same_host
+        from cupola import _same_host
 
         return _same_host.claims
 
     def offered(dask_worker):
-        from cupola.dask import _same_host
+        from cupola import _same_host
 
         return len(_same_host._offers.kept) if _same_host._offers else 0
 
