@@ -1,0 +1,124 @@
+"""Actors of Ray with a device each, which hand arrays to each other; one is killed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+
+import cupola.numpy as np  # noqa: E402
+import cupola.ray  # noqa: E402
+
+OPTIONS = {
+    "num_cpus": 3, "include_dashboard": False, "logging_level": "ERROR", "log_to_driver": False, "num_gpus": 1,
+    "object_store_memory": 80_000_000,
+}  # fmt: skip
+
+
+class Worker:
+    """Three of these share a device."""
+
+    def __init__(self):
+        self.device = cupola.ray.device()
+        self.kept = []
+
+    def where(self):
+        return os.getpid(), self.device.device_id
+
+    def make(self, n, readers=1, part=False):
+        x = np.arange(float(n)).reshape(2, -1)
+        return cupola.ray.share(x[:, ::2] if part else x[1], readers)
+
+    def total(self, shared, copy=False):
+        x = shared.open(copy=copy)
+        return float(x.sum()), x.shape
+
+    def keep(self, shared):
+        self.kept.append(shared.open())
+
+    def drop(self):
+        self.kept.clear()
+
+    def kept_total(self):
+        return float(self.kept[0].sum())
+
+    def offered(self):
+        from cupola import _same_host
+
+        return 0 if _same_host._offers is None else len(_same_host._offers.kept)
+
+
+@pytest.fixture(scope="module")
+def workers():
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    cupola.ray.init(**OPTIONS)
+    remote = ray.remote(num_gpus=0.25, num_cpus=0, max_restarts=1)(Worker)
+    yield [remote.remote() for _ in range(3)]
+    ray.shutdown()
+
+
+def test_processes_with_a_device(workers):
+    found = ray.get([worker.where.remote() for worker in workers], timeout=60)
+    assert len({process for process, _ in found} | {os.getpid()}) == 4
+    assert {device for _, device in found} == {0}
+
+
+@pytest.mark.parametrize("copy", [False, True])
+def test_an_array_from_actor_to_actor(workers, copy):
+    first, second, _ = workers
+    assert ray.get(second.total.remote(first.make.remote(1000), copy), timeout=60) == (sum(range(500, 1000)), (500,))
+    part = first.make.remote(1000, part=True)
+    assert ray.get(second.total.remote(part, copy), timeout=60) == (sum(range(0, 1000, 2)), (2, 250))
+
+
+def until_none_is_offered(worker):
+    return any(not ray.get(worker.offered.remote(), timeout=60) for _ in range(1000))
+
+
+def test_several_readers_and_no_more(workers):
+    first, second, third = workers
+    shared = first.make.remote(10, readers=2)
+    assert ray.get([second.total.remote(shared), third.total.remote(shared)], timeout=60) == [(35, (5,))] * 2
+    with pytest.raises(ConnectionError, match="no longer has it"):
+        ray.get(third.total.remote(shared), timeout=60)
+    assert until_none_is_offered(first)
+
+
+def test_memory_stays_while_it_is_seen(workers):
+    first, second, _ = workers
+    ray.get(second.keep.remote(first.make.remote(100_000)), timeout=60)
+    assert ray.get(first.offered.remote(), timeout=60) == 1
+    assert ray.get(second.kept_total.remote(), timeout=60) == sum(range(50_000, 100_000))
+    ray.get(second.drop.remote(), timeout=60)
+    assert until_none_is_offered(first)
+
+
+def test_the_program_itself(workers):
+    shared = cupola.ray.share(np.asarray(numpy.arange(6)))
+    assert repr(shared) == "<Shared (6,) <i8>"
+    assert ray.get(workers[0].total.remote(shared), timeout=60) == (15, (6,))
+    with pytest.raises(ValueError, match="readers is 0"):
+        cupola.ray.share(np.zeros(3), 0)
+
+
+def test_an_actor_that_is_killed(workers):
+    first, second, third = workers
+    shared = ray.get(first.make.remote(10), timeout=60)
+    ray.kill(first, no_restart=False)
+    with pytest.raises(ConnectionError):
+        ray.get(second.total.remote(shared), timeout=60)
+    assert ray.get(third.total.remote(second.make.remote(10)), timeout=60) == (35, (5,))
+
+
+@pytest.mark.cpu_only
+def test_example():
+    example = Path(__file__).resolve().parents[2] / "examples" / "ray_pipeline.py"
+    environment = {**os.environ, "CUPOLA_CPU_DEVICES": "3", "RAY_USAGE_STATS_ENABLED": "0"}
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=200, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "piece 3 was lost" in done.stdout
+    assert "the sum of 160000 squares is right" in done.stdout
