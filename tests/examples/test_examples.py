@@ -16,7 +16,7 @@ from tests.cpu.engine.kernels import skip_without_crt
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # Modules that others import, and programs that have tests of their own.
-OTHERS = {"arrays", "opengl", "pictures", "mpi_heat", "dask_statistics", "ray_pipeline"}
+OTHERS = {"arrays", "opengl", "pictures", "mpi_heat", "dask_statistics", "ray_pipeline", "nccl_allreduce"}
 SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem not in OTHERS)
 
 # Programs that everybody knows, each on a page.

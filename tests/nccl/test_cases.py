@@ -24,14 +24,6 @@ assert isinstance(ASSIGNED, ast.List)
 NAMES = [ast.unparse(name) for name in ASSIGNED.elts]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def library() -> None:
-    try:
-        nccl.ncclGetVersion()
-    except ImportError as error:
-        pytest.skip(f"needs NCCL: {error}")
-
-
 def run(ranks: int, program: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program on ranks of their own processes, of the CPU device."""
     job = ["--devices", ranks, "-n", ranks, "--grace", 5]
