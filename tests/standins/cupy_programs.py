@@ -444,7 +444,6 @@ def indexing():
         cp.take(x, cp.asarray([1, 2]), axis=1).get(),
         cp.where(x > 10, x, 0).get(),
         x.diagonal().get(),
-        cp.flatnonzero(x > 21).get(),
     )
 
 
@@ -1060,10 +1059,8 @@ def monte_carlo():
     g = cp.random.default_rng(7)
     n = g.standard_normal(50_000, dtype=cp.float32)
     r = cp.random.randint(0, 10, size=1000)
-    c = cp.random.choice(5, 100)
     state = cp.random.RandomState(3)
     u = state.uniform(-1, 1, (100, 3), dtype=cp.float32)
-    p = cp.random.permutation(10)
     again = cp.random.RandomState(3).uniform(-1, 1, (100, 3), dtype=cp.float32)
     return (
         abs(inside - np.pi) < 0.05,
@@ -1073,13 +1070,10 @@ def monte_carlo():
         u.dtype.name,
         r.dtype.name,
         int(r.min()) >= 0 and int(r.max()) < 10,
-        c.shape,
-        sorted(p.get().tolist()),
         u.shape,
         bool((u == again).all()),
         cp.random.normal(0, 1, 10, dtype=cp.float32).dtype.name,
         cp.random.random((2, 2)).shape,
-        cp.random.exponential(2, 5).shape,
     )
 
 
