@@ -177,3 +177,29 @@ def test_cupy_that_is_imported_already(monkeypatch):
     with pytest.raises(RuntimeError, match=r"cupy.cuda is imported already.*CUPOLA_CUPY=0"):
         standins.install()
     assert not standins.is_active()
+
+
+RECORDED = """
+import cupy
+stream = cupy.cuda.Stream(non_blocking=True)
+x, out = cupy.arange(200_000), cupy.zeros((), "i8")
+cupy.cuda.Device().synchronize()
+with stream:
+    used = [cupy.full(1056, 7, "u4") for _ in range(8)]
+    stream.synchronize()
+    del used  # memory that holds something
+    stream.begin_capture()
+    cupy.copyto(out, x.sum())
+    graph = stream.end_capture()
+    print(int(x.sum()) - 199_999 * 100_000)  # before anything of the graph has run
+    for _ in range(2):
+        x += 1
+        graph.launch()
+        print(int(out) - 199_999 * 100_000)
+"""
+
+
+def test_a_sum_that_blocks_share_in_a_graph(tmp_path):
+    """What its blocks count with is not what they count with outside."""
+    done = run(tmp_path, RECORDED, "--cupy")
+    assert done.stdout.split() == ["0", "200000", "400000"], done.stderr

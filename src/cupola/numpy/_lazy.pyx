@@ -807,7 +807,8 @@ cdef Array counters_for(Stream queue):
     cdef CUcontext context = NULL
     cdef object key
     cdef Array found
-    if <uintptr_t>held.pointer == 2:        # of each thread another one
+    # The stream of each thread is another one, and what is recorded runs anywhere, and more than once.
+    if <uintptr_t>held.pointer == 2 or (_recording and queue in _recording):
         return _new_counters(queue)
     check(cu.cuCtxGetCurrent(&context), b"cuCtxGetCurrent")
     key = (<uintptr_t><PyObject*>queue, <uintptr_t>context, resets)
@@ -928,6 +929,29 @@ cdef Readers readers_of(Buffer memory):
         return <Readers>memory.attached
 
 
+cdef list take_readers(Readers readers):
+    cdef list waiting
+    with cython.critical_section(readers):
+        waiting, readers.waiting, readers.limit = readers.waiting, [], 64
+    return waiting
+
+
+cdef int add_reader(Readers readers, object reference) except -1:
+    """Note a pending array. Those that are gone are struck out of a list that nobody else has meanwhile."""
+    cdef bint full
+    cdef list waiting
+    with cython.critical_section(readers):
+        readers.waiting.append(reference)
+        full = len(readers.waiting) > readers.limit
+    if full:
+        waiting = take_readers(readers)
+        waiting = [one for one in waiting if (alive := one()) is not None and (<Lazy>alive)._node is not None]
+        with cython.critical_section(readers):
+            readers.waiting = waiting + readers.waiting
+            readers.limit = max(64, 2 * len(readers.waiting))
+    return 0
+
+
 cdef int wait_for(Lazy x, Stream queue) except -1:
     """Let work that is queued from now on in `queue` see the array, which another stream has made."""
     if x._stream is not queue and not x._stream.is_closed and x._stream != queue:
@@ -947,7 +971,7 @@ cdef int before_writing(Array x) except -1:
     readers = <Readers>memory.attached
     if not readers.waiting:
         return 0
-    waiting, readers.waiting, readers.limit = readers.waiting, [], 64
+    waiting = take_readers(readers)
     for reference in waiting:
         pending_one = reference()
         if pending_one is not None:
@@ -1249,13 +1273,7 @@ cdef Lazy made_pending(Lazy made, Node node, Stream queue):
         for k in range(count):
             readers = readers_of(<Buffer>read[k])
             lent |= readers.lent
-            readers.waiting.append(reference)
-            if len(readers.waiting) > readers.limit:
-                readers.waiting = [
-                    one for one in readers.waiting
-                    if (alive := one()) is not None and (<Lazy>alive)._node is not None
-                ]
-                readers.limit = max(64, 2 * len(readers.waiting))
+            add_reader(readers, reference)
     if lent:
         made.open_memory()
     return made
