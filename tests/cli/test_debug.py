@@ -55,7 +55,7 @@ def debug(program, *arguments, typed="", options=()):
     return subprocess.run(command, input=typed, capture_output=True, text=True, timeout=120, cwd=program.parent)
 
 
-def test_the_page_has_what_comes(request):
+def test_the_page_has_what_comes():
     spec = importlib.util.spec_from_file_location("record_debugging", ROOT / "tools" / "record_debugging.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -66,28 +66,25 @@ def test_the_page_has_what_comes(request):
 @pytest.mark.parametrize(
     "arguments, typed, status, expected",
     [
-        (["3"], "c\n", 0, "the program is over"),
         (["3", "--fail"], "b count\nc\nc\n", 3, "> count.cu:3 in count"),
         (["3", "--raise"], "c\n", 1, "the program is over"),
-        (["3"], "b count\nc\nq\n", 0, "> count.cu:3 in count"),
         (["3"], "b count\nc\n", 0, "> count.cu:3 in count"),  # the end of the input is quit
-        (["3", "--no-wait"], "b count\nc\np turns\nc\n", 0, "\n(cupola) 3"),
+        (["3", "--no-wait"], "b count\nc\np turns\nc\n", 0, "(cupola) 3"),
         (["3"], "b nosuch\nc\n", 0, "breakpoint 1 at nosuch was never reached"),
         (["1000000000"], "b count\nc\nkill\n", 1, "> count.cu:3 in count"),
     ],
-    ids=["runs", "status", "raises", "quit", "end", "exits-while-stopped", "never", "kill"],
+    ids=["status", "raises", "end", "exits-while-stopped", "never", "kill"],
 )
 def test_statuses(program, arguments, typed, status, expected):
     done = debug(program, *arguments, typed=typed)
     assert done.returncode == status, done.stdout + done.stderr
-    assert expected.replace("\n(cupola) ", "(cupola) ") in done.stdout
+    assert expected in done.stdout
 
 
 @pytest.mark.parametrize(
     "arguments, why",
     [
         ([], "name a script"),
-        (["--watch", "nonsense", "x.py"], "not FILE:LINE:EXPRESSION"),
         (["--watch", "a.cu:3:(x", "x.py"], "is expected"),
         (["--model", "nosuch", "x.py"], "model must be one of"),
         ([sys.executable], "in Python"),

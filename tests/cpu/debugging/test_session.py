@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import linecache
+import subprocess
+import sys
 
 import pytest
 
@@ -313,6 +315,32 @@ def test_brkpt_stops(run, stops):
     seen = stops(lambda stop: (stop.reason, stop.line, stop.thread[0], stop.lanes))
     run.launch("halt", 0)
     assert seen == [("brkpt", 24, 5, (5,))]
+
+
+def test_a_failed_assertion_is_looked_at():
+    """In a process of its own, since the context is lost."""
+    source = 'extern "C" __global__ void k(int* x) { int i = threadIdx.x; assert(i < 7); x[i] = i; }'
+    program = f"""
+import cupola.cpu
+from cupola import Device, LaunchConfig, Program, launch
+with cupola.cpu.debugger() as debugger:
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()
+    kernel = Program({source!r}, "c++").compile("cubin").get_kernel("k")
+
+    @debugger.on_stop
+    def look(stop):
+        print(stop.reason, stop.line, stop.evaluate("i"), "assertion" in stop.explanation, flush=True)
+
+    launch(stream, LaunchConfig(grid=1, block=32), kernel, device.allocate(256, stream=stream))
+    try:
+        stream.sync()
+    except Exception as error:
+        print("CUDA_ERROR_ASSERT" in str(error))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split("\n")[:2] == ["fault 1 7 True", "True"], done.stdout + done.stderr
 
 
 def test_watches(run, stops):
