@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import subprocess
 import sys
@@ -488,3 +489,12 @@ def test_the_hosts_own_memory_is_not_followed(world: World) -> None:
         driver.cuMemcpyHtoDAsync(int(world.x.handle), values.ctypes.data, values.nbytes, world.b.handle)
         world.b.sync()
     assert not checks.findings
+
+
+def test_graphs_that_kernels_launch_run_in_turn() -> None:
+    example = Path(__file__).parents[4] / "examples" / "device_graphs.py"
+    command = [sys.executable, "-m", "cupola", "run", "--check", "race", str(example)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, "CUPOLA_DEVICE": "cpu"}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

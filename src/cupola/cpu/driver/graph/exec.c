@@ -325,10 +325,17 @@ static bool waits_for_itself(const struct walk *walk, const struct op *op) {
 
 static void run(struct walk *walk, const struct steps *steps);
 
+/* Each run of a plan or of a body has a number of its own: it comes behind all that ran before. */
+static _Atomic uint32_t next_round;
+
+static void begin_round(cpu_moment *moment) {
+    moment->round = atomic_fetch_add_explicit(&next_round, 1, memory_order_relaxed);
+}
+
 static void run_body(struct walk *walk, const struct steps *body) {
-    if (walk->moment) walk->moment->round++; /* comes behind all that ran before */
+    if (walk->moment) begin_round(walk->moment);
     run(walk, body);
-    if (walk->moment) walk->moment->round++;
+    if (walk->moment) begin_round(walk->moment);
 }
 
 static void run_conditional(struct walk *walk, const struct step *step) {
@@ -402,6 +409,7 @@ CUresult plan_run(struct plan *plan, const struct op *op, CUcontext context) {
     cpu_moment *const whole = cpu_moment_now;
     cpu_moment moment = *whole;
     moment.order = plan->order;
+    begin_round(&moment);
     walk.moment = cpu_moment_now = &moment;
     run(&walk, &plan->steps);
     cpu_moment_now = whole;
