@@ -36,7 +36,9 @@ def try_open(soname: str, *, deep_bind: bool = False, only_if_loaded: bool = Fal
     except OSError:
         return 0
     # What the CPU device gives to extension modules (cpu/provider/libnvrtc.c) passes their calls on to the real one.
-    return 0 if hasattr(library, "cupola_keeps_ptx") else int(library._handle)
+    # Libraries that are linked with it seem to have its symbols, too.
+    passes_on = soname.startswith("libnvrtc.") and hasattr(library, "cupola_keeps_ptx")
+    return 0 if passes_on else int(library._handle)
 
 
 def refusal(soname: str) -> str:

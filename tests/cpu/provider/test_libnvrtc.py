@@ -133,6 +133,24 @@ print(hasattr(lib, "cupola_keeps_ptx"), image.raw.count(b".entry nothing"), mine
     assert done.stdout == "True 1 1\n", done.stderr
 
 
+def test_libraries_that_are_linked_with_it_are_not_taken_for_it(tmp_path, major):
+    """As libmathdx is, which the finder of libraries then asks the loader for."""
+    (tmp_path / "needs.c").write_text(
+        "extern int nvrtcVersion(int *, int *); int ask(void) { int a, b; return nvrtcVersion(&a, &b); }"
+    )
+    shim = os.path.join(programs.library_folder(), f"libnvrtc.so.{major}")
+    command = ["gcc", "-w", "-shared", "-fPIC", "needs.c", "-o", "needs.so", shim]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    (tmp_path / "script.py").write_text(
+        f"""
+from cupola.pathfinder import _loader
+print(_loader.try_open({str(tmp_path / "needs.so")!r}) != 0, _loader.try_open("libnvrtc.so.{major}"))
+"""
+    )
+    done = cupola_run(sys.executable, tmp_path / "script.py")
+    assert done.stdout == "True 0\n", done.stderr
+
+
 def test_without_the_real_library_the_error_says_what_to_install(tmp_path, major):
     program = build(tmp_path, major)
     variables = {**os.environ, "LD_LIBRARY_PATH": programs.library_folder(), "CUPOLA_LIBNVRTC": "/no"}
