@@ -89,6 +89,18 @@ class TestNvJitLink:
         assert code.code_type == "ptx" and b".entry k" in code.code
         assert run(code, stream) == 44
 
+    def test_ltoir_in_a_fat_binary(self, stream, build, arch):
+        nvfatbin = pytest.importorskip("cupola.bindings.nvfatbin")
+        helper = build(HELPER, "ltoir").code
+        handle = nvfatbin.create(None, 0)
+        nvfatbin.add_ltoir(handle, helper, len(helper), arch.removeprefix("sm_"), "helper", "")
+        image = bytearray(nvfatbin.size(handle))
+        nvfatbin.get(handle, image)
+        nvfatbin.destroy(handle)
+        options = LinkerOptions(arch=arch, link_time_optimization=True)
+        code = Linker(build(MAIN, "ltoir"), ObjectCode.from_fatbin(bytes(image)), options=options).link("cubin")
+        assert run(code, stream) == 44
+
     @pytest.mark.parametrize("target", ["ptx", "cubin"])
     def test_one_input(self, stream, build, arch, target):
         code = Linker(build(ALONE, target), options={"arch": arch}).link("cubin")

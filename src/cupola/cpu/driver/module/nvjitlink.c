@@ -39,7 +39,7 @@ struct library {
 
 struct input {
     nvJitLinkInputType type;
-    char *data; /* LTO-IR, or PTX */
+    char *data; /* LTO-IR, by itself or in a fat binary, or PTX */
     size_t size;
     char *name;
 };
@@ -129,21 +129,48 @@ static struct link *new_link(uint32_t count, const char **options) {
     return link;
 }
 
+static bool is_lto(const struct input *input) { return input->type != NVJITLINK_INPUT_PTX; }
+
+/* Whether there is LTO-IR in a fat binary: a header, then files, each behind a header of its own. */
+static bool has_lto(const char *data, size_t size) {
+    enum { MAGIC = 0xba55ed50u, HEADER = 16, LTO_IR = 8 };
+    struct {
+        uint32_t magic;
+        uint16_t version, header;
+        uint64_t size;
+    } whole;
+    struct {
+        uint16_t kind, version;
+        uint32_t header;
+        uint64_t size;
+    } file;
+    if (size < HEADER) return false;
+    memcpy(&whole, data, sizeof whole);
+    if (whole.magic != MAGIC) return false;
+    for (size_t at = whole.header; at <= size && size - at >= HEADER;) {
+        memcpy(&file, data + at, sizeof file);
+        if (file.kind == LTO_IR) return true;
+        if (file.header < HEADER || file.header > size - at || file.size > size - at - file.header) return false;
+        at += file.header + file.size;
+    }
+    return false;
+}
+
 /* Keep a copy of what a second link needs of an input. */
 static nvJitLinkResult remember(struct link *link, nvJitLinkInputType type, const void *data, size_t size,
                                 const char *name) {
     static const char archive[] = "!<arch>\n";
-    char *kept;
+    char *kept = NULL;
+    size_t length;
     if (size >= sizeof archive - 1 && !memcmp(data, archive, sizeof archive - 1)) return NVJITLINK_SUCCESS;
-    if (type == NVJITLINK_INPUT_LTOIR) {
+    bool has_ptx = type != NVJITLINK_INPUT_LTOIR && copy_ptx(data, size, &kept, &length);
+    if (has_ptx) type = NVJITLINK_INPUT_PTX, size = length;
+    else if (type == NVJITLINK_INPUT_LTOIR || (type == NVJITLINK_INPUT_FATBIN && has_lto(data, size))) {
         if (!(kept = malloc(size + 1))) return NVJITLINK_ERROR_INTERNAL;
         memcpy(kept, data, size);
     } else {
-        type = NVJITLINK_INPUT_PTX;
-        if (!copy_ptx(data, size, &kept, &size)) {
-            link->unknown = true;
-            return NVJITLINK_SUCCESS;
-        }
+        link->unknown = true;
+        return NVJITLINK_SUCCESS;
     }
     struct input input = {type, kept, size, name ? strdup(name) : NULL};
     struct input *grown = realloc(link->inputs, (link->input_count + 1) * sizeof *grown);
@@ -209,8 +236,7 @@ static char *link_again(const struct library *library, struct link *link, const 
     nvJitLinkResult result = library->create(&handle, link->option_count + !has_option(link, "-ptx"), options);
     for (size_t i = 0; i < link->input_count && !result; i++) {
         const struct input *input = &link->inputs[i];
-        if (input->type == NVJITLINK_INPUT_LTOIR)
-            result = library->add_data(handle, input->type, input->data, input->size, input->name);
+        if (is_lto(input)) result = library->add_data(handle, input->type, input->data, input->size, input->name);
     }
     if (more && !result) result = library->add_data(handle, NVJITLINK_INPUT_LTOIR, more, more_size, "keep");
     size_t size = 0;
@@ -274,7 +300,7 @@ static char *mix(const struct library *library, struct link *link, size_t lto) {
 static size_t find_linked_ptx(const struct library *library, struct link *link) {
     if (link->finished) return link->ptx_size;
     size_t lto = 0;
-    for (size_t i = 0; i < link->input_count; i++) lto += link->inputs[i].type == NVJITLINK_INPUT_LTOIR;
+    for (size_t i = 0; i < link->input_count; i++) lto += is_lto(&link->inputs[i]);
     if (!link->unknown && link->input_count)
         link->ptx = lto == link->input_count ? link_again(library, link, NULL, 0) : mix(library, link, lto);
     link->ptx_size = link->ptx ? strlen(link->ptx) : 0;
