@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from cupola.pathfinder._dynamic_libraries import copies_of
+
 pytestmark = pytest.mark.cpu_only
 
 FOLDER = Path(__file__).parent
@@ -21,6 +23,7 @@ MODULES = {
     "triton": "triton",
     "cutile": "cuda.tile",
     "nvmath": "nvmath",
+    "nvmath_device": "nvmath",
     "numba": "numba_cuda",
     "nccl4py": "nccl.core",
     "torch": "torch",
@@ -65,6 +68,14 @@ def test_triton(model: str, name: str) -> None:
 @pytest.mark.parametrize("name", names_of("cutile"))
 def test_cutile(name: str) -> None:
     done = run("cutile", "a100", str(FOLDER / "cutile_programs.py"), name)
+    assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in names_of("nvmath_device") if name not in ("cholesky", "lu")])
+def test_nvmath_device(name: str) -> None:
+    if not copies_of("mathdx"):
+        pytest.skip('libmathdx is not installed: pip install "nvmath-python[cu13-dx]"')
+    done = run("nvmath_device", "h200", str(FOLDER / "nvmath_device_programs.py"), name)
     assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
 
 

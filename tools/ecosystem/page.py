@@ -32,7 +32,7 @@ runtime. JAX compiles all its kernels, whose PTX is kept (`--xla_gpu_generate_li
 `XLA_FLAGS`), and foreign functions of `jax.ffi` are built by `cupola nvcc -shared`.
 
 [Tiles in Python](tiles.md) is about cuTile and Triton, [Kernels in Python](kernels-in-python.md) about numba;
-[Coming from CUDA Python](migrate.md#numba) has the counts of numba-cuda's whole suite, and
+[Coming from CUDA Python](migrate.md#numba) says more about numba-cuda's tests, and
 [CUDA C++ programs](cuda-programs.md) says what of nvcc's programs runs. Packages with NVIDIA's runtime inside, such as
 CuPy and Warp, need a GPU: the `cupola` logger and `cupola doctor` say so. For CuPy there is
 [a stand-in](coming-from-cupy.md), with which its programs run."""
