@@ -6,6 +6,7 @@ heading, and shows the PNG files that programs save. Notebooks (``examples/noteb
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import re
@@ -30,12 +31,12 @@ SECTIONS = {
         "More of the device",
         "Textures, streams, graphs, tensor cores, clusters, several devices.",
         """fluid rotate_image prefix_sum streams graph_replay conditional_graph device_graphs adaptive compile_cache
-        separate_compilation tensor_cores cluster_histogram hopper_matmul several_devices tenants debugger""",
+        separate_compilation tensor_cores cluster_histogram hopper_matmul several_devices tenants""",
     ),
     "processes": (
-        "Programs with several processes, and long ones",
-        "These are shown as they are. Run them from a clone of the repository.",
-        "tour numpy_programs ipc checkpoint mpi_heat nccl_allreduce dask_statistics ray_pipeline",
+        "Programs in processes of their own",
+        "These choose their device, start processes, or take long. They are shown as they are: run them from a clone.",
+        "tour numpy_programs debugger ipc checkpoint mpi_heat nccl_allreduce dask_statistics ray_pipeline",
     ),
 }
 HELPERS = ("arrays", "opengl", "pictures")
@@ -123,6 +124,7 @@ def reset(configuration: dict[str, Any], name: str) -> None:
     from cupola import Device
     from cupola.bindings import driver
 
+    gc.collect()  # what is left of it is destroyed while it still can be
     for number in range(len(Device.get_all_devices())):
         driver.cuDevicePrimaryCtxReset(number)
     driver.cuCtxSetCurrent(0)
