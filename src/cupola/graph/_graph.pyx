@@ -349,7 +349,7 @@ cdef class Graph:
 
     def _drawn(self):
         """What the executable was made of, as long as somebody has it."""
-        import cupola.graph._definition  # announces its class, and those of nodes; a captured graph does without
+        above("GraphDefinition")  # whose module announces it and the classes of nodes; capturing does without
         cdef GraphHandle handle = self.drawn() if self.drawn is not None else None
         return wrap_definition(handle) if handle is not None and handle.is_valid() else None
 
