@@ -66,6 +66,14 @@ def test_a_finding_says_where(device, stream, reverse):
     assert from_dict(json.loads(json.dumps(race.as_dict()))) == race
 
 
+def test_lines_are_kept_without_asking(device, stream):
+    source = SOURCE.replace("reverse", "plainly")
+    kernel = Program(source, "c++", ProgramOptions(name="plain.cu")).compile("cubin").get_kernel("plainly")
+    with cpu.expect_finding("race") as found:
+        run(device, stream, kernel)
+    assert [place.file for place in found[0].places] == ["plain.cu", "plain.cu"] and found[0].places[0].line
+
+
 def test_sound_and_unchecked_kernels(device, stream, reverse):
     with cpu.checks(race=True, init=True, sync=True) as checks:
         run(device, stream, reverse, sync=True)

@@ -1,5 +1,5 @@
 /* Programs of NVRTC whose kernels will be observed line by line (observed.c). Where that is not wanted, these
- * functions are those of the library. */
+ * functions are those of the library, but for lines in what is compiled. */
 #ifndef CUPOLA_CPU_DRIVER_OBSERVED_H
 #define CUPOLA_CPU_DRIVER_OBSERVED_H
 
