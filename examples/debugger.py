@@ -42,7 +42,7 @@ def main() -> None:
 
         swaps = debugger.watch("sort.cu:11:stride")  # line 11 is where a thread begins to swap
         debugger.breakpoint("sort.cu:16", temporary=True)  # all steps are done
-        sorted_in_shared_memory = []
+        sorted_in_shared_memory: list[object] = []
 
         @debugger.on_stop
         def look(stop: cupola.cpu.Stop) -> None:
