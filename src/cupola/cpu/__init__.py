@@ -68,6 +68,9 @@ __all__ = [
 ]
 
 
+_used: tuple[object, ...] | None = None  # what was said last
+
+
 def use(
     model: str = "h200",
     devices: int = 1,
@@ -79,7 +82,8 @@ def use(
 
     Without this call the CPU device is one H200 with a thread for each core, or what the environment variables
     CUPOLA_CPU_MODEL, CUPOLA_CPU_DEVICES, CUPOLA_CPU_THREADS, CUPOLA_CPU_CUDA_VERSION and CUPOLA_CPU_TIMEOUT say.
-    Processes started from here on get the same.
+    Processes started from here on get the same. Saying the same again, as a cell of a notebook does that runs twice,
+    changes nothing.
 
     Parameters
     ----------
@@ -102,17 +106,21 @@ def use(
     ValueError
         For an unknown model or a number out of range.
     RuntimeError
-        When a device, the CPU device included, is in use already.
+        When a device is in use already that is not what this asks for.
 
     Examples
     --------
     >>> import cupola.cpu
     >>> cupola.cpu.use("t4", devices=2)
     """
+    global _used
     import re
 
     from cupola.cpu import _driver
 
+    wanted = (model, devices, threads, cuda_version, timeout)
+    if _used == wanted:
+        return
     if threads is not None and not 1 <= threads <= 256:
         raise ValueError(f"threads must be at least 1 and at most 256, got {threads}")
     if timeout is not None and not 0 <= timeout <= 1e6:
@@ -135,6 +143,7 @@ def use(
         os.environ["CUPOLA_CPU_CUDA_VERSION"] = cuda_version
     if timeout is not None:
         os.environ["CUPOLA_CPU_TIMEOUT"] = f"{timeout:.9f}"
+    _used = wanted
 
 
 def __getattr__(name: str) -> object:

@@ -178,6 +178,13 @@ def test_models(run_python, model):
 cupola.cpu.use({model.key!r}, devices=2)
 d.cuInit(0)
 assert d.cuDeviceGetCount()[1] == 2
+cupola.cpu.use({model.key!r}, devices=2)  # the same again
+try:
+    cupola.cpu.use({model.key!r}, devices=1)
+except RuntimeError:
+    pass
+else:
+    raise AssertionError("another device behind the first call")
 {ATTRIBUTES}
 capability = attribute("COMPUTE_CAPABILITY_MAJOR", 1), attribute("COMPUTE_CAPABILITY_MINOR", 1)
 assert capability == {model.compute_capability}
