@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy
@@ -105,10 +106,20 @@ def test_the_program_itself(workers):
         cupola.ray.share(np.zeros(3), 0)
 
 
+def process_of(worker):
+    try:
+        return ray.get(worker.where.remote(), timeout=60)[0]
+    except ray.exceptions.RayActorError:
+        return None
+
+
 def test_an_actor_that_is_killed(workers):
     first, second, third = workers
     shared = ray.get(first.make.remote(10), timeout=60)
+    process, _ = ray.get(first.where.remote(), timeout=60)
     ray.kill(first, no_restart=False)
+    while process_of(first) in (process, None):  # until it is another one
+        time.sleep(0.05)
     with pytest.raises(ConnectionError):
         ray.get(second.total.remote(shared), timeout=60)
     assert ray.get(third.total.remote(second.make.remote(10)), timeout=60) == (35, (5,))

@@ -13,6 +13,7 @@ import pytest
 from cupola import CompilerWarning, NVRTCError, Program, ProgramOptions
 from cupola.core.program import _nvrtc
 from cupola.pathfinder import find_nvidia_header_directory
+from tests.conftest import on_cpu_device
 
 VERSION = _nvrtc.version()
 
@@ -71,6 +72,9 @@ def compile_(source, target="ptx", **options):
 
 @pytest.mark.parametrize(("option", "value", "source", "text"), IN_PTX)
 def test_in_the_ptx(option, value, source, text):
+    if option == "lineinfo" and on_cpu_device():
+        pytest.skip("programs for the CPU device have lines without asking: see the next test")
+
     def has(**options):
         try:
             return (text or ".entry").lstrip("!") in compile_(source, **options)[0]
@@ -80,6 +84,11 @@ def test_in_the_ptx(option, value, source, text):
     with_it, without = has(**{option: value}), has()
     assert with_it != without
     assert with_it == (text is not None and not text.startswith("!"))
+
+
+@pytest.mark.cpu_only
+def test_lines_without_asking():
+    assert ".loc" in compile_(MATHS)[0]
 
 
 # option, value, source, target, what the log has with it and not without

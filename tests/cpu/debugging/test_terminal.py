@@ -104,7 +104,7 @@ def test_a_session():
 
 FAULTS = [
     (1, "trap", "the kernel executed a trap", 25, ["p i", "p how"], ["6", "1"]),
-    (2, "store", "out-of-bounds write of 4 bytes", 27, ["p i", "p/x x[0]", "lanes i"], ["7", "0x0", ">  (7, 0, 0)"]),
+    (2, "store", "out-of-bounds write of 4 bytes", 27, ["p i", "p/x x[0]", "lanes i"], ["7", "0x", ">  (7, 0, 0)"]),
     (
         3,
         "barrier",
