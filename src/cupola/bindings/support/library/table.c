@@ -110,6 +110,12 @@ static int find_override(const char *symbol, void **function) {
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(state);
     *function = lookup ? lookup(symbol) : NULL;
+    if (*function && provider.library) {
+        /* The process may have loaded several versions of the library, and objects of one are nothing to another. */
+        void (*tell)(const char *, void *);
+        *(void **)&tell = lookup("cupolaLibraryOfBindings");
+        if (tell) tell(module_info.library, provider.library);
+    }
     return status;
 }
 

@@ -59,8 +59,13 @@ static nvrtcResult nvrtc_get_ptx(nvrtcProgram program, char *target) {
 }
 
 const struct entry nvrtc_entries[] = {
-    ENTRY_AS(nvrtcCreateProgram, nvrtc_create),   ENTRY_AS(nvrtcDestroyProgram, nvrtc_destroy),
-    ENTRY_AS(nvrtcCompileProgram, nvrtc_compile), ENTRY_AS(nvrtcGetPTXSize, nvrtc_get_ptx_size),
-    ENTRY_AS(nvrtcGetPTX, nvrtc_get_ptx),         ENTRY_AS(nvrtcGetCUBINSize, nvrtc_get_cubin_size),
-    ENTRY_AS(nvrtcGetCUBIN, nvrtc_get_cubin),     {NULL, NULL, NULL},
+    ENTRY_AS(nvrtcCreateProgram, nvrtc_create),
+    ENTRY_AS(nvrtcDestroyProgram, nvrtc_destroy),
+    ENTRY_AS(nvrtcCompileProgram, nvrtc_compile),
+    ENTRY_AS(nvrtcGetPTXSize, nvrtc_get_ptx_size),
+    ENTRY_AS(nvrtcGetPTX, nvrtc_get_ptx),
+    ENTRY_AS(nvrtcGetCUBINSize, nvrtc_get_cubin_size),
+    ENTRY_AS(nvrtcGetCUBIN, nvrtc_get_cubin),
+    ENTRY_AS(cupolaLibraryOfBindings, library_of_bindings),
+    {NULL, NULL, NULL},
 };

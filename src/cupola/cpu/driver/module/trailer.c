@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,22 @@ static int match(struct dl_phdr_info *info, size_t size, void *data) {
     return search->count == MOST_COPIES;
 }
 
+/* What the bindings have opened. */
+static struct {
+    const char *name, *prefix;
+    _Atomic(void *) library;
+} of_bindings[] = {{"nvrtc", "libnvrtc.so", NULL}, {"nvJitLink", "libnvJitLink.so", NULL}};
+
+void library_of_bindings(const char *name, void *library) {
+    for (size_t i = 0; i < sizeof of_bindings / sizeof *of_bindings; i++)
+        if (!strcmp(name, of_bindings[i].name)) atomic_store(&of_bindings[i].library, library);
+}
+
 void *loaded_library(const char *prefix) {
+    for (size_t i = 0; i < sizeof of_bindings / sizeof *of_bindings; i++) {
+        void *library = strcmp(prefix, of_bindings[i].prefix) ? NULL : atomic_load(&of_bindings[i].library);
+        if (library) return library;
+    }
     struct search search = {.prefix = prefix};
     void *found = NULL;
     dl_iterate_phdr(match, &search);
