@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cupola import LaunchConfig, Program, ProgramOptions, cpu, launch
-from cupola.cpu.reports.findings import from_dict
+from cupola.cpu.reports.findings import Finding, Place, from_dict
 
 pytestmark = pytest.mark.cpu_only
 
@@ -64,6 +64,18 @@ def test_a_finding_says_where(device, stream, reverse):
     assert str(race).startswith("race in kernel 'reverse': shared memory is accessed by two threads")
     assert "found 64 times" in str(race) and "__syncthreads()" in race.advice
     assert from_dict(json.loads(json.dumps(race.as_dict()))) == race
+
+
+def test_notebooks_show_a_table(device, stream, reverse):
+    with cpu.checks(race=True) as checks:
+        run(device, stream, reverse)
+    shown = checks.findings._repr_html_()
+    assert shown.count("<tr>") == 2 and "<code>reverse</code>" in shown
+    assert "reverse.cu:4" in shown and "reverse.cu:6" in shown
+    assert checks.findings[0]._repr_html_() == shown
+    assert "nothing was found" in cpu.findings("leak")._repr_html_()
+    place = Place("write of 4 bytes", "a.cu", 3, text="if (x < y) *p = 1;")
+    assert "<code>if (x &lt; y) *p = 1;</code>" in Finding("race", "k", "two threads", (place,))._repr_html_()
 
 
 def test_lines_are_kept_without_asking(device, stream):

@@ -75,7 +75,9 @@ class Checks:
         if self._result is not None:
             return self._result
         made = ((finding, self._seen.get(id(finding), 0)) for finding in findings())
-        return [finding._since(count) if count else finding for finding, count in made if finding.count > count]
+        from cupola.cpu.reports.in_notebooks import Findings
+
+        return Findings(finding._since(count) if count else finding for finding, count in made if finding.count > count)
 
 
 def checks(
@@ -145,9 +147,10 @@ def findings(kind: str | None = None, *, silenced: bool = False) -> list[Finding
     if kind is not None and kind not in kinds.CHECKS:
         raise ValueError(f"kind must be one of {', '.join(kinds.CHECKS)}, got {kind!r}")
     from cupola.cpu.reports import findings as kept
+    from cupola.cpu.reports.in_notebooks import Findings
 
     found = kept.kept()
-    return [f for f in found if (kind is None or f.kind == kind) and (silenced or f.silenced is None)]
+    return Findings(f for f in found if (kind is None or f.kind == kind) and (silenced or f.silenced is None))
 
 
 def silence(*, kernel: str = "*", line: str | int = "*", kind: str = "*", reason: str) -> None:

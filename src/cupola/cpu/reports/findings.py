@@ -19,6 +19,7 @@ from cupola.cpu import _driver
 from cupola.cpu.compiler.emit.instruments.instrument import instructions_of
 from cupola.cpu.compiler.modules import Variant
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.reports import in_notebooks
 from cupola.cpu.reports.faults import Kind, nearest
 
 Dim3 = tuple[int, int, int]
@@ -139,6 +140,9 @@ class Finding:
         if self.advice:
             lines.append(self.advice)
         return "\n  ".join(lines)
+
+    def _repr_html_(self) -> str:
+        return in_notebooks.html_of([self])
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as JSON has it.
