@@ -9,7 +9,7 @@ import api_pages
 import gallery
 
 project = "cupola"
-author = "the cupola developers"
+author = copyright = "the cupola developers"
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
