@@ -21,6 +21,7 @@ import time
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -48,6 +49,7 @@ def devices() -> list[str]:
     return [dev.uuid for dev in Device.get_all_devices()]
 
 
+@cache
 def place() -> str:
     """What processes have in common that can hand arrays to each other: the running system, its network, the user."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -89,16 +91,18 @@ class _Offers:
     def offer(self, x: ndarray, readers: int, in_place: bool) -> dict[str, Any]:
         """Keep the elements in memory that others may open, and describe it."""
         dev, queue = device(), current_stream()
-        memory, resource = x.buffer, x.buffer.memory_resource
-        place = x.handle - int(memory.handle)
-        open_to_all = isinstance(resource, DeviceMemoryResource) and resource.is_ipc_enabled
-        if not (in_place and open_to_all and x.is_contiguous):
+        # Asking for the memory lends it, so that nothing that reads it later is fused; a copy does not.
+        memory = x.buffer if in_place and x.is_contiguous else None
+        resource = memory.memory_resource if memory is not None else None
+        if memory is not None and isinstance(resource, DeviceMemoryResource) and resource.is_ipc_enabled:
+            place = x.handle - int(memory.handle)
+        else:
             resource, place = self.pool(dev), 0
             memory = resource.allocate(x.nbytes, stream=queue)
             Array.from_buffer(memory, x.shape, x.dtype).copy_from(x, stream=queue)
         queue.sync()
         token, now = secrets.token_hex(16), time.monotonic()
-        assert isinstance(resource, DeviceMemoryResource) and resource.uuid is not None
+        assert resource.uuid is not None
         with self.lock:
             for old in [one for one, kept in self.kept.items() if kept.until < now and not kept.readers]:
                 del self.kept[old]
