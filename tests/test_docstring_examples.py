@@ -75,7 +75,7 @@ def examples() -> dict[str, list[doctest.Example]]:
 
 EXAMPLES = examples()
 IN_A_PROCESS = {"cupola.cpu.use"}  # they choose the device, which a process does once
-ON_THE_CPU_DEVICE = {"cupola.cpu.Faults", "cupola.cpu.checks", "cupola.cpu.faults"}
+ON_THE_CPU_DEVICE = {"cupola.cpu.Faults", "cupola.cpu.checks", "cupola.cpu.debugger", "cupola.cpu.faults"}
 
 
 @pytest.fixture

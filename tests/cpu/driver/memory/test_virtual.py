@@ -8,6 +8,7 @@ import os
 import pytest
 
 from cupola.bindings import driver
+from tests.conftest import on_cpu_device
 from tests.cpu.driver.calls import ok, status
 
 BAD = "CUDA_ERROR_INVALID_VALUE"
@@ -101,9 +102,10 @@ def test_addresses_may_adjoin(step):
     base = int(ok(driver.cuMemAddressReserve(4 * step, 0, 0, 0)))
     ok(driver.cuMemAddressFree(base, 4 * step))
     low = int(ok(driver.cuMemAddressReserve(step, 0, base, 0)))
-    assert low == base
     high = int(ok(driver.cuMemAddressReserve(step, 0, base + step, 0)))
-    assert high == base + step
+    if on_cpu_device():  # a GPU's driver is free to give another range, and sometimes does
+        assert (low, high) == (base, base + step)
+    assert abs(high - low) >= step
     ok(driver.cuMemAddressFree(low, step))
     ok(driver.cuMemAddressFree(high, step))
     aligned = int(ok(driver.cuMemAddressReserve(step, 64 * step, 0, 0)))
