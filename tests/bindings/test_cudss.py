@@ -83,6 +83,11 @@ class Solver:
         cudss.data_get(self.handle, self.data, parameter, result, result.nbytes)
         return int(result[0])
 
+    def array(self, parameter: int, count: int, dtype: Any) -> Any:
+        result = np.full(count, 77, dtype)
+        assert cudss.data_get(self.handle, self.data, parameter, result, result.nbytes) == result.nbytes
+        return result
+
 
 @pytest.fixture
 def solver(stream: Stream) -> Iterator[Solver]:
@@ -209,6 +214,7 @@ def test_bad_indices_end_the_context(tmp_path: Any) -> None:
     import sys
 
     program = """
+import contextlib
 from cupola import CUDAError
 from tests.bindings.test_cudss import *
 device = Device()
@@ -218,7 +224,8 @@ dense = np.eye(3)
 offsets, indices = solver.put(np.array([0, 1, 2, 3], np.int32)), solver.put(np.array([0, 7, 2], np.int32))
 a = cudss.matrix_create_csr(3, 3, 3, offsets, 0, indices, solver.put(np.ones(3)), 10, 10, 1, 0, 0, 0)
 (_, rhs), (_, x) = solver.dense(np.ones((3, 1))), solver.dense(np.ones((3, 1)))
-solver.run(7, a, x, rhs)
+with contextlib.suppress(cudss.cuDSSError):  # a later phase may see that the analysis has failed
+    solver.run(7, a, x, rhs)
 try:
     solver.stream.sync()
 except CUDAError as error:
@@ -292,6 +299,7 @@ def test_batches(solver: Solver, on_device: bool) -> None:
     for phase in ALL:
         solver.run(phase, batch.csr, batch.x, batch.b)
     batch.check(systems)
+    assert solver.get(cudss.DataParam.LU_NNZ, np.int64) >= sum(np.count_nonzero(dense) for dense in systems)
     wanted = cudss.MatrixFormat.CSR | cudss.MatrixFormat.BATCH
     assert cudss.matrix_get_format(batch.csr) == wanted
     twice = [2 * dense for dense in systems]
@@ -323,3 +331,114 @@ def test_batches_that_are_refused(solver: Solver) -> None:
     with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE") as caught:
         solver.run(cudss.Phase.ANALYSIS, batch.csr, batch.x, batch.b)
     assert "cannot be read" in "".join(caught.value.__notes__)
+
+
+def unpivoted_diagonal(matrix: Any) -> Any:
+    """The pivots of a matrix whose rows stay where they are."""
+    rest = matrix.copy()
+    for k in range(len(rest)):
+        rest[k + 1 :, k:] -= np.outer(rest[k + 1 :, k] / rest[k, k], rest[k, k:])
+    return np.diag(rest)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(("dtype", "code"), TYPES.values(), ids=TYPES)
+def test_what_the_phases_find_out(solver: Solver, dtype: Any, code: int) -> None:
+    """The factors are those of A[P, Q]."""
+    n, param = 30, cudss.DataParam
+    dense = random(n, dtype)
+    a = solver.csr(dense)
+    with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE"):
+        solver.array(param.PERM_REORDER_COL, n, np.int32)
+    solver.run(cudss.Phase.ANALYSIS, a, 0, 0)
+    order = solver.array(param.PERM_REORDER_COL, n, np.int32)
+    assert sorted(order) == list(range(n)) and list(order) != list(range(n))
+    np.testing.assert_array_equal(solver.array(param.PERM_REORDER_ROW, n, np.int32), order)
+    np.testing.assert_array_equal(solver.array(param.PERM_MATCHING, n, np.int32), np.arange(n))
+    with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE") as caught:
+        solver.array(param.DIAG, n, dtype)
+    assert "known after the factorization" in "".join(caught.value.__notes__)
+    solver.run(cudss.Phase.FACTORIZATION, a, 0, 0)
+    rows, columns = (solver.array(which, n, np.int32) for which in (param.PERM_ROW, param.PERM_COL))
+    np.testing.assert_array_equal(columns, order)
+    wide = dense.astype(np.complex128)[np.ix_(rows, columns)]
+    np.testing.assert_allclose(solver.array(param.DIAG, n, dtype), unpivoted_diagonal(wide), rtol=1e-4)
+    real = np.float32 if code in (0, 4) else np.float64
+    np.testing.assert_array_equal(solver.array(param.SCALE_ROW, n, real), np.ones(n))
+    for refused, status in ((param.INERTIA, "NOT_SUPPORTED"), (param.SCHUR_SHAPE, "NOT_SUPPORTED")):
+        with pytest.raises(cudss.cuDSSError, match=status):
+            solver.get(refused, np.int64)
+
+
+@pytest.mark.cpu_only
+def test_orders_of_the_users(solver: Solver) -> None:
+    n, param = 40, cudss.DataParam
+    dense, b = random(n, np.float64), random(n, np.float64, 1, 2)[:, :1].copy()
+    a = solver.csr(dense)
+    (_, rhs), (address, solution) = solver.dense(b), solver.dense(np.zeros_like(b))
+    wanted = np.random.default_rng(4).permutation(n).astype(np.int32)
+    for place in (wanted, solver.put(wanted[::-1])):  # of the host, of the device
+        cudss.data_set(solver.handle, solver.data, param.USER_PERM, place, wanted.nbytes)
+        for phase in ALL:
+            solver.run(phase, a, solution, rhs)
+        given = wanted if place is wanted else wanted[::-1]
+        for which in (param.PERM_REORDER_ROW, param.PERM_REORDER_COL, param.PERM_COL):
+            np.testing.assert_array_equal(solver.array(which, n, np.int32), given)
+        np.testing.assert_allclose(dense @ solver.read(address, b.shape, np.float64), b, atol=1e-9)
+    freed = Device().allocate(4 * n, stream=solver.stream)
+    gone = int(freed.handle)
+    freed.close()
+    for bad, size in ((np.zeros(n, np.int32), 4 * n), (wanted - 1, 4 * n), (wanted, 4 * n - 1), (gone, 4 * n)):
+        with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE"):
+            cudss.data_set(solver.handle, solver.data, param.USER_PERM, bad, size)
+    other = solver.csr(random(n + 1, np.float64))
+    with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE") as caught:
+        solver.run(cudss.Phase.ANALYSIS, other, 0, 0)
+    assert "USER_PERM has 40 numbers, but inputMatrix has 41 rows" in "".join(caught.value.__notes__)
+    cudss.data_set(solver.handle, solver.data, param.USER_PERM, 0, 0)  # none again
+    none = np.array([cudss.ReorderingAlg.NONE], np.int32)
+    cudss.config_set(solver.config, cudss.ConfigParam.REORDERING_ALG, none, 4)
+    solver.run(cudss.Phase.ANALYSIS, a, 0, 0)
+    np.testing.assert_array_equal(solver.array(param.PERM_REORDER_ROW, n, np.int32), np.arange(n))
+
+
+def symmetric(n: int, dtype: Any) -> Any:
+    dense = random(n, dtype, seed=n)
+    return dense + dense.conj().T
+
+
+INERTIAS = {
+    "real": (symmetric(50, np.float64), SYMMETRIC),
+    "float": (symmetric(20, np.float32), SYMMETRIC),
+    "Hermitian": (symmetric(30, np.complex128), HERMITIAN),
+    "no diagonal": (np.kron(np.eye(3), [[0.0, 2], [2, 0]]), SYMMETRIC),
+    "singular": (np.diag([1.0, 0, -2, 0, 3]), SYMMETRIC),
+    "definite": (np.diag([1.0, 2, 3]), SPD),
+}
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("name", INERTIAS)
+def test_inertia(solver: Solver, name: str) -> None:
+    dense, kind = INERTIAS[name]
+    a = solver.csr(dense, kind, LOWER)
+    for phase in ALL[:2]:
+        solver.run(phase, a, 0, 0)
+    values = np.linalg.eigvalsh(dense)
+    assert abs(values[np.abs(values) > 1e-12]).min() > 1e-3  # far enough from zero
+    found = solver.array(cudss.DataParam.INERTIA, 2, np.int32)
+    assert tuple(found) == ((values > 1e-12).sum(), (values < -1e-12).sum())
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_transposed_systems(solver: Solver, mode: int) -> None:
+    dense, b = random(50, np.complex128), random(50, np.complex128, 1, 2)[:, :2].copy()
+    a = solver.csr(dense)
+    cudss.config_set(solver.config, cudss.ConfigParam.SOLVE_MODE, np.array([mode], np.int32), 4)
+    (_, rhs), (address, solution) = solver.dense(b), solver.dense(np.zeros_like(b))
+    for phase in ALL:
+        solver.run(phase, a, solution, rhs)
+    turned = dense.T if mode == 1 else dense.conj().T
+    np.testing.assert_allclose(turned @ solver.read(address, b.shape, np.complex128), b, atol=1e-9)
+    with pytest.raises(cudss.cuDSSError, match="INVALID_VALUE"):
+        cudss.config_set(solver.config, cudss.ConfigParam.SOLVE_MODE, np.array([3], np.int32), 4)

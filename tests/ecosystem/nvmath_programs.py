@@ -276,6 +276,14 @@ def sparse_solvers():
         solver.reset_operands(a=other, b=2 * b)
         solver.factorize()
         agree(dense @ solver.solve(), 2 * b / 1.5, error)
+    half = np.tril(whole) - 3 * np.eye(60)  # some eigenvalues are negative
+    options = {"sparse_system_type": kinds.HERMITIAN, "sparse_system_view": views.LOWER}
+    with solvers.DirectSolver(matrices.csr_matrix(half), b, options=options) as solver:
+        plan, info = solver.plan(), solver.factorize()
+        values = np.linalg.eigvalsh(half)  # reads one triangle
+        assert tuple(info.inertia) == ((values > 0).sum(), (values < 0).sum()), info.inertia
+        for order in (plan.row_permutation, plan.col_permutation, info.row_permutation, info.col_permutation):
+            assert sorted(order) == list(range(60))
     several = [8 * np.eye(n) + np.where(random.random((n, n)) < 0.1, normal(n, n), 0) for n in (20, 30, 40)]
     sides = [np.asfortranarray(normal(len(each), 2, dtype="d")) for each in several]
     found = solvers.direct_solver([matrices.csr_matrix(each) for each in several], sides)

@@ -17,10 +17,15 @@ struct factors {
     int64_t lower_room, upper_room;
 };
 
-/* Factors of the square matrix whose columns are given, as rows. */
-CUresult factors_make(struct factors *factors, const struct rows *columns);
+/* An order of columns that keeps factors sparse, of the structure of the square matrix whose columns are given, as rows.
+ * `order` has room for them. Returns whether there was memory. */
+bool factors_order(const struct rows *columns, int64_t *order);
+/* Factors of this matrix, with its columns in that order. */
+CUresult factors_make(struct factors *factors, const struct rows *columns, const int64_t *order);
 void factors_free(struct factors *factors);
-/* x = A^-1 b; both of n numbers, not the same memory. */
-void factors_solve(const struct factors *factors, const number *b, number *x);
+/* How many eigenvalues of this symmetric or Hermitian matrix, whose factors are given, are positive and negative. */
+CUresult factors_inertia(const struct factors *factors, const struct rows *columns, int *positive, int *negative);
+/* op(A) x = b, with vectors of n numbers, not the same memory. */
+void factors_solve(const struct factors *factors, cudssSolveMode_t op, const number *b, number *x);
 
 #endif

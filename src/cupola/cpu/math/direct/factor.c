@@ -13,6 +13,9 @@
 #include "direct.h"
 
 static const double DIAGONAL_THRESHOLD = 0.1, TINY = 1e-13;
+/* Of pivots that stay on the diagonal: an eigenvalue moves by that much of the largest element, and what is divided by it
+ * loses as many digits, so signs are right of all that are not smaller. */
+static const double TINY_ON_THE_DIAGONAL = 1e-8;
 
 void factors_free(struct factors *factors) {
     free(factors->order), free(factors->place), free(factors->lower), free(factors->upper);
@@ -42,7 +45,7 @@ static bool neighbours(const struct rows *columns, int64_t **offsets, int64_t **
 }
 
 /* Breadth first from a node of few neighbours in each component; then backwards. */
-static bool arrange(const struct rows *columns, int64_t *order) {
+bool factors_order(const struct rows *columns, int64_t *order) {
     int64_t n = columns->rows, *offsets = NULL, *list = NULL, done = 0;
     bool *seen = calloc((size_t)n + 1, sizeof *seen), good = neighbours(columns, &offsets, &list) && seen;
     for (int64_t start = 0; good && start < n; start++) {
@@ -76,7 +79,8 @@ static bool arrange(const struct rows *columns, int64_t *order) {
 struct work {
     number *x;                            /* the column that is being made */
     int64_t *reach, *stack, *next, *mark; /* rows that it may have, in topological order from `top` on */
-    double scale;                         /* the largest element of A */
+    double least;                         /* smaller pivots are replaced by it */
+    bool on_the_diagonal;                 /* are all pivots */
 };
 
 static bool room_for(int64_t **rows, number **values, int64_t *room, int64_t needed) {
@@ -140,13 +144,13 @@ static bool make_column(struct factors *f, struct work *w, const struct rows *a,
     }
     /* On the diagonal if that will do, and somewhere if the column is empty. */
     bool diagonal = f->place[column] < 0 && w->mark[column] == k + 1;
-    if (diagonal && cabs(w->x[column]) >= DIAGONAL_THRESHOLD * largest) pivot = column;
+    if (diagonal && (w->on_the_diagonal || cabs(w->x[column]) >= DIAGONAL_THRESHOLD * largest)) pivot = column;
+    if (!diagonal && w->on_the_diagonal) pivot = column, w->x[column] = 0;
     for (int64_t i = 0; pivot < 0; i++)
         if (f->place[i] < 0) pivot = i, w->x[i] = 0;
     number value = w->x[pivot];
-    double least = TINY * (w->scale > 0 ? w->scale : 1);
-    if (!(cabs(value) >= least) && !isnan(creal(value)) && !isnan(cimag(value))) {
-        value = creal(value) < 0 ? -least : least;
+    if (!(cabs(value) >= w->least) && !isnan(creal(value)) && !isnan(cimag(value))) {
+        value = creal(value) < 0 ? -w->least : w->least;
         f->pivots++;
     }
     f->place[pivot] = k;
@@ -160,22 +164,34 @@ static bool make_column(struct factors *f, struct work *w, const struct rows *a,
     return true;
 }
 
-CUresult factors_make(struct factors *factors, const struct rows *columns) {
+static double largest_element(const struct rows *columns) {
+    double scale = 0;
+    for (int64_t e = 0; e < columns->count; e++) {
+        double one = columns->type == D ? fabs(((const double *)columns->values)[e])
+                                        : cabs(((const number *)columns->values)[e]);
+        if (one > scale) scale = one;
+    }
+    return scale > 0 ? scale : 1;
+}
+
+static CUresult make(struct factors *factors, const struct rows *columns, const int64_t *order, bool on_the_diagonal) {
     int64_t n = columns->rows;
     size_t size = (size_t)n + 2;
     struct factors f = {.n = n};
-    struct work w = {malloc(size * sizeof *w.x),     malloc(size * sizeof(int64_t)), malloc(size * sizeof(int64_t)),
-                     malloc(size * sizeof(int64_t)), calloc(size, sizeof(int64_t)),  0};
+    struct work w = {malloc(size * sizeof *w.x),
+                     malloc(size * sizeof(int64_t)),
+                     malloc(size * sizeof(int64_t)),
+                     malloc(size * sizeof(int64_t)),
+                     calloc(size, sizeof(int64_t)),
+                     0,
+                     on_the_diagonal};
+    w.least = (on_the_diagonal ? TINY_ON_THE_DIAGONAL : TINY) * largest_element(columns);
     f.order = malloc(size * sizeof *f.order), f.place = malloc(size * sizeof *f.place);
     f.lower_offsets = calloc(size, sizeof(int64_t)), f.upper_offsets = calloc(size, sizeof(int64_t));
-    bool good = w.x && w.reach && w.stack && w.next && w.mark && f.order && f.place && f.lower_offsets &&
-                f.upper_offsets && arrange(columns, f.order);
+    bool good =
+        w.x && w.reach && w.stack && w.next && w.mark && f.order && f.place && f.lower_offsets && f.upper_offsets;
+    if (good) memcpy(f.order, order, (size_t)n * sizeof *order);
     for (int64_t i = 0; good && i < n; i++) f.place[i] = -1;
-    for (int64_t e = 0; good && e < columns->count; e++) {
-        double one = columns->type == D ? fabs(((const double *)columns->values)[e])
-                                        : cabs(((const number *)columns->values)[e]);
-        if (one > w.scale) w.scale = one;
-    }
     for (int64_t k = 0; good && k < n; k++) good = make_column(&f, &w, columns, k);
     for (int64_t e = 0; good && e < f.lower_offsets[n]; e++) f.lower_rows[e] = f.place[f.lower_rows[e]];
     free(w.x), free(w.reach), free(w.stack), free(w.next), free(w.mark);
@@ -187,13 +203,68 @@ CUresult factors_make(struct factors *factors, const struct rows *columns) {
     return CUDA_SUCCESS;
 }
 
-void factors_solve(const struct factors *f, const number *b, number *x) {
-    number *y = x; /* in the order of the columns first */
+CUresult factors_make(struct factors *factors, const struct rows *columns, const int64_t *order) {
+    return make(factors, columns, order, false);
+}
+
+/* Whether row k of U has a pivot that stands for a zero, with nothing below it that would make it matter. */
+static bool is_zero_pivot(const struct factors *f, int64_t k, double least) {
+    if (cabs(f->upper[f->upper_offsets[k + 1] - 1]) > least) return false;
+    for (int64_t e = f->lower_offsets[k]; e < f->lower_offsets[k + 1]; e++)
+        if (cabs(f->lower[e]) > 1) return false;
+    return true;
+}
+
+/* With all pivots on the diagonal, U = D L', and the signs of D are those of the eigenvalues (Sylvester). */
+CUresult factors_inertia(const struct factors *factors, const struct rows *columns, int *positive, int *negative) {
+    const struct factors *f = factors;
+    struct factors own = {0};
+    double least = TINY * largest_element(columns);
+    bool on_the_diagonal = true;
+    for (int64_t k = 0; k < f->n; k++) on_the_diagonal &= f->place[f->order[k]] == k;
+    if (!on_the_diagonal || f->pivots) {
+        RETURN_IF(make(&own, columns, f->order, true));
+        f = &own, least = TINY_ON_THE_DIAGONAL * largest_element(columns);
+    }
+    *positive = *negative = 0;
+    for (int64_t k = 0; k < f->n; k++) {
+        if (is_zero_pivot(f, k, least)) continue;
+        if (creal(f->upper[f->upper_offsets[k + 1] - 1]) > 0) ++*positive;
+        else ++*negative;
+    }
+    factors_free(&own);
+    return CUDA_SUCCESS;
+}
+
+static number turned(number value, cudssSolveMode_t op) {
+    return op == CUDSS_SOLVE_MODE_CONJUGATE_TRANSPOSE ? conj(value) : value;
+}
+
+/* The other way round: first U', then L'. */
+static void solve_transposed(const struct factors *f, cudssSolveMode_t op, const number *b, number *y, number *x) {
+    for (int64_t k = 0; k < f->n; k++) {
+        int64_t last = f->upper_offsets[k + 1] - 1;
+        y[k] = b[f->order[k]];
+        for (int64_t e = f->upper_offsets[k]; e < last; e++)
+            y[k] -= times(turned(f->upper[e], op), y[f->upper_rows[e]]);
+        y[k] /= turned(f->upper[last], op);
+    }
+    for (int64_t k = f->n - 1; k >= 0; k--)
+        for (int64_t e = f->lower_offsets[k]; e < f->lower_offsets[k + 1]; e++)
+            y[k] -= times(turned(f->lower[e], op), y[f->lower_rows[e]]);
+    for (int64_t i = 0; i < f->n; i++) x[i] = y[f->place[i]];
+}
+
+void factors_solve(const struct factors *f, cudssSolveMode_t op, const number *b, number *x) {
     int64_t n = f->n;
-    number *room = malloc(((size_t)n + 1) * sizeof *room);
-    if (room) y = room;
-    else {
+    number *y = malloc(((size_t)n + 1) * sizeof *y); /* in the order of the columns */
+    if (!y) {
         memset(x, 0xff, (size_t)n * sizeof *x); /* NaN */
+        return;
+    }
+    if (op != CUDSS_SOLVE_MODE_NORMAL) {
+        solve_transposed(f, op, b, y, x);
+        free(y);
         return;
     }
     for (int64_t i = 0; i < n; i++) y[f->place[i]] = b[i];
@@ -206,5 +277,5 @@ void factors_solve(const struct factors *f, const number *b, number *x) {
         for (int64_t e = f->upper_offsets[k]; e < last; e++) y[f->upper_rows[e]] -= times(f->upper[e], y[k]);
     }
     for (int64_t k = 0; k < n; k++) x[f->order[k]] = y[k];
-    free(room);
+    free(y);
 }

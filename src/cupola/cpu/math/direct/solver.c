@@ -1,7 +1,8 @@
 /* cuDSS: handles, settings, matrices and the phases of a solution (cuDSS, "cuDSS Functions").
  *
- * The analysis has nothing to do here, the factorization makes factors of the matrix as it is then, and solving uses them.
- * Each phase is one operation of the stream. Settings are kept and told; those that would change a result are refused. */
+ * The analysis chooses an order of rows and columns, the factorization makes factors of the matrix as it is then, and
+ * solving uses them. Each phase is one operation of the stream. Settings are kept and told; those that would change a result
+ * are refused. */
 #include <complex.h>
 #undef I
 #include <stdarg.h>
@@ -128,8 +129,14 @@ struct cudssConfig {
 /* Settings that ask for another solution than the one that there is, unless they are 0. Factors are in memory of the host
  * anyway, as hybrid memory has them. */
 static bool changes_results(cudssConfigParam_t parameter) {
-    return parameter == CUDSS_CONFIG_SOLVE_MODE || parameter == CUDSS_CONFIG_HYBRID_EXECUTE_MODE ||
-           parameter == CUDSS_CONFIG_UBATCH_SIZE || parameter == CUDSS_CONFIG_SCHUR_MODE;
+    return parameter == CUDSS_CONFIG_HYBRID_EXECUTE_MODE || parameter == CUDSS_CONFIG_UBATCH_SIZE ||
+           parameter == CUDSS_CONFIG_SCHUR_MODE;
+}
+
+static int setting(const struct cudssConfig *config, cudssConfigParam_t parameter) {
+    int value;
+    memcpy(&value, config->settings->value[parameter], sizeof value);
+    return value;
 }
 
 static cudssStatus_t cudssConfigCreate(cudssConfig_t *config) {
@@ -165,6 +172,10 @@ static cudssStatus_t cudssConfigSet(cudssConfig_t config, cudssConfigParam_t par
     memcpy(now, value, size);
     DSS_SUPPORT(!changes_results(parameter) || !memcmp(now, zero, sizeof zero),
                 "cudssConfigSet: the CPU device has setting %d as 0 only", (int)parameter);
+    int number;
+    memcpy(&number, now, sizeof number);
+    DSS_CHECK(parameter != CUDSS_CONFIG_SOLVE_MODE || (unsigned)number <= CUDSS_SOLVE_MODE_CONJUGATE_TRANSPOSE,
+              "cudssConfigSet: SOLVE_MODE cannot be %d", number);
     memcpy(config->settings->value[parameter], now, sizeof now);
     return CUDSS_STATUS_SUCCESS;
 }
@@ -398,14 +409,19 @@ static cudssStatus_t cudssMatrixGetFormat(const cudssMatrix_t matrix, int *forma
 struct state {
     _Atomic unsigned references; /* the data's, and those of operations */
     pthread_mutex_t lock;
+    int64_t *wanted, wanted_count; /* the user's order, or NULL */
+    int64_t *order, n;             /* what the analysis has chosen; NULL: there was none */
     bool known;
     struct factors factors;
+    enum element type; /* of the matrix that the factors are of */
+    bool has_inertia;  /* and of a matrix that has one */
+    int positive, negative;
 };
 
 /* What is known of one matrix. */
 struct system {
     struct state *state;
-    int64_t analysed; /* one more than the rows of the matrix, or 0 */
+    int64_t ordered, analysed; /* one more than the rows of the matrix, or 0 */
     bool factored;
 };
 struct cudssData {
@@ -427,6 +443,7 @@ static bool system_begin(struct system *part) {
 static void state_release(struct state *state) {
     if (atomic_fetch_sub_explicit(&state->references, 1, memory_order_acq_rel) != 1) return;
     factors_free(&state->factors);
+    free(state->wanted), free(state->order);
     pthread_mutex_destroy(&state->lock);
     free(state);
 }
@@ -484,18 +501,62 @@ static CUresult whole_columns(struct sparse *sparse, cudssMatrixType_t type, cud
     return status;
 }
 
+/* One triangle has the structure of both. */
+static CUresult run_analysis(struct sparse *sparse) {
+    struct state *state = sparse->plan;
+    struct rows columns;
+    RETURN_IF(touch_structure(sparse, &sparse->a, "the matrix"));
+    struct matrix structure = sparse->a;
+    structure.values = NULL;
+    RETURN_IF(rows_of(sparse, &structure, "the matrix", CUSPARSE_OPERATION_TRANSPOSE, false, &columns));
+    int64_t n = columns.rows, *order = malloc(((size_t)n + 1) * sizeof *order);
+    bool good = order, natural = sparse->form == CUDSS_REORDERING_ALG_NONE;
+    for (int64_t k = 0; good && natural && k < n; k++) order[k] = k;
+    if (good && !natural) good = factors_order(&columns, order);
+    rows_free(&columns);
+    if (!good) {
+        free(order);
+        return no_memory("the order of a sparse matrix");
+    }
+    pthread_mutex_lock(&state->lock);
+    if (state->wanted && state->wanted_count == n) memcpy(order, state->wanted, (size_t)n * sizeof *order);
+    free(state->order);
+    state->order = order, state->n = n;
+    pthread_mutex_unlock(&state->lock);
+    return CUDA_SUCCESS;
+}
+
 static CUresult run_factorization(struct sparse *sparse) {
     struct state *state = sparse->plan;
     struct rows columns;
     struct factors factors;
-    RETURN_IF(touch_sparse(sparse, &sparse->a, "the matrix"));
-    RETURN_IF(whole_columns(sparse, (cudssMatrixType_t)sparse->op_a, (cudssMatrixViewType_t)sparse->op_b, &columns));
-    CUresult status = factors_make(&factors, &columns);
-    rows_free(&columns);
+    cudssMatrixType_t kind = (cudssMatrixType_t)sparse->op_a;
+    int64_t n = sparse->a.rows, *order = malloc(((size_t)n + 1) * sizeof *order);
+    int positive = 0, negative = 0;
+    bool has_inertia = kind != CUDSS_MTYPE_GENERAL &&
+                       (!is_complex(sparse->a.type) || kind == CUDSS_MTYPE_HERMITIAN || kind == CUDSS_MTYPE_HPD);
+    if (!order) return no_memory("the factors of a sparse matrix");
+    pthread_mutex_lock(&state->lock);
+    bool good = state->order && state->n == n;
+    if (good) memcpy(order, state->order, (size_t)n * sizeof *order);
+    pthread_mutex_unlock(&state->lock);
+    CUresult status = good ? touch_sparse(sparse, &sparse->a, "the matrix")
+                           : fail(CUDA_ERROR_INVALID_VALUE, "%s: the analysis has failed", sparse->function);
+    if (!status) status = whole_columns(sparse, kind, (cudssMatrixViewType_t)sparse->op_b, &columns);
+    if (!status) {
+        status = factors_make(&factors, &columns, order);
+        if (!status && has_inertia) {
+            status = factors_inertia(&factors, &columns, &positive, &negative);
+            if (status) factors_free(&factors);
+        }
+        rows_free(&columns);
+    }
+    free(order);
     if (status) return status;
     pthread_mutex_lock(&state->lock);
     factors_free(&state->factors);
-    state->factors = factors;
+    state->factors = factors, state->type = sparse->a.type;
+    state->has_inertia = has_inertia, state->positive = positive, state->negative = negative;
     state->known = true;
     pthread_mutex_unlock(&state->lock);
     return CUDA_SUCCESS;
@@ -504,6 +565,7 @@ static CUresult run_factorization(struct sparse *sparse) {
 struct solution {
     const struct factors *factors;
     const struct dense *b, *x;
+    cudssSolveMode_t op;
     _Atomic bool no_memory;
 };
 
@@ -514,7 +576,7 @@ static void solve_columns(void *data, int64_t first, int64_t last) {
     if (!b || !x) atomic_store(&s->no_memory, true);
     for (int64_t k = first; b && x && k < last; k++) {
         for (int64_t i = 0; i < n; i++) b[i] = element_load(s->b->type, s->b->values, i + k * s->b->ld);
-        factors_solve(s->factors, b, x);
+        factors_solve(s->factors, s->op, b, x);
         for (int64_t i = 0; i < n; i++) element_store(s->x->type, s->x->values, i + k * s->x->ld, x[i]);
     }
     free(b), free(x);
@@ -522,7 +584,7 @@ static void solve_columns(void *data, int64_t first, int64_t last) {
 
 static CUresult run_solution(struct sparse *sparse) {
     struct state *state = sparse->plan;
-    struct solution s = {.factors = &state->factors, .b = &sparse->x, .x = &sparse->y};
+    struct solution s = {&state->factors, &sparse->x, &sparse->y, (cudssSolveMode_t)sparse->form, false};
     RETURN_IF(touch_dense(sparse, &sparse->x, "the values of rhs"));
     RETURN_IF(touch_dense(sparse, &sparse->y, "the values of solution"));
     pthread_mutex_lock(&state->lock);
@@ -554,14 +616,104 @@ static cudssStatus_t cudssDataDestroy(cudssHandle_t handle, cudssData_t data) {
     return CUDSS_STATUS_SUCCESS;
 }
 
+/* What the phases find out, and after they have read what is about to change. */
+static cudssStatus_t wait_for_phases(cudssHandle_t handle) {
+    CUstream stream;
+    CUresult status = math_stream(handle->stream, &stream);
+    if (!status) status = cuStreamSynchronize((CUstream)handle->stream);
+    return dss_status(status);
+}
+
+/* An order of rows and columns of the user's, in memory of the host or of the device. */
+static cudssStatus_t set_order(struct state *state, const void *value, size_t size) {
+    static const char function[] = "cudssDataSet";
+    const int *given = value;
+    int64_t count = (int64_t)(size / sizeof *given), *order = NULL;
+    DSS_CHECK(size % sizeof *given == 0 && (value || !size), "%s: USER_PERM has %zu bytes at %p, no array of int",
+              function, size, value);
+    if (size) {
+        DSS_CHECK(!memory_check((uint64_t)value, size, RANGE_ANY, "USER_PERM", NULL),
+                  "%s: USER_PERM, %zu bytes at %p, cannot be read", function, size, value);
+        order = malloc(size * 2);
+        bool *seen = calloc((size_t)count, sizeof *seen), good = order && seen;
+        int64_t bad = -1;
+        for (int64_t k = 0; good && bad < 0 && k < count; k++) {
+            order[k] = given[k];
+            if (order[k] < 0 || order[k] >= count || seen[order[k]]) bad = k;
+            else seen[order[k]] = true;
+        }
+        free(seen);
+        if (!good || bad >= 0) {
+            int64_t number = good ? order[bad] : 0;
+            free(order);
+            if (!good) return dss_status(no_memory("an order of a sparse matrix"));
+            return dss_fail(CUDSS_STATUS_INVALID_VALUE,
+                            "%s: USER_PERM must have each number from 0 to %lld once, but number %lld is %lld",
+                            function, (long long)count - 1, (long long)bad, (long long)number);
+        }
+    }
+    pthread_mutex_lock(&state->lock);
+    free(state->wanted);
+    state->wanted = order, state->wanted_count = count;
+    pthread_mutex_unlock(&state->lock);
+    return CUDSS_STATUS_SUCCESS;
+}
+
 static cudssStatus_t cudssDataSet(const cudssHandle_t handle, cudssData_t data, cudssDataParam_t parameter,
                                   const void *value, size_t size) {
-    (void)value, (void)size;
     DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, "cudssDataSet", "handle"));
     DSS_RETURN_IF(dss_object(data, DSS_DATA, "cudssDataSet", "data"));
-    DSS_SUPPORT(parameter == CUDSS_DATA_INFO, "cudssDataSet: the CPU device does not take the parameter %d",
-                (int)parameter);
+    DSS_SUPPORT(parameter == CUDSS_DATA_INFO || parameter == CUDSS_DATA_USER_PERM,
+                "cudssDataSet: the CPU device does not take the parameter %d", (int)parameter);
+    if (parameter == CUDSS_DATA_INFO) return CUDSS_STATUS_SUCCESS;
+    DSS_RETURN_IF(wait_for_phases(handle));
+    return set_order(data->part.state, value, size);
+}
+
+/* Arrays that tell of one matrix: how many bytes, and the array, in memory that is the caller's to free. */
+static cudssStatus_t get_array(struct state *state, cudssDataParam_t parameter, void **array, size_t *bytes) {
+    static const char function[] = "cudssDataGet";
+    bool of_analysis = parameter == CUDSS_DATA_PERM_REORDER_ROW || parameter == CUDSS_DATA_PERM_REORDER_COL ||
+                       parameter == CUDSS_DATA_PERM_MATCHING;
+    DSS_CHECK(of_analysis ? state->order != NULL : state->known, "%s: parameter %d is known after the %s", function,
+              (int)parameter, of_analysis ? "analysis" : "factorization");
+    const struct factors *f = &state->factors;
+    int64_t n = of_analysis ? state->n : f->n;
+    size_t unit = parameter == CUDSS_DATA_DIAG ? element_size(state->type)
+                  : parameter == CUDSS_DATA_SCALE_ROW || parameter == CUDSS_DATA_SCALE_COL
+                      ? element_size(real_of(state->type))
+                      : sizeof(int);
+    void *result = malloc(((size_t)n + 1) * unit);
+    if (!result) return dss_status(no_memory("what is known of a sparse matrix"));
+    int *numbers = result;
+    for (int64_t k = 0; k < n; k++) switch ((int)parameter) {
+            case CUDSS_DATA_PERM_REORDER_ROW:
+            case CUDSS_DATA_PERM_REORDER_COL: numbers[k] = (int)state->order[k]; break;
+            case CUDSS_DATA_PERM_MATCHING: numbers[k] = (int)k; break; /* there is no matching */
+            case CUDSS_DATA_PERM_ROW: numbers[f->place[k]] = (int)k; break;
+            case CUDSS_DATA_PERM_COL: numbers[k] = (int)f->order[k]; break;
+            case CUDSS_DATA_DIAG: element_store(state->type, result, k, f->upper[f->upper_offsets[k + 1] - 1]); break;
+            default: element_store(real_of(state->type), result, k, 1); /* and nothing is scaled */
+        }
+    *array = result, *bytes = (size_t)n * unit;
     return CUDSS_STATUS_SUCCESS;
+}
+
+static bool is_array(cudssDataParam_t parameter) {
+    return (parameter >= CUDSS_DATA_PERM_REORDER_ROW && parameter <= CUDSS_DATA_DIAG) ||
+           (parameter >= CUDSS_DATA_PERM_MATCHING && parameter <= CUDSS_DATA_SCALE_COL);
+}
+
+/* Counts, those of a batch added up. */
+static void count_systems(const struct cudssData *data, int64_t *elements, int *pivots) {
+    const struct system *parts = data->parts ? data->parts : &data->part;
+    for (int64_t k = 0; k < (data->parts ? data->count : 1); k++) {
+        struct state *state = parts[k].state;
+        pthread_mutex_lock(&state->lock);
+        const struct factors *f = &state->factors;
+        if (state->known) *elements += f->lower_offsets[f->n] + f->upper_offsets[f->n], *pivots += (int)f->pivots;
+        pthread_mutex_unlock(&state->lock);
+    }
 }
 
 static cudssStatus_t cudssDataGet(const cudssHandle_t handle, const cudssData_t data, cudssDataParam_t parameter,
@@ -569,39 +721,59 @@ static cudssStatus_t cudssDataGet(const cudssHandle_t handle, const cudssData_t 
     static const char function[] = "cudssDataGet";
     DSS_RETURN_IF(dss_object(handle, DSS_LIBRARY, function, "handle"));
     DSS_RETURN_IF(dss_object(data, DSS_DATA, function, "data"));
-    CUstream stream;
-    CUresult status = math_stream(handle->stream, &stream);
-    if (!status) status = cuStreamSynchronize((CUstream)handle->stream); /* what the phases find out */
-    if (status) return dss_status(status);
+    DSS_RETURN_IF(wait_for_phases(handle));
     int64_t result[16] = {0};
+    void *array = NULL;
+    const void *from = result;
     size_t bytes = sizeof(int64_t);
-    pthread_mutex_lock(&data->part.state->lock);
-    const struct factors *f = &data->part.state->factors;
-    bool known = data->part.state->known;
-    int64_t lower = known ? f->lower_offsets[f->n] : 0, upper = known ? f->upper_offsets[f->n] : 0;
-    int pivots = known ? (int)f->pivots : 0;
-    pthread_mutex_unlock(&data->part.state->lock);
+    int pair[2] = {0};
+    struct state *state = data->part.state;
+    DSS_SUPPORT(!data->parts || (!is_array(parameter) && parameter != CUDSS_DATA_INERTIA),
+                "%s: parameter %d tells of one matrix, and this is a batch", function, (int)parameter);
     switch ((int)parameter) {
-        case CUDSS_DATA_INFO: bytes = sizeof(int); break;
-        case CUDSS_DATA_LU_NNZ: result[0] = lower + upper; break;
+        case CUDSS_DATA_INFO:
+        case CUDSS_DATA_NSUPERPANELS: /* there are none, and no refinement */
+        case CUDSS_DATA_IR_N_STEPS: bytes = sizeof(int); break;
+        case CUDSS_DATA_LU_NNZ: count_systems(data, result, pair); break;
         case CUDSS_DATA_NPIVOTS:
-            bytes = sizeof(int);
-            memcpy(result, &pivots, sizeof pivots);
+            count_systems(data, result, pair);
+            bytes = sizeof *pair, from = pair;
             break;
+        case CUDSS_DATA_INERTIA: {
+            pthread_mutex_lock(&state->lock);
+            bool known = state->known, has_inertia = state->has_inertia;
+            pair[0] = state->positive, pair[1] = state->negative;
+            pthread_mutex_unlock(&state->lock);
+            DSS_CHECK(known, "%s: the inertia is known after the factorization", function);
+            DSS_SUPPORT(has_inertia, "%s: INERTIA is of matrices that are symmetric and real, or Hermitian", function);
+            bytes = sizeof pair, from = pair;
+            break;
+        }
         case CUDSS_DATA_MEMORY_ESTIMATES: bytes = sizeof result; break; /* none of it is the device's */
         case CUDSS_DATA_HYBRID_DEVICE_MEMORY_MIN: break;
-        default:
-            return dss_fail(CUDSS_STATUS_NOT_SUPPORTED, "%s: the CPU device does not have the parameter %d", function,
-                            (int)parameter);
+        default: {
+            DSS_SUPPORT(is_array(parameter), "%s: the CPU device does not have the parameter %d", function,
+                        (int)parameter);
+            pthread_mutex_lock(&state->lock);
+            cudssStatus_t status = get_array(state, parameter, &array, &bytes);
+            pthread_mutex_unlock(&state->lock);
+            DSS_RETURN_IF(status);
+            from = array;
+        }
     }
     if (written) *written = bytes;
-    if (!value && !size) return CUDSS_STATUS_SUCCESS; /* asks for the size */
-    DSS_CHECK(value && size >= bytes, "%s: parameter %d has %zu bytes, not %zu", function, (int)parameter, bytes, size);
-    memcpy(value, result, bytes);
-    return CUDSS_STATUS_SUCCESS;
+    bool asks = !value && !size; /* for the size */
+    bool fits = value && size >= bytes;
+    bool reaches = fits && !memory_check((uint64_t)value, bytes, RANGE_ANY, "'value'", NULL);
+    if (reaches) memcpy(value, from, bytes);
+    free(array);
+    if (asks || reaches) return CUDSS_STATUS_SUCCESS;
+    DSS_CHECK(fits, "%s: parameter %d has %zu bytes, not %zu", function, (int)parameter, bytes, size);
+    return dss_fail(CUDSS_STATUS_INVALID_VALUE, "%s: 'value', %zu bytes at %p, cannot be written", function, bytes,
+                    value);
 }
 
-static cudssStatus_t submit(cudssHandle_t handle, struct system *part, CUresult (*run)(struct sparse *sparse),
+static cudssStatus_t submit(cudssHandle_t handle, struct system *part, CUresult (*run)(struct sparse *sparse), int form,
                             const struct cudssMatrix *matrix, const struct cudssMatrix *solution,
                             const struct cudssMatrix *rhs) {
     CUstream stream;
@@ -612,6 +784,7 @@ static cudssStatus_t submit(cudssHandle_t handle, struct system *part, CUresult 
     atomic_fetch_add_explicit(&part->state->references, 1, memory_order_relaxed);
     sparse->call.end = end_call;
     sparse->plan = part->state;
+    sparse->form = form;
     sparse->a = matrix->matrix;
     sparse->op_a = (cusparseOperation_t)matrix->type, sparse->op_b = (cusparseOperation_t)matrix->view;
     if (solution) sparse->y = solution->dense;
@@ -622,15 +795,30 @@ static cudssStatus_t submit(cudssHandle_t handle, struct system *part, CUresult 
 enum { FACTORS = CUDSS_PHASE_FACTORIZATION | CUDSS_PHASE_REFACTORIZATION };
 
 /* The phases for one matrix; the solution and rhs are there if it is to be solved. */
-static cudssStatus_t execute_one(cudssHandle_t handle, int phase, struct system *part, const struct cudssMatrix *matrix,
-                                 const struct cudssMatrix *solution, const struct cudssMatrix *rhs) {
+static cudssStatus_t execute_one(cudssHandle_t handle, int phase, const struct cudssConfig *config, struct system *part,
+                                 const struct cudssMatrix *matrix, const struct cudssMatrix *solution,
+                                 const struct cudssMatrix *rhs) {
     static const char function[] = "cudssExecute";
-    DSS_CHECK(matrix->is_sparse && matrix->matrix.rows == matrix->matrix.columns,
-              "%s: inputMatrix must be sparse and square", function);
-    if (phase & CUDSS_PHASE_SYMBOLIC_FACTORIZATION) part->analysed = matrix->matrix.rows + 1;
+    int64_t rows = matrix->matrix.rows;
+    DSS_CHECK(matrix->is_sparse && rows == matrix->matrix.columns, "%s: inputMatrix must be sparse and square",
+              function);
+    if (phase & CUDSS_PHASE_REORDERING) {
+        pthread_mutex_lock(&part->state->lock);
+        int64_t wanted = part->state->wanted ? part->state->wanted_count : rows;
+        pthread_mutex_unlock(&part->state->lock);
+        DSS_CHECK(wanted == rows, "%s: USER_PERM has %lld numbers, but inputMatrix has %lld rows", function,
+                  (long long)wanted, (long long)rows);
+        int algorithm = setting(config, CUDSS_CONFIG_REORDERING_ALG);
+        DSS_RETURN_IF(submit(handle, part, run_analysis, algorithm, matrix, NULL, NULL));
+        part->ordered = rows + 1;
+    }
+    if (phase & CUDSS_PHASE_SYMBOLIC_FACTORIZATION) {
+        DSS_CHECK(part->ordered == rows + 1, "%s: the reordering of this matrix comes first", function);
+        part->analysed = rows + 1;
+    }
     if (phase & FACTORS) {
-        DSS_CHECK(part->analysed == matrix->matrix.rows + 1, "%s: the analysis of this matrix comes first", function);
-        DSS_RETURN_IF(submit(handle, part, run_factorization, matrix, NULL, NULL));
+        DSS_CHECK(part->analysed == rows + 1, "%s: the analysis of this matrix comes first", function);
+        DSS_RETURN_IF(submit(handle, part, run_factorization, 0, matrix, NULL, NULL));
         part->factored = true;
     }
     if (!(phase & CUDSS_PHASE_SOLVE)) return CUDSS_STATUS_SUCCESS;
@@ -643,17 +831,17 @@ static cudssStatus_t execute_one(cudssHandle_t handle, int phase, struct system 
               (long long)b->columns);
     DSS_SUPPORT(x->type == b->type && x->type == matrix->matrix.type, "%s: the matrices are of types %d, %d and %d",
                 function, (int)matrix->matrix.value_type, (int)x->value_type, (int)b->value_type);
-    return submit(handle, part, run_solution, matrix, solution, rhs);
+    return submit(handle, part, run_solution, setting(config, CUDSS_CONFIG_SOLVE_MODE), matrix, solution, rhs);
 }
 
 /* One after the other. What the arrays of pointers have is read here, after the work that may write it. */
-static cudssStatus_t execute_batch(cudssHandle_t handle, int phase, cudssData_t data, const struct cudssMatrix *matrix,
-                                   const struct cudssMatrix *solution, const struct cudssMatrix *rhs) {
+static cudssStatus_t execute_batch(cudssHandle_t handle, int phase, const struct cudssConfig *config, cudssData_t data,
+                                   const struct cudssMatrix *matrix, const struct cudssMatrix *solution,
+                                   const struct cudssMatrix *rhs) {
     static const char function[] = "cudssExecute";
-    CUstream stream;
-    CUresult status = math_stream(handle->stream, &stream);
-    if (!status) status = cuStreamSynchronize((CUstream)handle->stream);
-    if (status) return dss_status(status);
+    DSS_SUPPORT(!data->part.state->wanted, "%s: the CPU device takes a USER_PERM for one matrix, not for a batch",
+                function);
+    DSS_RETURN_IF(wait_for_phases(handle));
     const struct cudssMatrix *batches[] = {matrix, solution, rhs};
     struct cudssMatrix ones[3];
     for (int i = 0; i < 3 && batches[i]; i++) {
@@ -661,7 +849,7 @@ static cudssStatus_t execute_batch(cudssHandle_t handle, int phase, cudssData_t 
                   (long long)matrix->count, (long long)batches[i]->count);
         DSS_RETURN_IF(check_arrays(function, batches[i]));
     }
-    if (phase & CUDSS_PHASE_SYMBOLIC_FACTORIZATION) {
+    if (phase & CUDSS_PHASE_REORDERING) {
         drop_systems(data);
         data->parts = calloc((size_t)matrix->count + 1, sizeof *data->parts);
         if (!data->parts) return dss_status(no_memory("a batch of matrices"));
@@ -671,7 +859,7 @@ static cudssStatus_t execute_batch(cudssHandle_t handle, int phase, cudssData_t 
     DSS_CHECK(data->parts && data->count == matrix->count, "%s: the analysis of this batch comes first", function);
     for (int64_t k = 0; k < matrix->count; k++) {
         for (int i = 0; i < 3 && batches[i]; i++) DSS_RETURN_IF(take_one(function, batches[i], k, &ones[i]));
-        DSS_RETURN_IF(execute_one(handle, phase, &data->parts[k], &ones[0], &ones[1], &ones[2]));
+        DSS_RETURN_IF(execute_one(handle, phase, config, &data->parts[k], &ones[0], &ones[1], &ones[2]));
     }
     return CUDSS_STATUS_SUCCESS;
 }
@@ -696,8 +884,8 @@ static cudssStatus_t cudssExecute(cudssHandle_t handle, int phase, const cudssCo
                   "%s: one of the matrices is a batch, and another one is none", function);
     }
     const struct cudssMatrix *x = solve ? solution : NULL, *b = solve ? rhs : NULL;
-    if (matrix->count != NO_BATCH) return execute_batch(handle, phase, data, matrix, x, b);
-    return execute_one(handle, phase, &data->part, matrix, x, b);
+    if (matrix->count != NO_BATCH) return execute_batch(handle, phase, config, data, matrix, x, b);
+    return execute_one(handle, phase, config, &data->part, matrix, x, b);
 }
 
 #define DSS_ENTRY(name) MATH_ENTRY(cupola_cudss_table, name)

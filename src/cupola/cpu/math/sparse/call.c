@@ -72,19 +72,23 @@ static uint64_t extent(int64_t batch, int64_t stride, int64_t count) {
     return size;
 }
 
-CUresult touch_sparse(const struct sparse *sparse, const struct matrix *matrix, const char *name) {
+CUresult touch_structure(const struct sparse *sparse, const struct matrix *matrix, const char *name) {
     char what[64];
     int64_t offsets = matrix->format == CUSPARSE_FORMAT_COO ? matrix->count : major_count(matrix) + 1;
-    int64_t values = element_count(matrix);
     snprintf(what, sizeof what, "the offsets of %s", name);
     if (matrix->format != CUSPARSE_FORMAT_BLOCKED_ELL)
         RETURN_IF(touch(sparse, what, matrix->offsets, extent(matrix->batch, matrix->offset_stride, offsets),
                         index_size(matrix->offset_type)));
     snprintf(what, sizeof what, "the indices of %s", name);
-    RETURN_IF(touch(sparse, what, matrix->indices, extent(matrix->batch, matrix->index_stride, matrix->count),
-                    index_size(matrix->index_type)));
+    return touch(sparse, what, matrix->indices, extent(matrix->batch, matrix->index_stride, matrix->count),
+                 index_size(matrix->index_type));
+}
+
+CUresult touch_sparse(const struct sparse *sparse, const struct matrix *matrix, const char *name) {
+    char what[64];
+    RETURN_IF(touch_structure(sparse, matrix, name));
     snprintf(what, sizeof what, "the values of %s", name);
-    return touch(sparse, what, matrix->values, extent(matrix->batch, matrix->value_stride, values),
+    return touch(sparse, what, matrix->values, extent(matrix->batch, matrix->value_stride, element_count(matrix)),
                  element_size(matrix->type));
 }
 

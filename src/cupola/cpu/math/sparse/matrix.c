@@ -88,22 +88,26 @@ static cusparseStatus_t check_format(const char *function, cusparseConstSpMatDes
     return CUSPARSE_STATUS_SUCCESS;
 }
 
-static cusparseStatus_t get_arrays(const char *function, cusparseConstSpMatDescr_t matrix, cusparseFormat_t format,
-                                   int64_t *rows, int64_t *cols, int64_t *nnz, void **offsets, void **indices,
-                                   void **values, cusparseIndexType_t *offset_type, cusparseIndexType_t *index_type,
-                                   cusparseIndexBase_t *idxBase, cudaDataType *valueType) {
+/* What matrices of all formats have. */
+static cusparseStatus_t get_common(const char *function, cusparseConstSpMatDescr_t matrix, cusparseFormat_t format,
+                                   int64_t *rows, int64_t *columns, void **indices, void **values,
+                                   cusparseIndexType_t *index_type, cusparseIndexBase_t *base, cudaDataType *type) {
     SPARSE_RETURN_IF(check_format(function, matrix, format));
-    WANT(rows, cols, nnz, offsets, indices, values, offset_type, index_type, idxBase, valueType);
-    GET(rows, matrix->is.rows);
-    GET(cols, matrix->is.columns);
-    GET(nnz, matrix->is.count);
-    GET(offsets, matrix->is.offsets);
-    GET(indices, matrix->is.indices);
-    GET(values, matrix->is.values);
-    GET(offset_type, matrix->is.offset_type);
-    GET(index_type, matrix->is.index_type);
-    GET(idxBase, (cusparseIndexBase_t)matrix->is.base);
-    GET(valueType, matrix->is.value_type);
+    WANT(rows, columns, indices, values, index_type, base, type);
+    *rows = matrix->is.rows, *columns = matrix->is.columns;
+    *indices = matrix->is.indices, *values = matrix->is.values;
+    *index_type = matrix->is.index_type, *base = (cusparseIndexBase_t)matrix->is.base;
+    *type = matrix->is.value_type;
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
+static cusparseStatus_t get_arrays(const char *function, cusparseConstSpMatDescr_t matrix, cusparseFormat_t format,
+                                   int64_t *rows, int64_t *columns, int64_t *nnz, void **offsets, void **indices,
+                                   void **values, cusparseIndexType_t *offset_type, cusparseIndexType_t *index_type,
+                                   cusparseIndexBase_t *base, cudaDataType *type) {
+    WANT(nnz, offsets, offset_type);
+    SPARSE_RETURN_IF(get_common(function, matrix, format, rows, columns, indices, values, index_type, base, type));
+    *nnz = matrix->is.count, *offsets = matrix->is.offsets, *offset_type = matrix->is.offset_type;
     return CUSPARSE_STATUS_SUCCESS;
 }
 COMPRESSED(Csr, CUSPARSE_FORMAT_CSR)
@@ -222,21 +226,13 @@ static cusparseStatus_t cusparseCreateConstBlockedEll(cusparseConstSpMatDescr_t 
                    base, type);
 }
 
-static cusparseStatus_t get_ell(const char *function, cusparseConstSpMatDescr_t matrix, int64_t *rows, int64_t *cols,
-                                int64_t *ellBlockSize, int64_t *ellCols, void **indices, void **values,
-                                cusparseIndexType_t *ellIdxType, cusparseIndexBase_t *idxBase,
-                                cudaDataType *valueType) {
-    SPARSE_RETURN_IF(check_format(function, matrix, CUSPARSE_FORMAT_BLOCKED_ELL));
-    WANT(rows, cols, ellBlockSize, ellCols, indices, values, ellIdxType, idxBase, valueType);
-    GET(rows, matrix->is.rows);
-    GET(cols, matrix->is.columns);
-    GET(ellBlockSize, matrix->is.block_rows);
-    GET(ellCols, matrix->is.width);
-    GET(indices, matrix->is.indices);
-    GET(values, matrix->is.values);
-    GET(ellIdxType, matrix->is.index_type);
-    GET(idxBase, (cusparseIndexBase_t)matrix->is.base);
-    GET(valueType, matrix->is.value_type);
+static cusparseStatus_t get_ell(const char *function, cusparseConstSpMatDescr_t matrix, int64_t *rows, int64_t *columns,
+                                int64_t *size, int64_t *width, void **indices, void **values,
+                                cusparseIndexType_t *index_type, cusparseIndexBase_t *base, cudaDataType *type) {
+    WANT(size, width);
+    SPARSE_RETURN_IF(get_common(function, matrix, CUSPARSE_FORMAT_BLOCKED_ELL, rows, columns, indices, values,
+                                index_type, base, type));
+    *size = matrix->is.block_rows, *width = matrix->is.width;
     return CUSPARSE_STATUS_SUCCESS;
 }
 

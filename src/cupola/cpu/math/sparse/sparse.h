@@ -184,6 +184,7 @@ cusparseStatus_t sparse_submit(cusparseHandle_t handle, struct sparse *sparse, b
 /* While it runs. */
 CUresult scalar_load(const struct sparse *sparse, const struct scalar *scalar, number *value);
 CUresult touch(const struct sparse *sparse, const char *what, const void *place, uint64_t count, size_t size);
+CUresult touch_structure(const struct sparse *sparse, const struct matrix *matrix, const char *name); /* no values */
 CUresult touch_sparse(const struct sparse *sparse, const struct matrix *matrix, const char *name);
 CUresult touch_dense(const struct sparse *sparse, const struct dense *dense, const char *name);
 CUresult touch_sparse_vector(const struct sparse *sparse, const struct sparse_vector *vector, const char *name);
