@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 
 import pytest
 
@@ -342,17 +343,21 @@ def test_a_module_may_go_while_its_kernel_is_queued(context, host, make_stream, 
 
 
 @pytest.mark.cpu_only
-def test_a_queued_launch_keeps_its_module(context, host, make_stream, memory):
+def test_unloading_a_module_waits_for_its_queued_launches(context, host, make_stream, memory):
+    """Its variables are memory, which goes when nothing uses it any more, as with cuMemFree."""
     stream = make_stream()
     loaded = ok(driver.cuModuleLoadData(compiled(SOURCE)))
     function = ok(driver.cuModuleGetFunction(loaded, b"through_pointer"))
     host.block(stream)
     ok(launch(function, stream, ctypes.c_uint64(ctypes.addressof(memory))))
+    assert memory[0] == 0
+    later = threading.Timer(0.1, host.release)
+    later.start()
     ok(driver.cuModuleUnload(loaded))
-    assert status(driver.cuFuncGetName(function)) == "CUDA_ERROR_INVALID_HANDLE"
-    host.release()
-    ok(driver.cuStreamSynchronize(stream))
     assert memory[0] == 100
+    assert status(driver.cuFuncGetName(function)) == "CUDA_ERROR_INVALID_HANDLE"
+    later.join()
+    ok(driver.cuStreamSynchronize(stream))
 
 
 def test_a_cubin_survives_a_file(context, tmp_path):
