@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Check what a source distribution and a wheel of it contain: tools/wheel_contents.py SDIST WHEEL.
 
-The source distribution has every file of the repository. The wheel has every Python file, stub and public header of
-src/cupola, every compiled module that has a stub or a .pyx file, and no source of one.
+The source distribution has every file of the repository. The wheel has every Python file, stub, public header and data
+file of src/cupola, every compiled module that has a stub or a .pyx file, and no source of one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SHIPPED = {".py", ".pyi", ".pxd", ".ptx", ".typed"}
+SHIPPED = {".bin", ".cu", ".py", ".pyi", ".pxd", ".ptx", ".typed"}
 
 
 def problems(sdist: Path, wheel: Path) -> list[str]:

@@ -13,8 +13,8 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from cupola.core._compile import compile
 from cupola.core.program._kernel import Kernel
+from cupola.numpy import _ahead
 from cupola.numpy._operations import COMPUTED, MEMORY
 from cupola.numpy._report import noted
 
@@ -57,9 +57,9 @@ def preamble(lines: tuple[str, ...] = (), *chars: str) -> str:
 
 
 def compiled(source: str, name: str, **options: Any) -> Kernel:
-    """A kernel of this source, compiled or from the disk; `report` counts it."""
+    """A kernel of this source, which came with the package, is on the disk, or is compiled; `report` counts it."""
     with noted("compile"):
-        return compile(source, options={"fma": False, "name": "cupola.numpy", **options}).get_kernel(name)
+        return _ahead.code(source, **options).get_kernel(name)
 
 
 def _places(count: int, axes: int) -> str:

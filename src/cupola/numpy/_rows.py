@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy
 
-from cupola.core._compile import compile
 from cupola.core.program._kernel import Kernel
 from cupola.core.program._object_code import ObjectCode
+from cupola.numpy import _ahead
 from cupola.numpy._kernels import BLOCK, COMBINE, file_text, preamble
 from cupola.numpy._lazy import enqueue
 from cupola.numpy._ndarray import empty, ndarray
@@ -47,14 +47,14 @@ typedef {COMPUTED[char]} COMPUTED;
 {file_text("order.cu") if more else ""}{more}
 {file_text(name)}"""
     with noted("compile"):
-        return _Kernels(compile(source, options={"fma": False, "name": "cupola.numpy"}))
+        return _Kernels(_ahead.code(source))
 
 
 @functools.cache
 def _plain_kernels(name: str, head: str) -> _Kernels:
     """The kernels of a file that needs no types but what is defined in `head`."""
     with noted("compile"):
-        return _Kernels(compile(head + file_text(name), options={"name": "cupola.numpy"}))
+        return _Kernels(_ahead.code(head + file_text(name)))
 
 
 def _order(char: str) -> str:

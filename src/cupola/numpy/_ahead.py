@@ -1,0 +1,90 @@
+"""Kernels that came with the package, so that what programs begin with waits for no compiler.
+
+``kernels/ahead.bin`` has the PTX of common kernels, each under a hash of its source and of how it was compiled. What is
+not there is compiled by NVRTC and kept on disk. ``tools/kernels_ahead.py`` makes the file, of the statements of
+_common.py; a test tells when it has to be made again.
+
+The PTX is that of compute capability 7.5, in the version of CUDA 12.0: drivers and GPUs since then take it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import lzma
+import struct
+from pathlib import Path
+from typing import Any
+
+from cupola.bindings import _provider
+from cupola.core._compile import compile
+from cupola.core.device._device import Device
+from cupola.core.program._object_code import ObjectCode
+
+FILE = Path(__file__).with_name("kernels") / "ahead.bin"
+OLDEST = (7, 5)
+
+MAGIC = b"cupola kernels 1\n"
+HEAD = struct.Struct("<II")  # how many kernels and how many chunks there are
+ENTRY = struct.Struct("<16sHII")  # a kernel: its name, its chunk, and where its text is in that
+CHUNK = struct.Struct("<II")  # where a chunk is behind all of these
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 4, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
+
+
+def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
+    """Machine code or PTX of a source: what came with the package, else compiled or from the disk."""
+    if not options and not _provider.is_observed():  # observers know the sources that this process compiles
+        ptx = known().get(name_of(source, fma))
+        if ptx is not None and Device().compute_capability >= OLDEST:
+            return ObjectCode.from_ptx(ptx, name="cupola.numpy")
+    return compile(source, options={"fma": fma, "name": "cupola.numpy", **options})
+
+
+def name_of(source: str, fma: bool) -> bytes:
+    """The name of a kernel."""
+    return hashlib.sha256(f"{fma}\n{source}".encode()).digest()[:16]
+
+
+class Known:
+    """The kernels of a file.
+
+    Parameters
+    ----------
+    data : bytes
+        The file: MAGIC, HEAD, an ENTRY for each kernel, a CHUNK for each piece of their texts, and these, compressed.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        if data[: len(MAGIC)] != MAGIC:
+            raise ValueError("this is no file of kernels: tools/kernels_ahead.py write makes one")
+        count, chunks = HEAD.unpack_from(data, len(MAGIC))
+        start = len(MAGIC) + HEAD.size
+        middle = start + count * ENTRY.size
+        end = middle + chunks * CHUNK.size
+        self._kernels = {name: place for name, *place in ENTRY.iter_unpack(data[start:middle])}
+        self._chunks = list(CHUNK.iter_unpack(data[middle:end]))
+        self._data = data[end:]
+        self._text = functools.lru_cache(4)(self._unpacked)
+
+    @property
+    def names(self) -> set[bytes]:
+        """The names of the kernels."""
+        return set(self._kernels)
+
+    def get(self, name: bytes) -> bytes | None:
+        """The PTX of a kernel, or None."""
+        found = self._kernels.get(name)
+        if found is None:
+            return None
+        chunk, start, end = found
+        return self._text(chunk)[start:end]
+
+    def _unpacked(self, chunk: int) -> bytes:
+        start, end = self._chunks[chunk]
+        return lzma.decompress(self._data[start:end], lzma.FORMAT_RAW, filters=FILTERS)
+
+
+@functools.cache
+def known() -> Known:
+    """The kernels that came with the package."""
+    return Known(FILE.read_bytes())

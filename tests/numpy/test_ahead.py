@@ -1,0 +1,76 @@
+"""Kernels that come with the package: the file has what the statements need, and it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cupola.numpy as np
+from cupola.numpy import _ahead, _kernels
+from cupola.numpy._kernels import elementwise
+
+TOOL = Path(__file__).parents[2] / "tools" / "kernels_ahead.py"
+
+
+def test_the_file_has_what_the_statements_need():
+    done = subprocess.run([sys.executable, TOOL, "check"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def compiled(source: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """With which options a source is compiled when it is needed."""
+    seen: list[dict[str, object]] = []
+    real = _ahead.compile
+
+    def compile(source: str, *, options: dict[str, object]):
+        seen.append(options)
+        return real(source, options=options)
+
+    monkeypatch.setattr(_ahead, "compile", compile)
+    code = _ahead.code(source)
+    assert code.code_type == ("cubin" if seen else "ptx")
+    return seen
+
+
+def test_a_common_kernel_needs_no_compiler(device, monkeypatch):
+    seen = []
+    monkeypatch.setattr(_kernels, "compiled", lambda source, name: seen.append(source))
+    elementwise.__wrapped__(("const double v0 = READ(0);", "const double v1 = (double)(v0 + s0);"),
+                            "v1", ("d",), ("d",), "cc", -1, "d")  # fmt: skip
+    (source,) = seen
+    np.empty(1)  # a current device
+    assert compiled(source, monkeypatch) == []
+    assert compiled(source.replace("v0 + s0", "v0 + s0 * 5"), monkeypatch) == [{"fma": False, "name": "cupola.numpy"}]
+
+
+def test_who_observes_kernels_gets_those_compiled_here(device, monkeypatch):
+    source = 'extern "C" __global__ void nothing() {}\n'
+
+    class Everything:
+        def get(self, name: bytes) -> bytes:
+            return b".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
+
+    np.empty(1)
+    monkeypatch.setattr(_ahead, "known", Everything)
+    assert compiled(source, monkeypatch) == []
+    monkeypatch.setattr(_ahead._provider, "is_observed", lambda: True)
+    assert len(compiled(source, monkeypatch)) == 1
+
+
+def test_another_file_is_refused():
+    with pytest.raises(ValueError, match=r"kernels_ahead\.py write"):
+        _ahead.Known(b"something else")
+
+
+def test_every_kernel_can_be_read():
+    known = _ahead.known()
+    assert len(known.names) > 500
+    for name in known.names:
+        ptx = known.get(name)
+        assert ptx.startswith(b".version 8.0\n.target sm_75\n")
+        assert ptx.endswith(b"}\n")
+        assert b".entry" in ptx
+    assert known.get(b"0" * 16) is None

@@ -1,0 +1,141 @@
+#!/usr/bin/env python
+"""The kernels that come with the package: tools/kernels_ahead.py write, or check.
+
+The statements of cupola.numpy._common are run on the CPU device with kernels that do nothing, which shows what they
+would compile, in a second. `write` compiles what src/cupola/numpy/kernels/ahead.bin lacks, and drops what no statement
+needs. `check` says whether that is to be done, and needs no compiler; a test runs it. `list` shows their sources.
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import os
+import re
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+os.environ["CUPOLA_DEVICE"] = "cpu"
+
+import cupola.numpy as np
+from cupola import ObjectCode, Program
+from cupola.numpy import _ahead, _common, _evaluate, _rows
+from cupola.numpy._ahead import CHUNK, ENTRY, FILE, FILTERS, HEAD, MAGIC, Known, name_of
+
+ARCHITECTURE = "compute_75"
+VERSION = b".version 8.0"  # of PTX: that of CUDA 12.0
+NOTHING = b".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
+LIMIT = 500_000  # bytes of the file
+CHUNK_BYTES = 1 << 18  # of text: what one look takes some milliseconds to unpack
+
+
+def needed() -> dict[bytes, str]:
+    """The sources that the statements compile, by name."""
+    found: dict[bytes, str] = {}
+    _evaluate.device()  # which is made current
+    nothing = ObjectCode.from_ptx(NOTHING).get_kernel("nothing")
+
+    class Pretended:
+        def get_kernel(self, name: str) -> Any:
+            return nothing
+
+    def code(source: str, *, fma: bool = False, **options: Any) -> Any:
+        if not fma and not options:
+            found[name_of(source, fma)] = source
+        return Pretended()
+
+    real_places = _rows.true_places
+
+    def true_places(flags: Any) -> Any:
+        _rows.scan(flags.astype("l").reshape((1, -1)), "sum")  # whose last element says how many there are
+        _rows._kernels("compact.cu", "?")
+        return np.zeros(5, "l")
+
+    real_code, real_enqueue = _ahead.code, _rows.enqueue
+    _ahead.code = code
+    _rows.enqueue = lambda *arguments: None
+    _rows.true_places = true_places
+    try:
+        for statement in _common.statements(np):
+            statement()
+    finally:
+        _ahead.code, _rows.enqueue, _rows.true_places = real_code, real_enqueue, real_places
+    return found
+
+
+def assembled(source: str) -> bytes:
+    """The PTX of a source, without comments and as old as it may be."""
+    options = {"std": "c++17", "fma": False, "name": "cupola.numpy", "arch": ARCHITECTURE, "lineinfo": False}
+    with Program(source, "c++", options) as program:
+        text = bytes(program.compile("ptx").code)
+    text = re.sub(rb"//[^\n]*|\0|^\s*\.(?:loc|file)\s[^\n]*", b"", text, flags=re.MULTILINE)
+    text = re.sub(rb"[ \t]+", b" ", text)
+    text = re.sub(rb"\s*\n\s*", b"\n", text).lstrip()
+    text, count = re.subn(rb"\.version \d+\.\d+", VERSION, text, count=1)
+    if count != 1:
+        raise ValueError("the PTX has no version")
+    return text
+
+
+def packed(kernels: dict[bytes, bytes]) -> bytes:
+    """The file of these kernels. Those of about the same length are alike, and packed together."""
+    entries, chunks, pieces, texts = [], [], [], [b""]
+    for name, ptx in sorted(kernels.items(), key=lambda kernel: (len(kernel[1]), kernel[1])):
+        if len(texts[-1]) > CHUNK_BYTES:
+            texts.append(b"")
+        entries.append((name, len(texts) - 1, len(texts[-1]), len(texts[-1]) + len(ptx)))
+        texts[-1] += ptx
+    at = 0
+    for text in texts:
+        piece = lzma.compress(text, lzma.FORMAT_RAW, filters=FILTERS)
+        chunks.append(CHUNK.pack(at, at + len(piece)))
+        pieces.append(piece)
+        at += len(piece)
+    packed_entries = [ENTRY.pack(*entry) for entry in sorted(entries)]
+    return b"".join([MAGIC, HEAD.pack(len(entries), len(chunks)), *packed_entries, *chunks, *pieces])
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["write", "check", "list"])
+    parser.add_argument("--all", action="store_true", help="compile all anew, after a change of the compiler")
+    chosen = parser.parse_args()
+    wanted = needed()
+    known = Known(FILE.read_bytes()) if FILE.exists() else None
+    there: set[bytes] = known.names if known is not None else set()
+    if chosen.what == "list":
+        for source in wanted.values():
+            print(source)
+        return 0
+    missing, needless = wanted.keys() - there, there - wanted.keys()
+    if chosen.what == "check":
+        if missing or needless:
+            print(f"{len(missing)} of {len(wanted)} kernels are not in {FILE.name}, and {len(needless)} are there that "
+                  "nothing compiles any more: run tools/kernels_ahead.py write")  # fmt: skip
+        return 1 if missing or needless else 0
+    kernels: dict[bytes, bytes] = {}
+    if known is not None and not chosen.all:
+        kernels = {name: text for name in wanted if (text := known.get(name)) is not None}
+    todo = sorted(wanted.keys() - kernels.keys())
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = pool.map(assembled, [wanted[name] for name in todo])
+        kernels.update(zip(todo, made, strict=True))
+    data = packed(kernels)
+    if len(data) > LIMIT:
+        print(f"{len(data)} bytes are more than the {LIMIT} that the package is to carry: leave out statements")
+        return 1
+    with tempfile.NamedTemporaryFile(dir=FILE.parent, delete=False) as file:
+        file.write(data)
+    Path(file.name).chmod(0o644)
+    os.replace(file.name, FILE)
+    length = sum(map(len, kernels.values()))
+    print(f"{len(kernels)} kernels, {len(todo)} compiled now: {length} bytes of PTX in {len(data)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
