@@ -20,31 +20,34 @@ def after_import(name: str, change: Change) -> None:
     if finder is None:
         finder = _Finder()
         sys.meta_path.insert(0, finder)
-    finder.changes[name] = change
+    finder.changes.setdefault(name, []).append(change)
 
 
 class _Finder:
     def __init__(self) -> None:
-        self.changes: dict[str, Change] = {}
+        self.changes: dict[str, list[Change]] = {}
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        change = self.changes.get(name)
-        if change is None:
+        changes = self.changes.get(name)
+        if changes is None:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, change)
+            spec.loader = _Loader(spec.loader, changes)
         return spec
 
 
 class _Loader(Loader):
-    """Loads a module by its own loader, and then changes it."""
+    """Loads a module by its own loader, and then changes it. Whatever else a loader has is that loader's."""
 
-    def __init__(self, loader: Loader, change: Change) -> None:
+    def __init__(self, loader: Loader, changes: list[Change]) -> None:
         self._loader = loader
-        self._change = change
+        self._changes = changes
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
@@ -53,4 +56,5 @@ class _Loader(Loader):
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        self._change(module)
+        for change in self._changes:
+            change(module)

@@ -37,6 +37,7 @@ HEALTHY: dict[str, Any] = {
     "programs": {"nvcc": {"path": "/site-packages/nvcc", "version": "13"}, "libpython": {"path": "/lib/libpython.so"}},
     "cupy": {"stands_in": None, "version": "14.2.0", "installed": "/site-packages/cupy"},
     "private_runtime": ["cupy-cuda13x"],
+    "above": [{"name": "triton", "version": "3.9.0"}],
     "mpi": {"version": "MPICH Version: 5.0.2", "cuda_aware": False},
     "smoke_test": {"found": "right result"},
 }
@@ -84,7 +85,12 @@ CASES = [
         {"device.emulated": True, "device.said": ["running on the CPU device: there is no GPU"]},
         "choice of device", WARN, "/dev/nvidia0",
     ),
-    ({"libraries.nvrtc": MISSING}, "NVRTC", FAIL, 'pip install "cupola[cu13]"'),
+    ({"libraries.nvrtc": MISSING, "programs.nvcc": MISSING}, "NVRTC", FAIL, 'pip install "cupola[cu13]"'),
+    ({"libraries.nvrtc": MISSING}, "NVRTC", NOTE, "not for `cupola nvcc`"),
+    (
+        {**ON_CPU, "above": [{"name": "triton", "version": "9.9", "advice": "it has been tried with 3.9"}]},
+        "triton", NOTE, "It has been tried with 3.9.",
+    ),
     ({"libraries.nvrtc": BROKEN}, "NVRTC", FAIL, "unusable: RuntimeError: cannot be loaded"),
     ({"libraries.nvrtc": BROKEN}, "NVRTC", FAIL, "Reinstall it"),
     ({"libraries.nvrtc": library("13.1"), "libraries.nvJitLink.version": "13.1"}, "NVRTC and driver", WARN, "'cubin'"),

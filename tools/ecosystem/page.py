@@ -18,6 +18,15 @@ Which packages run on the CPU device as they are, and how far. `tools/ecosystem/
 and records what came of it; `tools/ecosystem/page.py` makes the page of the records. `make ecosystem` runs the programs
 as tests.
 
+The commands are run in a clone of this repository. `make ecosystem` installs cuTile, Triton, numba-cuda, nvmath-python
+and nccl4py in its `.venv`; the other packages are large, or of use here only to see why they fail:
+`pip install "nvmath-python[cu13-dx]"` (functions of `nvmath.device`), `pip install torch ninja`,
+`pip install "jax[cuda13]"`, `pip install numba-cuda-mlir`. Programs of PyTorch and JAX that build extensions need
+`cupola[nvcc]`, and the numbers of eight bits of nvmath-python need PyTorch.
+
+**Other versions** may do as well. When a program imports one that is not in the table, the `cupola` logger says so,
+once; `cupola doctor` lists the packages that are installed.
+
 | package | version | run | passed | failed | skipped |
 |---|---|---|---|---|---|
 """

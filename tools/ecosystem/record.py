@@ -56,7 +56,7 @@ REASONS = (
         "use the model `a100`, or `allow_tma=False`",
     ),
     (
-        "code=compute_XX as well",
+        "runs PTX, for it",
         "PyTorch's own kernels are machine code only in its wheels, without PTX; those that `torch.compile` makes run",
     ),
     (

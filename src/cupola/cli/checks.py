@@ -126,6 +126,10 @@ def _nvrtc(facts: Facts) -> Iterator[Check]:
     nvrtc, device = facts["libraries"]["nvrtc"], facts["device"]
     version = parse_version(nvrtc.get("version"))
     if "path" not in nvrtc:
+        if "missing" in nvrtc and "path" in facts["programs"]["nvcc"]:
+            advice = f"Needed to compile CUDA C++ in Python, not for `cupola nvcc`: {EXTRA}."
+            yield Check(NOTE, "NVRTC", "not found", advice)
+            return
         remedy = "Reinstall it" if "error" in nvrtc else "Install it"
         yield Check(FAIL, "NVRTC", describe(nvrtc), f"{remedy}: {EXTRA}. Without it no CUDA C++ can be compiled.")
         return
@@ -254,6 +258,12 @@ def _programs(facts: Facts) -> Iterator[Check]:
             if name.startswith("cupy") and stand_in.found.startswith("the stand-in"):
                 advice += " `cupola run` takes the stand-in instead (docs/coming-from-cupy.md)."
             yield Check(NOTE, name, "has NVIDIA's CUDA runtime inside", advice)
+        for fact in facts["above"]:
+            if "advice" in fact:
+                found = f"{fact['version']}, a version that the CPU device does not know"
+                yield Check(NOTE, fact["name"], found, f"{fact['advice'][:1].upper()}{fact['advice'][1:]}.")
+            else:
+                yield Check(OK, fact["name"], fact["version"])
 
 
 def _stand_in(facts: Facts) -> Check:

@@ -48,6 +48,7 @@ def collect_more() -> Facts:
         "programs": {"nvcc": nvcc(), "libpython": libpython()},
         "cupy": cupy(),
         "private_runtime": [name for name in PRIVATE_RUNTIME if "version" in distribution(name)],
+        "above": above(),
     }
 
 
@@ -84,6 +85,19 @@ def cupy() -> Facts:
         return {"stands_in": standins.choice(), "version": standins.VERSION, "installed": standins.installed_cupy()}
     except ValueError as error:
         return failure(error)
+
+
+def above() -> list[Facts]:
+    """The packages above CUDA that are installed, and what is to be said of those of other versions than were tried."""
+    from cupola import _tried
+
+    facts: list[Facts] = []
+    for name in _tried.TRIED:
+        found = _tried.version_of(name)
+        if found is not None:
+            version, is_tried = found
+            facts.append({"name": name, "version": version, **({} if is_tried else {"advice": _tried.advice(name)})})
+    return facts
 
 
 def distribution(name: str) -> Facts:

@@ -117,7 +117,8 @@ def unpack(image: bytes, architecture: int) -> bytes:
         raise ImageError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU",
             f"this fat binary has {', '.join(described) or 'nothing'}; the CPU device, here modeling "
-            f"sm_{architecture}, runs PTX: build it with -gencode arch=compute_XX,code=compute_XX as well",
+            f"sm_{architecture}, runs PTX, for it or for older ones: build it with "
+            f"-gencode arch=compute_{architecture},code=compute_{architecture} as well",
         )
     return best[1]
 
