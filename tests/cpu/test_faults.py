@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 import time
@@ -148,6 +149,177 @@ def test_another_order_of_blocks(device, stream):
     assert np.count_nonzero(orders[0] != np.arange(blocks)) > blocks // 2
 
 
+ORDER_OF_WARPS = """
+extern "C" __global__ void turns(int* places) {
+    __shared__ int next;
+    if (threadIdx.x == 0) next = 0;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) places[threadIdx.x / 32] = atomicAdd(&next, 1);
+    __syncthreads();
+}
+"""
+
+
+def test_another_order_of_warps(device, stream):
+    kernel = Program(ORDER_OF_WARPS, "c++").compile("cubin").get_kernel("turns")
+    warps = 12
+    places = device.allocate(4 * warps, stream=stream)
+    orders = []
+    for seed in (1, 1, 2):
+        with cpu.faults(shuffle=True, seed=seed):
+            launch(stream, LaunchConfig(grid=1, block=32 * warps), kernel, places)
+            host = np.empty(warps, np.int32)
+            places.copy_to(host, stream=stream)
+            stream.sync()
+        assert sorted(host) == list(range(warps))
+        orders.append(host.tolist())
+    assert orders[0] == orders[1] != orders[2]
+
+
+STREAMS = """
+extern "C" __global__ void twice(float* x) { *x *= 2; }
+extern "C" __global__ void add(float* x) { *x += 1; }
+extern "C" __global__ void wait(volatile int* flag) { while (!*flag); }
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    code = Program(STREAMS, "c++").compile("cubin")
+    return {name: code.get_kernel(name) for name in ("twice", "add", "wait")}
+
+
+def compute_in_streams(device, kernels, seed: int) -> tuple[float, list[str]]:
+    """Two streams that nothing orders, and one that waits for the first: the result, and what was done one by one."""
+    one, two, three = (device.create_stream() for _ in range(3))
+    x = device.allocate(4, stream=one)
+    result = np.zeros(1, np.float32)
+    x.copy_from(result, stream=one)
+    one.sync()
+    config = LaunchConfig(grid=1, block=1)
+    with cpu.faults(reorder=True, seed=seed) as faults:
+        for _ in range(3):
+            launch(one, config, kernels["twice"], x)
+            launch(two, config, kernels["add"], x)
+            three.wait(one)
+            launch(three, config, kernels["add"], x)
+        for stream in (one, two, three):
+            stream.sync()
+    x.copy_to(result, stream=one)
+    one.sync()
+    return float(result[0]), [happening.what.partition(" in stream")[0] for happening in faults.happened]
+
+
+def test_streams_in_an_order_that_a_seed_gives(device, kernels):
+    met = {}
+    for seed in range(8):
+        met[seed] = compute_in_streams(device, kernels, seed)
+        assert compute_in_streams(device, kernels, seed) == met[seed]
+        result, done = met[seed]
+        assert done.count("twice") == 3
+        assert done.count("add") == 6
+        assert 6 <= result <= 48
+    assert len({result for result, _ in met.values()}) > 2
+
+
+def test_streams_keep_the_order_that_events_make(device, kernels):
+    one, two = device.create_stream(), device.create_stream()
+    x = device.allocate(4, stream=one)
+    config = LaunchConfig(grid=1, block=1)
+    for seed in range(10):
+        result = np.full(1, 5, np.float32)
+        with cpu.faults(reorder=True, seed=seed):
+            x.copy_from(result, stream=one)
+            launch(one, config, kernels["add"], x)
+            two.wait(one)
+            launch(two, config, kernels["twice"], x)
+            one.wait(two)
+            launch(one, config, kernels["add"], x)
+            x.copy_to(result, stream=one)
+            one.sync()
+        assert result[0] == 13
+
+
+def test_a_graph_and_a_callback_in_turn(device, kernels, stream):
+    x = device.allocate(4, stream=stream)
+    x.fill(0, stream=stream)
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, LaunchConfig(grid=1, block=1), kernels["add"], x)
+    graph = builder.end_building().complete()
+    called = []
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(called.append)
+    result = np.zeros(1, np.float32)
+    other = device.create_stream()
+    with cpu.faults(reorder=True, seed=4) as faults:
+        for _ in range(3):
+            graph.launch(stream)
+        other.wait(stream)
+        driver.cuLaunchHostFunc(int(other.handle), ctypes.cast(call, ctypes.c_void_p).value, 0)
+        x.copy_to(result, stream=other)
+        assert result[0] == 3
+    other.sync()
+    assert called == [None]
+    assert sum("graph" in happening.what for happening in faults.happened) == 3
+
+
+def test_whoever_asks_again_and_again_gets_on(device, kernels):
+    one, two = device.create_stream(), device.create_stream()
+    x = device.allocate(4, stream=one)
+    one.sync()
+    with cpu.faults(reorder=True, seed=2):
+        for stream in (one, two):
+            launch(stream, LaunchConfig(grid=1, block=1), kernels["add"], x)
+        event = two.record()
+        while not event.is_done:
+            pass
+
+
+def test_a_kernel_that_needs_another_stream(device, kernels):
+    """It runs beside the others after a while, whichever of them comes first; so does a wait for a value."""
+    one, two, three = (device.create_stream() for _ in range(3))
+    flags = device.allocate(8, stream=one)
+    flags.fill(0, stream=one)
+    one.sync()
+    with cpu.faults(reorder=True, seed=1):
+        launch(one, LaunchConfig(grid=1, block=1), kernels["wait"], int(flags.handle))
+        driver.cuStreamWaitValue32(int(three.handle), int(flags.handle) + 4, 1, 0)
+        driver.cuStreamWriteValue32(int(two.handle), int(flags.handle), 1, 0)
+        driver.cuStreamWriteValue32(int(two.handle), int(flags.handle) + 4, 1, 0)
+        for stream in (one, two, three):
+            stream.sync()
+
+
+def test_a_program_that_makes_no_call(device, kernels, stream):
+    """Work is done although nobody waits for it by a call."""
+    status, address = driver.cuMemHostAlloc(4, 0)
+    pinned = np.frombuffer((ctypes.c_char * 4).from_address(int(address)), np.float32)
+    pinned[:] = 1
+    with cpu.faults(reorder=True, seed=3):
+        launch(stream, LaunchConfig(grid=1, block=1), kernels["twice"], int(address))
+        end = time.monotonic() + 60
+        while pinned[0] == 1 and time.monotonic() < end:
+            time.sleep(0.01)
+    assert pinned[0] == 2
+    stream.sync()
+    driver.cuMemFreeHost(address)
+
+
+def test_what_is_left_goes_on_afterwards(device, kernels):
+    streams = [device.create_stream() for _ in range(4)]
+    x = device.allocate(4, stream=streams[0])
+    x.fill(0, stream=streams[0])
+    streams[0].sync()
+    with cpu.faults(reorder=True, seed=5):
+        for stream in streams[1:]:
+            stream.wait(streams[0])
+        for stream in streams:
+            launch(stream, LaunchConfig(grid=1, block=1), kernels["add"], x)
+    device.sync()
+    result = np.zeros(1, np.float32)
+    x.copy_to(result, stream=streams[0])
+    assert 1 <= result[0] <= 4
+
+
 def test_bits_flip(device, stream):
     size = 4096
     buffer = device.allocate(size, stream=stream)
@@ -249,6 +421,79 @@ def test_contexts_that_end(run_python, name):
     assert done.stdout.strip() == ("0" if "lost" in name else "1")
 
 
+LOST = """
+import os
+os.environ['CUPOLA_CPU_DEVICES'] = '2'
+from cupola import CUDAError, Device, LaunchConfig, Program, cpu, launch, system
+from cupola.bindings import driver
+
+def begin(ordinal):
+    dev = Device(ordinal)
+    dev.set_current()
+    return dev.create_stream(), driver.cuCtxGetCurrent()[1], int(driver.cuMemAlloc(64)[1])
+
+stream_1, context_1, y = begin(1)
+stream_0, context_0, x = begin(0)
+source = 'extern "C" __global__ void read(int* x, int* y) { *x = *y; }'
+kernel = Program(source, 'c++').compile('cubin').get_kernel('read')
+monitored = system.Device(index=1)
+events = monitored.register_events('xid_critical_error')
+
+def read_peer():
+    launch(stream_0, LaunchConfig(grid=1, block=1), kernel, x, y)
+    stream_0.sync()
+
+def status(call, *arguments):
+    return getattr(driver, call)(*arguments)[0].name
+
+assert driver.cuCtxEnablePeerAccess(context_1, 0)[0] == 0
+read_peer()
+with cpu.faults(lost=1):
+    for ask in (lambda: monitored.name, lambda: system.Device(index=1), lambda: monitored.uuid):
+        try:
+            ask()
+        except system.GpuIsLostError:
+            pass
+        else:
+            raise AssertionError
+    assert system.get_num_devices() == 2
+    assert system.Device(index=0).name
+    event = events.wait(timeout_ms=60_000)
+    assert (event.event_type, event.event_data) == ('xid_critical_error', 79)
+    try:
+        events.wait(timeout_ms=60_000)
+    except system.GpuIsLostError:
+        pass
+    else:
+        raise AssertionError
+    assert driver.cuDeviceCanAccessPeer(0, 1)[1] == 0
+    supported = driver.CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED
+    assert driver.cuDeviceGetP2PAttribute(supported, 0, 1)[1] == 0
+    lost = 'CUDA_ERROR_UNKNOWN'
+    assert status('cuCtxEnablePeerAccess', context_1, 0) == lost
+    assert status('cuMemcpyPeer', x, context_0, y, context_1, 64) == lost
+    assert status('cuMemcpyDtoD', x, y, 64) == lost
+    assert status('cuMemcpyDtoD', y, x, 64) == lost
+    assert status('cuMemsetD8', y, 0, 64) == lost
+    assert status('cuStreamSynchronize', int(stream_1.handle)) == lost
+    assert status('cuMemsetD8', x, 0, 64) == 'CUDA_SUCCESS'
+    try:
+        read_peer()
+    except CUDAError as error:
+        assert error.name == 'CUDA_ERROR_ILLEGAL_ADDRESS', error
+        assert 'it is memory of device 1, which is lost' in str(error), error
+    else:
+        raise AssertionError
+assert monitored.name
+print('all')
+"""
+
+
+def test_a_lost_device_its_peers_and_nvml(run_python):
+    done = run_python(LOST, CUPOLA_DEVICE="cpu")
+    assert done.stdout == "all\n", done.stdout + done.stderr
+
+
 WRONG = [
     ({}, TypeError, "just one of call, kernel"),
     ({"call": "cuInit", "kernel": "x"}, TypeError, "got call and kernel"),
@@ -318,6 +563,7 @@ def test_the_command(tmp_path):
     [
         (["--inject", "call"], "'call' needs a value"),
         (["--inject", "copy=1"], "'copy' takes no value"),
+        (["--inject", "reorder,device=0"], "does not go with 'reorder'"),
         (["--inject", "cal=x"], "there is no 'cal'"),
         (["--inject", "call=cuInit,nth=x"], "'x' is no value for 'nth'"),
         (["--inject", "call=cuInit,call=x"], "given twice"),

@@ -40,6 +40,7 @@ KINDS = {
     "flip": Kind(5, "", "operation"),
     "memory": Kind(6, "", ""),
     "lost": Kind(7, "CUDA_ERROR_UNKNOWN", ""),
+    "reorder": Kind(8, "", "operation"),
 }
 _FAILING = ("call", "kernel", "copy", "lost")
 _MOST_SECONDS = 60.0
@@ -142,6 +143,7 @@ def faults(
     flip: bool = False,
     memory: int | str | None = None,
     lost: int | None = None,
+    reorder: bool = False,
     error: object = None,
     nth: int = 1,
     times: int | None = None,
@@ -151,7 +153,7 @@ def faults(
 ) -> Faults:
     """Make something go wrong on the CPU device, inside a ``with`` statement.
 
-    One of the first eight parameters says what; the others say which of them, and how. Several rules are several
+    One of the first nine parameters says what; the others say which of them, and how. Several rules are several
     context managers in one ``with`` statement.
 
     Parameters
@@ -169,7 +171,8 @@ def faults(
         Kernels, copies and fills begin late, each by a random time of up to so many seconds, at most 60. Streams get
         out of step with each other and with the host as far as CUDA allows, which shows missing synchronization.
     shuffle
-        The blocks of each grid begin in another order than the ascending one.
+        The blocks of each grid begin in another order than the ascending one, one after the other, and so do the warps
+        of a block with barriers.
     flip
         A bit flips in the memory that is allocated on the device, before an operation: choose which by `nth` or
         `probability`.
@@ -177,7 +180,11 @@ def faults(
         Devices have so much memory: bytes, or a text such as ``"256 MiB"``.
     lost
         The ordinal of a device that falls off the bus: its contexts cannot be used any more, and no new ones can be
-        made until the ``with`` statement is left.
+        made until the ``with`` statement is left. Other devices cannot copy from its memory or read it in kernels, and
+        NVML says ``NVML_ERROR_GPU_IS_LOST``.
+    reorder
+        All streams carry out one operation at a time, in an order that `seed` chooses among those that CUDA allows:
+        only streams, events and graphs order operations. Much is left until the program waits for it.
     error
         The error of what fails, as a member of ``CUresult`` or its name, with or without ``CUDA_ERROR_``. Unless
         given, OUT_OF_MEMORY for calls, LAUNCH_FAILED for kernels, ILLEGAL_ADDRESS for copies, UNKNOWN for a lost
@@ -189,7 +196,7 @@ def faults(
     probability
         With which each one fails, from 0 to 1.
     device
-        Only on the device with this ordinal (not for calls). None: on all.
+        Only on the device with this ordinal (not for calls, nor for `reorder`). None: on all.
     seed
         Chooses the random numbers. A program that makes its calls in the same order meets the same faults with the
         same seed.
@@ -215,6 +222,7 @@ def faults(
     ...     pass  # a test
     """
     asked = {"call": call, "kernel": kernel, "copy": copy, "delay": delay, "shuffle": shuffle, "flip": flip}
+    asked |= {"reorder": reorder}
     given = {name: value for name, value in asked.items() if value is not None and value is not False}
     given |= {name: value for name, value in {"memory": memory, "lost": lost}.items() if value is not None}
     if len(given) != 1:
@@ -230,7 +238,7 @@ def faults(
         raise TypeError(f"'error' is for {', '.join(_FAILING)}: nothing fails by {name}")
     if device is not None:
         _check_number("device", device, 0)
-        if name in ("call", "lost"):
+        if name in ("call", "lost", "reorder"):
             raise TypeError(f"'device' does not go with '{name}'")
     pattern, amount = "*", 0.0
     ordinal: int = -1 if device is None else device
@@ -297,7 +305,8 @@ def _error_name(error: object) -> str:
 
 _TYPES: dict[str, Callable[[str], object]] = {
     "call": str, "kernel": str, "copy": bool, "delay": float, "shuffle": bool, "flip": bool, "memory": str,
-    "lost": int, "error": str, "nth": int, "times": int, "probability": float, "device": int, "seed": int,
+    "lost": int, "reorder": bool, "error": str, "nth": int, "times": int, "probability": float, "device": int,
+    "seed": int,
 }  # fmt: skip
 
 

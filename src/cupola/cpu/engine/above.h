@@ -5,9 +5,11 @@
 
 #include "engine.h"
 
-/* Whether the kernels of a launch may access memory that is not their device's own (driver/memory/pool.c). */
+/* Whether the kernels of a launch may access memory that is not their device's own, and whether a device is lost
+ * (driver/memory/pool.c). */
 struct cpu_allocation;
 int cpu_driver_permits(const cpu_launch *launch, const struct cpu_allocation *allocation, int is_write);
+int cpu_driver_lacks(int device);
 
 /* The memory of all devices behind a range of addresses where a multicast object is mapped: how many there are, at most
  * CPU_MULTICAST_DEVICES, or 0 and a sentence (driver/memory/multicast.c). */

@@ -15,8 +15,10 @@ nvmlReturn_t nvml_device(nvmlDevice_t handle, int *ordinal) {
     uintptr_t place = (uintptr_t)handle - (uintptr_t)handles;
     if (place >= (uintptr_t)device_count) return NVML_ERROR_INVALID_ARGUMENT;
     *ordinal = (int)place;
-    return NVML_SUCCESS;
+    return nvml_presence(*ordinal);
 }
+
+nvmlReturn_t nvml_presence(int ordinal) { return injected_loss(ordinal) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS; }
 
 static const struct model *model_of(int ordinal) { return devices[ordinal].model; }
 
@@ -45,7 +47,7 @@ static nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *
     if (status) return status;
     if (!device || index >= (unsigned)device_count) return NVML_ERROR_INVALID_ARGUMENT;
     *device = nvml_handle((int)index);
-    return NVML_SUCCESS;
+    return nvml_presence((int)index);
 }
 
 static nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
@@ -57,7 +59,7 @@ static nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *de
         uuid_text(i, text);
         if (strcmp(text, uuid)) continue;
         *device = nvml_handle(i);
-        return NVML_SUCCESS;
+        return nvml_presence(i);
     }
     return NVML_ERROR_NOT_FOUND;
 }
@@ -70,7 +72,7 @@ static nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvmlDevic
     if (found == NO_PCI_BUS_ID) return NVML_ERROR_INVALID_ARGUMENT;
     if (found == NO_DEVICE) return NVML_ERROR_NOT_FOUND;
     *device = nvml_handle(found);
-    return NVML_SUCCESS;
+    return nvml_presence(found);
 }
 
 static nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index) {

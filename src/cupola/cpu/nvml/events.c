@@ -15,14 +15,20 @@ enum {
     LOOK_AGAIN = 2 * 1000 * 1000, /* ns */
     XID_EXCEPTION = 13,           /* graphics engine exception: illegal instructions, misaligned addresses, traps */
     XID_MEMORY_PAGE_FAULT = 31,
-    XID_STOPPED = 43, /* what an assertion in a kernel leads to */
+    XID_STOPPED = 43,      /* what an assertion in a kernel leads to */
+    XID_MEMORY_ERROR = 48, /* of two bits, which ECC cannot correct */
+    XID_NVLINK = 74,
+    XID_OFF_THE_BUS = 79,
 };
 
-/* Statuses of faulting kernels -> Xid errors (NVIDIA GPU Debug Guidelines, "Xid messages"). */
+/* Statuses of faulting kernels, and of what cupola.cpu.faults makes fail -> Xid errors (NVIDIA GPU Debug Guidelines, "Xid messages"). */
 static unsigned xid_of(int status) {
     switch (status) {
         case CUDA_ERROR_ILLEGAL_ADDRESS: return XID_MEMORY_PAGE_FAULT;
         case CUDA_ERROR_ASSERT: return XID_STOPPED;
+        case CUDA_ERROR_ECC_UNCORRECTABLE: return XID_MEMORY_ERROR;
+        case CUDA_ERROR_NVLINK_UNCORRECTABLE: return XID_NVLINK;
+        case CPU_USAGE_LOST: return XID_OFF_THE_BUS;
         default: return XID_EXCEPTION;
     }
 }
@@ -104,6 +110,8 @@ static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
             };
             return NVML_SUCCESS;
         }
+        for (int i = 0; i < device_count; i++)
+            if (set->types[i] && nvml_presence(i)) return NVML_ERROR_GPU_IS_LOST;
         if (clock_now() >= end) return NVML_ERROR_TIMEOUT;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN}, NULL);
     }

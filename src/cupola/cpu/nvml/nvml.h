@@ -38,9 +38,11 @@ const char *nvml_lookup_name(size_t index);
 
 nvmlReturn_t nvml_enter(void); /* NVML_ERROR_UNINITIALIZED before nvmlInit and after the last nvmlShutdown */
 
-/* The ordinal of a device's handle; NVML_ERROR_UNINITIALIZED, or NVML_ERROR_INVALID_ARGUMENT if it is not one. */
+/* The ordinal of a device's handle; NVML_ERROR_UNINITIALIZED, NVML_ERROR_INVALID_ARGUMENT if it is not one, or
+ * NVML_ERROR_GPU_IS_LOST. */
 nvmlReturn_t nvml_device(nvmlDevice_t handle, int *ordinal);
 nvmlDevice_t nvml_handle(int ordinal);
+nvmlReturn_t nvml_presence(int ordinal); /* NVML_ERROR_GPU_IS_LOST when a test has taken the device away */
 
 /* Begin an entry point of a device: find its ordinal, and refuse a null pointer for the answer. */
 #define NVML_DEVICE(handle, ordinal, answer)                    \
@@ -75,7 +77,7 @@ size_t nvml_census(int ordinal, struct nvml_process *processes, size_t room);
 
 struct nvml_fault {
     int device;
-    int status; /* a CUresult */
+    int status; /* a CUresult, or CPU_USAGE_LOST */
 };
 
 /* Faults of kernels, since a watch began. Returns 1 and the next one, or 0: none yet. */

@@ -96,7 +96,7 @@ def describe(
         summary = _access(Kind(kind), address, size, is_write, space)
         if kind == Kind.MISALIGNED:
             neighbour = f"a {size}-byte access needs an address that is a multiple of {size}"
-        elif kind == Kind.NO_ACCESS:
+        elif kind == Kind.NO_ACCESS and not message:
             neighbour = (
                 f"{nearest(address, size, allocation)}, to which this device has no such access: a memory pool "
                 f"grants it with cuMemPoolSetAccess (DeviceMemoryResource.peer_accessible_by), memory from another "

@@ -21,8 +21,10 @@ CUresult context_synchronize(CUcontext context);
 void module_release(CUmodule module);
 void images_sweep(void); /* free released images (module/image.c); takes the GIL, so hold no lock of the driver */
 
-/* Whether a context may be made on the device: not when a test has taken it away (inject/inject.c). */
+/* A device that a test has taken away (inject/inject.c): the status of what needs it, explained; and that without an
+ * explanation. CUDA_SUCCESS: it is there. */
 CUresult device_check_presence(int device);
+CUresult injected_loss(int device);
 
 /* Let other processes checkpoint this one (checkpoint/service.c): from now on; and no longer, in a forked child. */
 void checkpoint_serve(void);

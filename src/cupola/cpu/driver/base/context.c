@@ -97,6 +97,7 @@ static void lose(void *object, void *data) {
 
 void contexts_lose_device(int device, CUresult status) {
     struct loss loss = {device, status};
+    cpu_usage_fault(cpu_usage_place(device), CPU_USAGE_LOST);
     handle_each(HANDLE_CONTEXT, lose, &loss);
 }
 
@@ -552,6 +553,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     RETURN_IF(enter_context(&context));
     if (!peer) return fail(CUDA_ERROR_INVALID_CONTEXT, "the peer's context is null");
     RETURN_IF(context_find(peer, &peer));
+    RETURN_IF(device_check_presence(peer->device->ordinal));
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "the flags of cuCtxEnablePeerAccess must be 0, not %u", flags);
     if (peer->device == context->device)
         return fail(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "both contexts are on device %d", peer->device->ordinal);

@@ -282,12 +282,16 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
     return CUDA_SUCCESS;
 }
 
+static bool are_there(const struct device *device, const struct device *peer) {
+    return !injected_loss(device->ordinal) && !injected_loss(peer->ordinal);
+}
+
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice ordinal, CUdevice peer_ordinal) {
     struct device *device = NULL, *peer = NULL;
     RETURN_IF(device_get(ordinal, &device));
     RETURN_IF(device_get(peer_ordinal, &peer));
     if (!can) return fail_null("canAccessPeer");
-    *can = device != peer;
+    *can = device != peer && are_there(device, peer);
     return CUDA_SUCCESS;
 }
 
@@ -306,7 +310,7 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CU
     switch (attribute) {
         case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
         case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: *value = 1; return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: *value = are_there(device, peer); return CUDA_SUCCESS;
         case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: *value = 0; return CUDA_SUCCESS;
         default: return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a known CUdevice_P2PAttribute", (int)attribute);
     }

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
+#include "above.h"
 #include "driver/trace/trace.h"
 #include "inject.h"
 
@@ -35,9 +36,22 @@ struct decision {
     uint64_t status;
 };
 
+/* The functions at whose beginning streams that take turns may get some: those that queue work, and those that ask whether
+ * it is done. */
+static bool polls(const char *name) { return strstr(name, "Query"); }
+
+static bool is_point(const char *name) {
+    static const char *const heads[] = {"Launch", "Memcpy", "Memset", "GraphLaunch", "StreamQuery", "EventQuery"};
+    name += !strncmp(name, "cuda", 4) ? 4 : 2;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (!strncmp(name, heads[i], strlen(heads[i]))) return true;
+    return false;
+}
+
 __attribute__((visibility("hidden"), used)) struct decision inject_decide(uint32_t index, void **returns_to) {
     const struct call *call = &calls[index];
     if (tracing()) trace_call_begin(call->name, returns_to);
+    if (injects(INJECT_TURNS) && is_point(call->name)) turns_at_call(polls(call->name));
     CUresult status = injects(INJECT_CALL) ? inject_call(call->name) : CUDA_SUCCESS;
     if (!status) return (struct decision){call->function, 0};
     return (struct decision){NULL, call->failed ? call->failed(status) : status};
@@ -110,7 +124,9 @@ static void plain_name(const char *symbol, char *name, size_t size) {
 }
 
 /* Is there something to do at a call of it? */
-static bool asks(const char *name) { return tracing() || (injects(INJECT_CALL) && injection_names(name)); }
+static bool asks(const char *name) {
+    return tracing() || (injects(INJECT_CALL) && injection_names(name)) || (injects(INJECT_TURNS) && is_point(name));
+}
 
 static void set(unsigned index, bool meant) {
     void *to = meant ? inject_stubs + (size_t)index * STUB_SIZE : calls[index].function;

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "above.h"
 #include "engine/engine.h"
 #include "engine/memory/memory.h"
+#include "engine/memory/usage.h"
 
 struct injection {
     struct injection *next;
@@ -68,7 +70,7 @@ unsigned injection_begin(const struct injection_rule *rule) {
     count(rule->kind, 1);
     if (rule->kind == INJECT_MEMORY) limit_memory();
     pthread_mutex_unlock(&lock);
-    if (rule->kind == INJECT_CALL) injectable_update();
+    if (rule->kind == INJECT_CALL || rule->kind == INJECT_TURNS) injectable_update();
     if (rule->kind == INJECT_LOST) contexts_lose_device(rule->device, rule->status);
     return id;
 }
@@ -85,7 +87,8 @@ void injection_end(unsigned id) {
     }
     pthread_mutex_unlock(&lock);
     if (!it) return;
-    if (it->rule.kind == INJECT_CALL) injectable_update();
+    if (it->rule.kind == INJECT_CALL || it->rule.kind == INJECT_TURNS) injectable_update();
+    if (it->rule.kind == INJECT_TURNS) turns_end();
     free((void *)it->rule.pattern);
     free(it->list);
     free(it);
@@ -203,15 +206,19 @@ CUresult inject_call(const char *name) {
                 (unsigned long long)number);
 }
 
-CUresult device_check_presence(int device) {
+CUresult injected_loss(int device) {
     CUresult status = CUDA_SUCCESS;
     if (!injects(INJECT_LOST)) return CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     for (struct injection *it = first; it && !status; it = it->next)
         if (it->rule.kind == INJECT_LOST && it->rule.device == device) status = it->rule.status;
     pthread_mutex_unlock(&lock);
-    if (!status) return CUDA_SUCCESS;
-    return fail(status, "device %d is lost: cupola.cpu.faults has taken it away", device);
+    return status;
+}
+
+CUresult device_check_presence(int device) {
+    CUresult status = injected_loss(device);
+    return status ? fail(status, "device %d is lost: cupola.cpu.faults has taken it away", device) : CUDA_SUCCESS;
 }
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
@@ -278,8 +285,34 @@ CUresult inject_work(enum injection_kind kind, const char *name, int device) {
     pthread_mutex_unlock(&lock);
     if (seconds > 0) sleep_for(seconds);
     if (!status) return CUDA_SUCCESS;
+    cpu_usage_fault(cpu_usage_place(device), (int)status);
     return fail(status, "%s was made to fail by cupola.cpu.faults, as operation number %llu of those that were meant",
                 name, (unsigned long long)number);
+}
+
+/* ---- turns of streams -------------------------------------------------------------------------------------------- */
+
+unsigned inject_choose(unsigned count) {
+    unsigned chosen = 0;
+    pthread_mutex_lock(&lock);
+    for (struct injection *it = first; it; it = it->next)
+        if (it->rule.kind == INJECT_TURNS) {
+            chosen = (unsigned)(draw(it) % count);
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    return chosen;
+}
+
+void inject_turn(const char *what, uint64_t stream) {
+    pthread_mutex_lock(&lock);
+    for (struct injection *it = first; it; it = it->next)
+        if (it->rule.kind == INJECT_TURNS) {
+            it->applied++;
+            note(it, "%s in stream %llu", what, (unsigned long long)stream);
+            break;
+        }
+    pthread_mutex_unlock(&lock);
 }
 
 uint64_t inject_order(int device, const char *name) {

@@ -15,10 +15,11 @@ enum injection_kind {
     INJECT_KERNEL, /* a kernel fails with `status` when it would run */
     INJECT_COPY,   /* the same for copies and fills */
     INJECT_DELAY,  /* an operation begins late, by up to `amount` seconds */
-    INJECT_ORDER,  /* the blocks of a grid begin in an order that the seed gives */
+    INJECT_ORDER, /* the blocks of a grid begin in an order that the seed gives, and the warps of a block take turns so */
     INJECT_FLIP,   /* a bit of device memory flips before an operation */
     INJECT_MEMORY, /* a device has no more than `amount` bytes */
     INJECT_LOST,   /* a device is not there any more */
+    INJECT_TURNS,  /* streams carry out one operation at a time, in an order that the seed gives (stream/turns.c) */
     INJECTION_KINDS
 };
 
@@ -65,6 +66,10 @@ bool injection_names(const char *name);
  * the status with which it fails, explained. */
 CUresult inject_work(enum injection_kind kind, const char *name, int device);
 uint64_t inject_order(int device, const char *name); /* not 0: an order for the blocks of a grid of this kernel */
+
+/* While streams take turns: one of `count` numbers, from 0 on; and what was carried out. */
+unsigned inject_choose(unsigned count);
+void inject_turn(const char *what, uint64_t stream);
 
 /* The function to hand out for an entry point: a jump to it that can be made to fail. `failed`, if not NULL, turns a
  * status into what the function returns. The function itself when it returns no status. (calls.c) */

@@ -22,8 +22,12 @@ static size_t extent(size_t width, size_t height, size_t depth, size_t pitch, si
 }
 
 static CUresult check_still_there(const void *p, size_t size, const char *role) {
-    if (!cpu_memory_owns((uint64_t)p) || memory_check((uint64_t)p, size, RANGE_RUNNING, role, NULL) == CUDA_SUCCESS)
-        return CUDA_SUCCESS;
+    if (!cpu_memory_owns((uint64_t)p)) return CUDA_SUCCESS;
+    const CUresult status = memory_check((uint64_t)p, size, RANGE_RUNNING, role, NULL);
+    cpu_allocation found;
+    const bool is_lost = injects(INJECT_LOST) && cpu_memory_find((uint64_t)p, &found) && found.device >= 0 &&
+                         injected_loss(found.device);
+    if (!status || is_lost) return status;
     return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "%s of a copy, %zu bytes at %p, was freed before the copy was carried out.",
                 role, size, p);
 }

@@ -95,6 +95,9 @@ CUresult memory_check_access(uint64_t address, size_t size, enum range_rule rule
                 return CUDA_SUCCESS;
             }
         }
+        if (injects(INJECT_LOST) && found.device >= 0 && injected_loss(found.device))
+            return fail(injected_loss(found.device), "%s, 0x%llx, is memory of device %d, which is lost", role,
+                        (unsigned long long)at, found.device);
         if (unlikely(accessor->device != ANYBODY && (found.device != accessor->device || found.flags & MEMORY_VIRTUAL)))
             RETURN_IF(access_check(&found, at, accessor, is_write, role));
         at = found.base + found.size; /* mapped virtual memory may continue in the next mapping */

@@ -365,8 +365,11 @@ CUresult access_check(const cpu_allocation *found, uint64_t address, const struc
                 is_virtual ? "cuMemSetAccess" : "cuMemPoolSetAccess");
 }
 
+int cpu_driver_lacks(int device) { return injects(INJECT_LOST) && device >= 0 && injected_loss(device); }
+
 int cpu_driver_permits(const cpu_launch *launch, const cpu_allocation *found, int is_write) {
     const struct CUctx_st *context = launch->context;
+    if (cpu_driver_lacks(found->device)) return 0;
     if (found->flags & MEMORY_VIRTUAL) return virtual_admits(found->base, launch->device, is_write);
     if (handle_was_live(found->owner, HANDLE_POOL)) return pool_admits(found, launch->device, is_write);
     bool is_plain =

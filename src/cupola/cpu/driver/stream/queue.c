@@ -27,7 +27,7 @@ enum { SPIN_NANOSECONDS = 20000, SIGNALS_NANOSECONDS = 50000000 };
 static __thread CUstream handed_over;
 
 static void hand_over(CUstream stream) {
-    if (thread_is_worker && !handed_over) handed_over = handle_retain(stream);
+    if (thread_is_worker && !handed_over && !streams_take_turns()) handed_over = handle_retain(stream);
     else worker_schedule(stream);
 }
 
@@ -135,7 +135,8 @@ static bool run(CUstream stream, uint64_t until, bool watched) {
     pthread_mutex_lock(&stream->lock);
     for (;;) {
         struct op *op = stream->first;
-        if (!op || completed >= until || !undisturbed || (watched && !is_bounded(op))) {
+        const bool may_go_on = until != UINT64_MAX || likely(!streams_take_turns());
+        if (!op || completed >= until || !may_go_on || !undisturbed || (watched && !is_bounded(op))) {
             stream->state = op ? STREAM_SCHEDULED : STREAM_IDLE;
             pthread_mutex_unlock(&stream->lock);
             if (op) worker_schedule(stream);
@@ -209,9 +210,12 @@ static bool sleep_in(CUstream stream, uint64_t sequence, bool handle_signals, bo
 static bool wait_until(CUstream stream, uint64_t sequence, bool may_end) {
     if (stream_has_completed(stream, sequence)) return true;
     bool handle_signals = signals_are_ours(), done = true, interrupted = false;
+    const bool in_turn = streams_take_turns();
+    struct demand demand = {.stream = stream, .sequence = sequence};
     handle_retain(stream);
+    if (unlikely(in_turn)) turns_demand(&demand);
     pthread_mutex_lock(&stream->lock);
-    bool mine = stream->state == STREAM_SCHEDULED && !(handle_signals && !is_bounded(stream->first));
+    bool mine = stream->state == STREAM_SCHEDULED && !in_turn && !(handle_signals && !is_bounded(stream->first));
     if (mine) stream->state = STREAM_RUNNING;
     pthread_mutex_unlock(&stream->lock);
     if (mine && !run(stream, sequence, handle_signals)) {
@@ -224,6 +228,7 @@ static bool wait_until(CUstream stream, uint64_t sequence, bool may_end) {
             for (int i = 0; i < 32 && !stream_has_completed(stream, sequence); i++) cpu_relax();
     if (done && !stream_has_completed(stream, sequence))
         done = sleep_in(stream, sequence, handle_signals, may_end, &interrupted);
+    if (unlikely(in_turn)) turns_demand_end(&demand);
     stream_release(stream);
     if (unlikely(interrupted)) signals_again();
     return done;
@@ -338,7 +343,7 @@ CUresult stream_submit(CUstream stream, struct op *op) { return stream_submit_ma
 static bool begin_if_idle(CUstream stream, struct op *op) {
     op->call = tracing() ? trace_call : 0;
     pthread_mutex_lock(&stream->lock);
-    bool idle = stream->state == STREAM_IDLE;
+    bool idle = stream->state == STREAM_IDLE && !streams_take_turns();
     if (idle) {
         op->next = NULL;
         op->sequence = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;

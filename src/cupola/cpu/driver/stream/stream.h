@@ -6,6 +6,7 @@
 
 #include "above.h"
 #include "driver/base/base.h"
+#include "driver/inject/inject.h"
 #include "event.h"
 #include "op.h"
 
@@ -52,6 +53,9 @@ struct CUstream_st {
     uint8_t state;
     bool queued;                           /* in the workers' run queue */
     CUstream next_to_run;                  /* there */
+    bool awaits_turn;                      /* while streams take turns (turns.c): in the list of those without one, */
+    CUstream next_turn;                    /* there, */
+    uint64_t turn;                         /* and the sequence that its worker ends with; 0: it has no turn */
     _Atomic uint64_t submitted, completed; /* sequence of the last op */
     struct waiter *waiters;
     _Atomic bool has_waiters;
@@ -96,6 +100,19 @@ void stream_run(CUstream stream, uint64_t until); /* the caller made the state S
 CUstream stream_take_handed_over(void); /* a scheduled stream, referenced, that this worker is to go on with; or NULL */
 extern __thread bool thread_is_worker;
 void worker_schedule(CUstream stream); /* the caller has made the state STREAM_SCHEDULED */
+void worker_begin(CUstream stream);    /* the same, whether streams take turns or not */
+
+/* Streams that take turns (turns.c). */
+struct demand { /* of a thread that waits for a stream */
+    struct demand *next;
+    CUstream stream;
+    uint64_t sequence;
+};
+static inline bool streams_take_turns(void) { return injects(INJECT_TURNS); }
+bool turns_add(CUstream stream);  /* the stream waits for its turn; false: streams do not take turns any more */
+void turns_over(CUstream stream); /* a worker has carried out the turn */
+void turns_demand(struct demand *demand);
+void turns_demand_end(struct demand *demand);
 CUresult context_default_stream(CUcontext context, bool per_thread, CUstream *stream); /* of green ones their own */
 CUstream *context_streams(CUcontext context, size_t *count); /* all, referenced; in an array to be freed, or NULL */
 void stream_release(CUstream stream);                        /* gives a reference (handle_retain) back */

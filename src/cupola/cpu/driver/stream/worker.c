@@ -46,9 +46,12 @@ static void run(CUstream stream) {
     while (stream) {
         pthread_mutex_lock(&stream->lock);
         bool mine = stream->state == STREAM_SCHEDULED; /* otherwise a thread that waits for it was faster */
+        const uint64_t turn = stream->turn;
         if (mine) stream->state = STREAM_RUNNING;
+        stream->turn = 0;
         pthread_mutex_unlock(&stream->lock);
-        if (mine) stream_run(stream, UINT64_MAX);
+        if (mine) stream_run(stream, turn ? turn : UINT64_MAX);
+        if (unlikely(turn)) turns_over(stream);
         stream_release(stream);
         stream = stream_take_handed_over();
     }
@@ -103,6 +106,10 @@ static void *work(void *argument) {
 }
 
 void worker_schedule(CUstream stream) {
+    if (likely(!streams_take_turns()) || !turns_add(stream)) worker_begin(stream);
+}
+
+void worker_begin(CUstream stream) {
     struct worker *wake = NULL;
     bool need_thread = false;
     pthread_mutex_lock(&lock);

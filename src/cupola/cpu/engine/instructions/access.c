@@ -118,8 +118,11 @@ static void *resolve(const struct access *access, uint64_t address, uint32_t ali
         return (void *)(uintptr_t)address;
     }
     int fault = cpu_find(context, site, address, size, found);
-    if (fault) return refuse(access, fault, space, address, NULL);
-    return (void *)(uintptr_t)address;
+    if (!fault) return (void *)(uintptr_t)address;
+    char lost[64] = "";
+    if (fault == CPU_FAULT_NO_ACCESS && cpu_driver_lacks(found->device))
+        snprintf(lost, sizeof lost, "it is memory of device %d, which is lost", found->device);
+    return refuse(access, fault, space, address, lost[0] ? lost : NULL);
 }
 
 void *cpu_resolve_range(cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,

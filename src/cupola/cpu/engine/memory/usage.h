@@ -36,8 +36,10 @@ struct cpu_usage_device {
     cpu_usage_track kernels, transfers;
 };
 
+enum { CPU_USAGE_LOST = -1 }; /* a status: the device is gone */
+
 struct cpu_usage_fault {
-    int32_t device, status;
+    int32_t device, status; /* a CUresult, or the one above */
 };
 
 struct cpu_usage {

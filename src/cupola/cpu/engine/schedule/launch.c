@@ -111,8 +111,9 @@ static void note_if_quick(const cpu_launch *launch, uint64_t begin) {
 int cpu_engine_run(cpu_launch *launch) {
     uint32_t size = launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
     uint64_t clusters = blocks_of(launch) / size;
-    /* Under a debugger blocks run one after the other. */
-    uint64_t threads = unlikely(launch->variant->stops != NULL) ? 1 : cpu_share_threads(launch->share);
+    /* Under a debugger, and in an order that is asked for, blocks run one after the other. */
+    const bool one_by_one = launch->variant->stops || launch->order;
+    uint64_t threads = unlikely(one_by_one) ? 1 : cpu_share_threads(launch->share);
     cpu_range ranges[CPU_MOST_RANGES];
     cpu_job job = {
         .launch = launch,

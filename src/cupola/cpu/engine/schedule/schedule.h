@@ -27,6 +27,7 @@ uint64_t cpu_ranges_begun(const cpu_job *job);
 /* The order of the blocks of a launch that asks for one (order.c): from now on, and the block whose turn it is. */
 void cpu_order_begin(cpu_job *job);
 uint64_t cpu_order_place(const cpu_job *job, uint64_t turn);
+uint32_t cpu_order_warp(const cpu_job *job, const cpu_block *block, uint32_t turn); /* likewise among its warps */
 
 /* Let so many helper threads take part in the job; it may be offered again with more. False: too many launches run at the
  * same time. Take it back and wait until they have left it. */

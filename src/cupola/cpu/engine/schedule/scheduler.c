@@ -399,7 +399,7 @@ static enum outcome advance(cpu_context *context, cpu_block *block, int patience
         uint64_t progress = context->progress;
         bool ran = false;
         uint32_t i = 0;
-        if (all_ready(block)) {
+        if (likely(!context->job->stride) && all_ready(block)) {
             uint32_t state, count = run_in_step(context, block, &state);
             if (!count) {
                 block->live = 0;
@@ -412,7 +412,7 @@ static enum outcome advance(cpu_context *context, cpu_block *block, int patience
             ran = true;
         }
         for (; i < block->warp_count; i++) {
-            cpu_warp *warp = &block->warps[i];
+            cpu_warp *warp = &block->warps[likely(!context->job->stride) ? i : cpu_order_warp(context->job, block, i)];
             if (warp->status != CPU_WARP_READY) continue;
             ran = true;
             if (!settle(context, block, warp, run_unit(context, block, warp))) return BLOCK_FAULTED;
