@@ -314,6 +314,26 @@ def test_long_running_totals(device):
     numpy.testing.assert_array_equal(greatest.to_numpy(), numpy.maximum.accumulate(a, 1))
 
 
+def test_products_of_either_kind(device):
+    """Small matrices have a kernel, larger ones go to cuBLAS; both take views and pending expressions."""
+    random = numpy.random.default_rng(6)
+    for n, k, m in (64, 64, 64), (65, 5, 3), (2, 65, 3):
+        a, b = random.standard_normal((n, k), "f4"), random.standard_normal((m, k), "f4")
+        x, y = np.asarray(a), np.asarray(b)
+        numpy.testing.assert_allclose(((x + x) @ y.T).to_numpy(), (a + a) @ b.T, rtol=1e-4, atol=1e-4)
+        numpy.testing.assert_allclose(np.matmul(x[::-1], y.T).to_numpy(), a[::-1] @ b.T, rtol=1e-4, atol=1e-4)
+
+
+def test_means_of_the_usual_form(device):
+    a = numpy.arange(12, dtype="f4").reshape(3, 4)
+    x = np.asarray(a)
+    for axis in (None, 0, -1):
+        compare(x.mean(axis), a.mean(axis))
+        compare(np.mean(x * 2, axis), (a * 2).mean(axis))
+    with pytest.raises(ValueError, match="out of bounds"):
+        x.mean(2)
+
+
 def test_scatter_of_complex128(device):
     """What the hardware cannot compare and swap."""
     for name in ("multiply", "maximum"):

@@ -57,4 +57,4 @@ def _types(text: Text) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple([array.dtype.char for array in text.arrays]), tuple([scalar.dtype.char for scalar in text.scalars])
 
 
-_lazy.use(elementwise=elementwise, reduction=reduction, first_device=device)
+_lazy.use(elementwise=elementwise, reduction=reduction, first_device=device, product=_kernels.product)

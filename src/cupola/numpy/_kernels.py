@@ -164,6 +164,12 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
     return compiled(source, "elementwise")
 
 
+def product(char: str) -> Kernel:
+    """The kernel of products of small matrices."""
+    types = f"typedef {MEMORY[char]} T;\ntypedef {COMPUTED[char]} COMPUTED;\n"
+    return compiled(preamble((), char) + types + file_text("product.cu"), "product")
+
+
 # How a reduction is shared out: a thread for each result; a block for each, or for a share of one; a block for 32
 # results that lie side by side, or for shares of them.
 THREAD, ROWS, COLUMNS = range(3)

@@ -15,6 +15,7 @@ them is therefore never read later: an expression of it is computed at once.
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
@@ -53,10 +54,32 @@ cdef extern from *:
             ((PyWrapperDescrObject *)call)->d_wrapped = (void *)PyVectorcall_Call;
         PyType_Modified(type);
     }
+
+    /* A class made by a statement calls the operators that it inherits by their names. These are those of `base`. */
+    static void cupola_take_operators(PyTypeObject *type, PyTypeObject *base)
+    {
+        PyNumberMethods *to = type->tp_as_number, *from = base->tp_as_number;
+        to->nb_add = from->nb_add;
+        to->nb_subtract = from->nb_subtract;
+        to->nb_multiply = from->nb_multiply;
+        to->nb_true_divide = from->nb_true_divide;
+        to->nb_floor_divide = from->nb_floor_divide;
+        to->nb_remainder = from->nb_remainder;
+        to->nb_and = from->nb_and;
+        to->nb_or = from->nb_or;
+        to->nb_xor = from->nb_xor;
+        to->nb_lshift = from->nb_lshift;
+        to->nb_rshift = from->nb_rshift;
+    }
+
+    /* What `cls.__new__(cls)` does for a class that has no __new__ of its own. */
+    #define cupola_new(cls, nothing) (((PyTypeObject *)(cls))->tp_new((PyTypeObject *)(cls), (nothing), NULL))
     """
     ctypedef struct PyTypeObject:
         pass
     void cupola_enable_vectorcall(PyTypeObject*, Py_ssize_t, object) noexcept
+    void cupola_take_operators(PyTypeObject*, PyTypeObject*) noexcept
+    object cupola_new(object, tuple)
     Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
 
 cdef enum:
@@ -133,17 +156,21 @@ cdef object _reduction = None
 cdef object _first_device = None
 cdef object _general = None
 cdef object _reduce = None
+cdef object _product = None
 
 
-def use(type array_class=None, elementwise=None, reduction=None, first_device=None, general=None, reduce=None):
+def use(
+    type array_class=None, elementwise=None, reduction=None, first_device=None, general=None, reduce=None, product=None
+):
     """Take what the modules above have."""
-    global _array_class, _elementwise, _reduction, _first_device, _general, _reduce
+    global _array_class, _elementwise, _reduction, _first_device, _general, _reduce, _product
     _array_class = _array_class if array_class is None else array_class
     _elementwise = _elementwise if elementwise is None else elementwise
     _reduction = _reduction if reduction is None else reduction
     _first_device = _first_device if first_device is None else first_device
     _general = _general if general is None else general
     _reduce = _reduce if reduce is None else reduce
+    _product = _product if product is None else product
 
 
 # What a package above may take part in: who gives memory, which arrays are pending, and which streams are recorded.
@@ -334,6 +361,8 @@ cdef class Node:
     cdef int code
     cdef int kind
     cdef bint gathers
+    cdef int reads                      # how many Buffers it reads, -1 if that is not known
+    cdef PyObject* read[LEAVES]         # which the operands keep
 
     def __init__(self, name, tuple operands, tuple loop, dtype, shape, form=""):
         cdef Py_ssize_t k
@@ -347,7 +376,7 @@ cdef class Node:
         self.measure()
 
     cdef int measure(self) except -1:
-        self.leaves, self.nodes = 0, 1
+        self.leaves, self.nodes, self.reads = 0, 1, -1
         for operand in self.operands:
             if type(operand) is Node:
                 self.leaves += (<Node>operand).leaves
@@ -356,11 +385,34 @@ cdef class Node:
                 self.leaves += 1
         return 0
 
+    cdef void note_read(self, PyObject* memory) noexcept:
+        cdef int k
+        if self.reads < 0:
+            return
+        for k in range(self.reads):
+            if self.read[k] == memory:
+                return
+        if self.reads == LEAVES:
+            self.reads = -1
+        else:
+            self.read[self.reads] = memory
+            self.reads += 1
+
+    cdef void note_reads(self, Node operand) noexcept:
+        cdef int k
+        if operand.reads < 0:
+            self.reads = -1
+        for k in range(operand.reads):
+            self.note_read(operand.read[k])
+
 
 cdef int memories(Node node, PyObject** found, int count) except -1:
     """The Buffers that an expression reads, each once, behind the first `count` of `found`; returns how many there are."""
     cdef int k
     cdef Buffer memory
+    if count == 0 and node.reads >= 0:
+        memcpy(found, node.read, node.reads * sizeof(PyObject*))
+        return node.reads
     for operand in node.operands:
         if type(operand) is Node:
             count = memories(<Node>operand, found, count)
@@ -794,7 +846,13 @@ def reduce_into(Array target not None, how, value, tuple shape, tuple axes, Stre
     queue : Stream
         Where the work is queued.
     """
-    reduced(target, how, value, shape, axes, queue)
+    cdef Py_ssize_t extents[MOST_AXES]
+    cdef bint gone[MOST_AXES]
+    cdef int axis
+    for axis in range(len(shape)):
+        extents[axis] = shape[axis]
+        gone[axis] = axis in axes
+    reduced(target, how, value, <int>len(shape), extents, gone, queue)
 
 
 # Zeros in which blocks of a reduction count who of them is done; each leaves them as they were. Work of one stream comes one
@@ -826,15 +884,15 @@ cdef Array _new_counters(Stream queue):
     return made
 
 
-cdef int reduced(Array target, object how, object value, tuple shape, tuple axes, Stream queue) except -1:
+cdef int reduced(
+    Array target, object how, object value, int rank, const Py_ssize_t* extents, const bint* gone, Stream queue
+) except -1:
     cdef Walk walk
     cdef Plan found
     cdef uint8_t modes[READ + 1]
     cdef Value slots[READ + VALUES]
     cdef void* parameters[READ + VALUES + 8]
-    cdef Py_ssize_t extents[MOST_AXES]
     cdef int order[MOST_AXES]
-    cdef int rank = <int>len(shape)
     cdef int axis, k = 0
     cdef int kept
     cdef int64_t count = 1, results = target.count(), share, shares = 1, blocks, wanted
@@ -847,15 +905,15 @@ cdef int reduced(Array target, object how, object value, tuple shape, tuple axes
     if results == 0:
         return 0
     for axis in range(rank):
-        extents[axis] = shape[axis]
-        if axis not in axes:
+        if not gone[axis]:
             order[k] = axis
             k += 1
     kept = k
-    for axis in axes:
-        order[k] = axis
-        k += 1
-        count *= extents[axis]
+    for axis in range(rank):
+        if gone[axis]:
+            order[k] = axis
+            k += 1
+            count *= extents[axis]
     for axis in range(rank):
         moved |= order[axis] != axis
     walk.words = walk.arrays = walk.values = walk.seen = 0
@@ -977,6 +1035,11 @@ cdef int before_writing(Array x) except -1:
         if pending_one is not None:
             (<Lazy>pending_one).open_memory()
     return 0
+
+
+cdef inline Lazy new_array():
+    """An array of the package's class, without anything."""
+    return <Lazy>cupola_new(_array_class, ())
 
 
 cdef class Lazy(Array):
@@ -1186,6 +1249,32 @@ cdef class Lazy(Array):
     def __abs__(self):
         return operate_alone("absolute", self)
 
+    # --- reductions -------------------------------------------------------------------------------------
+
+    def sum(self, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
+        """As ``cupola.numpy.sum`` of this array."""
+        return reduce("sum", self, axis, dtype, out, keepdims, initial, where)
+
+    def prod(self, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
+        """As ``cupola.numpy.prod`` of this array."""
+        return reduce("prod", self, axis, dtype, out, keepdims, initial, where)
+
+    def max(self, axis=None, out=None, keepdims=False, initial=None, where=True):
+        """As ``cupola.numpy.max`` of this array."""
+        return reduce("max", self, axis, None, out, keepdims, initial, where)
+
+    def min(self, axis=None, out=None, keepdims=False, initial=None, where=True):
+        """As ``cupola.numpy.min`` of this array."""
+        return reduce("min", self, axis, None, out, keepdims, initial, where)
+
+    def any(self, axis=None, out=None, keepdims=False, *, where=True):
+        """As ``cupola.numpy.any`` of this array."""
+        return reduce("any", self, axis, None, out, keepdims, None, where)
+
+    def all(self, axis=None, out=None, keepdims=False, *, where=True):
+        """As ``cupola.numpy.all`` of this array."""
+        return reduce("all", self, axis, None, out, keepdims, None, where)
+
     def __invert__(self):
         return operate_alone("invert", self)
 
@@ -1196,7 +1285,7 @@ def adopt(Array plain not None, Stream queue not None):
 
 
 cdef Lazy adopted(Array plain, Stream queue):
-    cdef Lazy made = <Lazy>_array_class.__new__(_array_class)
+    cdef Lazy made = new_array()
     made.itemsize, made.element, made.type = plain.itemsize, plain.element, plain.type
     take_shape(made, plain.rank, plain.extents)
     made.memory, made.pointer = plain.open_memory(), plain.pointer
@@ -1224,17 +1313,42 @@ def leaf_of(value):
 cdef Node node_of(object name, int code, tuple operands, tuple loop, object dtype, tuple shape, Stream queue):
     """A node of these operands, of which the largest are computed before it becomes too large."""
     cdef Node made = Node.__new__(Node)
-    cdef Py_ssize_t k
-    cdef list leaves = list(operands)
-    for k in range(len(leaves)):
-        if isinstance(leaves[k], Lazy):
-            if (<Lazy>leaves[k])._node is None and (<Lazy>leaves[k])._stream is not queue:
-                wait_for(<Lazy>leaves[k], queue)
-            leaves[k] = leaf(leaves[k])
+    cdef Node inner
+    cdef Lazy array
+    cdef Py_ssize_t k, count = len(operands)
+    cdef object operand
+    cdef tuple leaves = PyTuple_New(count)
     made.name, made.loop, made.dtype, made.shape, made.form = name, loop, dtype, shape, ""
     made.code, made.kind, made.gathers = code, type_number(dtype), name == "gather"
-    made.operands = tuple(leaves)
-    made.measure()
+    made.leaves, made.nodes, made.reads = 0, 1, 0
+    for k in range(count):
+        operand = operands[k]
+        inner = None
+        if isinstance(operand, Lazy):
+            array = <Lazy>operand
+            inner = array._node
+            if inner is not None and inner.leaves <= LEAVES and inner.nodes <= NODES:
+                operand = inner
+            else:
+                if inner is None and array._stream is not queue:
+                    wait_for(array, queue)
+                inner = None
+                array.open_memory()
+                made.note_read(<PyObject*>array.memory)
+                made.leaves += 1
+        elif type(operand) is Node:
+            inner = <Node>operand
+        elif isinstance(operand, Array):
+            (<Array>operand).open_memory()
+            made.note_read(<PyObject*>(<Array>operand).memory)
+            made.leaves += 1
+        if inner is not None:
+            made.leaves += inner.leaves
+            made.nodes += inner.nodes
+            made.note_reads(inner)
+        Py_INCREF(operand)
+        PyTuple_SET_ITEM(leaves, k, operand)
+    made.operands = leaves
     if made.leaves > LEAVES or made.nodes > NODES:
         for operand in operands:
             if isinstance(operand, Lazy):
@@ -1253,7 +1367,7 @@ def make_node(name, tuple operands, tuple loop, dtype, shape):
 
 def pending(Node node not None):
     """An array with the elements of an expression, which is computed later if nobody may change what it reads."""
-    cdef Lazy made = <Lazy>_array_class.__new__(_array_class)
+    cdef Lazy made = new_array()
     made.set_shape(node.shape, node.dtype)
     return made_pending(made, node, in_force())
 
@@ -1481,7 +1595,7 @@ cdef object apply(Elementwise function, PyObject** given, object out):
     cdef Loop loop
     cdef tuple shape
     cdef Stream queue
-    cdef list values
+    cdef tuple values
     cdef Node node
     for k in range(function.nin):
         operand = <object>given[k]
@@ -1514,13 +1628,17 @@ cdef object apply(Elementwise function, PyObject** given, object out):
         if isinstance(out, Lazy) and loop.number == type_number((<Lazy>out).type) and same_shape(first, <Lazy>out):
             return _at_once(function, loop, kinds, given, <Lazy>out, queue, which)
         return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
-    values = []
+    values = PyTuple_New(function.nin)
     for k in range(function.nin):
         operand = <object>given[k]
-        values.append(loop.classes[k](operand) if kinds[k] >= PY_BOOL else operand)
-    shape = shape_of(first)
-    node = node_of(function.name, function.code, tuple(values), loop.inputs, loop.result, shape, queue)
-    made = <Lazy>_array_class.__new__(_array_class)
+        if kinds[k] >= PY_BOOL:
+            operand = loop.classes[k](operand)
+        Py_INCREF(operand)
+        PyTuple_SET_ITEM(values, k, operand)
+    node = first._node
+    shape = shape_of(first) if node is None else node.shape
+    node = node_of(function.name, function.code, values, loop.inputs, loop.result, shape, queue)
+    made = new_array()
     take_type(made, loop.number)
     take_shape(made, first.rank, first.extents)
     return made_pending(made, node, queue)
@@ -1601,10 +1719,19 @@ def use_functions(dict functions, tuple operands):
     _functions, _operands = functions, operands
 
 
+cdef inline bint is_operand(object given):
+    return isinstance(given, Lazy) or type(given) is float or type(given) is int or isinstance(given, _operands)
+
+
+def quick_operators(type cls not None):
+    """Let the operators of a class below Lazy have no detour."""
+    cupola_take_operators(<PyTypeObject*>cls, <PyTypeObject*>Lazy)
+
+
 cdef object operate(str name, object one, object other):
     cdef PyObject* given[2]
     given[0], given[1] = <PyObject*>one, <PyObject*>other
-    if not isinstance(one, _operands) or not isinstance(other, _operands):
+    if not is_operand(one) or not is_operand(other):
         return NotImplemented
     return apply(<Elementwise>_functions[name], given, None)
 
@@ -1612,7 +1739,7 @@ cdef object operate(str name, object one, object other):
 cdef object operate_in_place(str name, object one, object other):
     cdef PyObject* given[2]
     given[0], given[1] = <PyObject*>one, <PyObject*>other
-    if not isinstance(other, _operands):
+    if not is_operand(other):
         return NotImplemented
     return apply(<Elementwise>_functions[name], given, one)
 
@@ -1643,7 +1770,7 @@ cdef int _fill_totals() except -1:
 _fill_totals()
 
 
-def reduce(
+cpdef reduce(
     how, obj, axis=None, dtype=None, out=None, bint keepdims=False, initial=None, where=True
 ):
     """Combine elements along axes; `how` is a key of COMBINE.
@@ -1651,14 +1778,13 @@ def reduce(
     What is not of the usual form is for `_ndarray.reduce`.
     """
     cdef Lazy x
-    cdef int number, to, k, at
+    cdef int number, to, k, at = -1
     cdef Py_ssize_t extents[MOST_AXES]
+    cdef bint gone[MOST_AXES]
     cdef Py_ssize_t count = 1
     cdef int rank = 0
     cdef Stream queue
     cdef Lazy made
-    cdef tuple gone
-    cdef object source
     if not (
         dtype is None and out is None and initial is None and where is True and not keepdims and isinstance(obj, Lazy)
         and type(how) is str and (axis is None or type(axis) is int)
@@ -1666,16 +1792,17 @@ def reduce(
         return _reduce(how, obj, axis, dtype, out, keepdims, initial, where)
     x = <Lazy>obj
     number = type_number(x.type)
-    if axis is None:
-        at = -1
-        gone = tuple(range(x.rank))
-        count = x.count()
-    else:
+    if axis is not None:
         if not -x.rank <= axis < x.rank:
             return _reduce(how, obj, axis, dtype, out, keepdims, initial, where)
         at = axis if axis >= 0 else axis + x.rank
-        gone = (at,)
-        count = x.extents[at]
+    for k in range(x.rank):
+        gone[k] = at < 0 or k == at
+        if gone[k]:
+            count *= x.extents[k]
+        else:
+            extents[rank] = x.extents[k]
+            rank += 1
     if how == "sum" or how == "prod":
         to = _totals[number]
     elif how == "any" or how == "all":
@@ -1685,18 +1812,93 @@ def reduce(
     # Sums of halves are computed as float32, as in NumPy; extremes of nothing are an error.
     if (to != number and number == _HALF) or (how in ("sum", "prod") and number == _HALF) or count == 0:
         return _reduce(how, obj, axis, dtype, out, keepdims, initial, where)
-    for k in range(x.rank):
-        if axis is not None and k != at:
-            extents[rank] = x.extents[k]
-            rank += 1
     queue = in_force()
     if x._node is None:
         wait_for(x, queue)
-    source = leaf(x)
-    made = <Lazy>_array_class.__new__(_array_class)
+    made = new_array()
     take_type(made, to)
     take_shape(made, rank, extents)
     made._stream = queue
     allocate(made, queue)
-    reduced(made, how, source, shape_of(x), gone, queue)
+    reduced(made, how, leaf(x), x.rank, x.extents, gone, queue)
+    return made
+
+
+def mean(obj, axis=None):
+    """The mean of floating-point or complex elements; None if it is not of the usual form."""
+    cdef Lazy x, total
+    cdef object many
+    cdef PyObject* given[2]
+    if not isinstance(obj, Lazy) or not (axis is None or type(axis) is int):
+        return None
+    x = <Lazy>obj
+    if _CHARS[type_number(x.type)] not in "fdFD":
+        return None
+    total = reduce("sum", x, axis, None, None, False, None, True)
+    many = float(x.count() // total.count()) if total.count() else 1.0
+    given[0], given[1] = <PyObject*>total, <PyObject*>many
+    return apply(<Elementwise>_functions["divide"], given, None)
+
+
+# --- products of small matrices -------------------------------------------------------------------------------------
+
+cdef enum:
+    SMALL = 64              # rows and columns; what is larger is for cuBLAS
+
+cdef list _products = [None] * TYPES
+
+
+def product(one, other):
+    """The product of two small matrices; None if there is a reason to ask cuBLAS."""
+    cdef Lazy a, b, made
+    cdef int number
+    cdef int64_t sizes[3]
+    cdef int64_t strides[4]
+    cdef Py_ssize_t extents[2]
+    cdef uint64_t places[3]
+    cdef void* parameters[10]
+    cdef int k
+    cdef Stream queue
+    cdef Kernel kernel
+    if not isinstance(one, Lazy) or not isinstance(other, Lazy):
+        return None
+    a, b = <Lazy>one, <Lazy>other
+    if a.rank != 2 or b.rank != 2 or a.extents[1] != b.extents[0]:
+        return None
+    number = type_number(a.type)
+    sizes[0], sizes[1], sizes[2] = a.extents[0], b.extents[1], a.extents[1]
+    if number != type_number(b.type) or _CHARS[number] not in "efdFD":
+        return None
+    for k in range(3):
+        if not 0 < sizes[k] <= SMALL:
+            return None
+    a.open_memory()
+    b.open_memory()
+    strides[0], strides[1] = a.extents[2], a.extents[3]
+    strides[2], strides[3] = b.extents[2], b.extents[3]
+    for k in range(4):
+        if strides[k] % a.itemsize:
+            return None
+        strides[k] //= a.itemsize
+    queue = in_force()
+    wait_for(a, queue)
+    wait_for(b, queue)
+    kernel = <Kernel>_products[number]
+    if kernel is None:
+        kernel = _products[number] = _product(_CHARS[number])
+    made = new_array()
+    take_type(made, number)
+    extents[0], extents[1] = sizes[0], sizes[1]
+    take_shape(made, 2, extents)
+    made._stream = queue
+    allocate(made, queue)
+    require_open(a.memory)
+    require_open(b.memory)
+    places[0], places[1], places[2] = a.pointer, b.pointer, made.pointer
+    for k in range(3):
+        parameters[k] = &places[k]
+        parameters[3 + k] = &sizes[k]
+    for k in range(4):
+        parameters[6 + k] = &strides[k]
+    start(queue, kernel, blocks_for(sizes[0] * sizes[1]), parameters)
     return made

@@ -14,10 +14,7 @@ from cupola.numpy.functions import _choosing, _numeric, _products, _reductions, 
 
 # Functions whose first argument is the array.
 METHODS = {
-    **{
-        name: getattr(_reductions, name)
-        for name in ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "cumsum", "cumprod")
-    },
+    **{name: getattr(_reductions, name) for name in ("mean", "var", "std", "cumsum", "cumprod")},
     **{name: getattr(_choosing, name) for name in ("argmax", "argmin", "clip", "nonzero", "put", "take")},
     **{name: getattr(_shapes, name) for name in ("repeat", "resize", "swapaxes")},
     **{name: getattr(_sorting, name) for name in ("argsort", "argpartition", "searchsorted")},

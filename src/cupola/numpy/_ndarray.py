@@ -25,6 +25,7 @@ from cupola.numpy._lazy import (
     make_node,
     new_memory,
     pending,
+    quick_operators,
     reduce,
     reduce_into,
     write,
@@ -68,15 +69,9 @@ class ndarray(Lazy):
         def _operator(self, other: Any) -> ndarray: ...
 
         __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _operator
-        all: Any
-        any: Any
         argmax: Any
         argsort: Any
         cumsum: Any
-        max: Any
-        min: Any
-        prod: Any
-        sum: Any
 
         def __getitem__(self, key: Any) -> ndarray: ...
         def __setitem__(self, key: Any, value: Any) -> None: ...
@@ -603,6 +598,10 @@ def _initial(how: str, values: ndarray, axes: Any, to: numpy.dtype, keepdims: bo
 
 def mean(obj: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
     """The mean of the elements, as ``numpy.mean``."""
+    if dtype is None and out is None and keepdims is False:
+        usual = _lazy.mean(obj, axis)
+        if usual is not None:
+            return usual
     values = on_device(obj)
     to = known_type(dtype) if dtype is not None else values.dtype if values.dtype.kind in "fc" else numpy.dtype(float)
     inner = numpy.dtype("float32") if to.char == "e" else to
@@ -623,4 +622,5 @@ def _general(function: Any, operands: tuple[Any, ...], out: Any) -> Any:
 
 
 _lazy.use(array_class=ndarray, general=_general, reduce=_reduce)
+quick_operators(ndarray)
 _lazy.use_functions(UFUNCS, _KNOWN)

@@ -1,5 +1,5 @@
-"""Products of matrices and the like, by cuBLAS; those of integers and bool by a reduction that multiplies on the
-way."""
+"""Products of matrices and the like, by cuBLAS; those of small matrices by one kernel, those of integers and bool by a
+reduction that multiplies on the way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy
 from cupola.bindings import cublas
 from cupola.numpy._handles import handle
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._lazy import reduce, write
+from cupola.numpy._lazy import product, reduce, write
 from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device
 from cupola.numpy.functions._shapes import moveaxis, stack
 
@@ -107,6 +107,10 @@ def _product(a: ndarray, b: ndarray, dtype: numpy.dtype) -> ndarray:
 
 def matmul(x: Any, y: Any, /, out: Any = None, *, dtype: Any = None) -> ndarray:
     """The matrix product, as ``numpy.matmul``."""
+    if out is None and dtype is None:
+        small = product(x, y)
+        if small is not None:
+            return small
     a, b = on_device(x), on_device(y)
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("matmul: Input operand does not have enough dimensions (has 0, at least 1 is needed)")
