@@ -85,11 +85,11 @@ def output_type(argument: Argument, types: Types) -> str:
     match argument.role:
         case "out" if argument.ctype.startswith("bool"):
             return "bool"
-        case "out" | "inout":
+        case "out" | "inout" | "later":
             return value_type(element, names, out=True)
         case "count" | "length":
             return "int"
-        case "out_list":
+        case "out_list" | "later_list":
             return f"list[{value_type(element, names, out=True)}]"
         case "out_borrowed":
             return f"list[{value_type(types.resolve(element.target.removeprefix('const ')), names, out=True)}]"

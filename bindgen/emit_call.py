@@ -24,7 +24,7 @@ _STAGES = (
 # Roles that take memory for the length of the call.
 _SCRATCH = {
     "string", "string?", "address", "buffer", "list", "strings", "handles", "kernel", "value", "options",
-    "out_list", "out_bytes", "out_value", "values",
+    "out_list", "out_bytes", "out_value", "values", "later", "later_list",
 }  # fmt: skip
 
 _WIDE = {"U64": "uint64_t", "I64": "int64_t", "F32": "float", "F64": "double"}
@@ -39,6 +39,7 @@ class Call:
         self.by_name = {a.name: a for a in plan.arguments}
         self.index = {a.name: i for i, a in enumerate(plan.inputs)}
         self.scratch = any(a.role in _SCRATCH for a in plan.arguments)
+        self.later = any(a.role in ("later", "later_list") for a in plan.arguments)
         self.records = [a for a in plan.arguments if a.role == "out" and a.element.kind == "record"]
         self.cleanup = self.scratch or bool(self.records)
         self.fail = "goto done" if self.cleanup else "return NULL"
@@ -195,6 +196,15 @@ class Call:
                 yield from self._query(a)
             needed = f"{self._capacity(a)} > 0 && "
             room = f"scratch_array(&scratch, {size}, (size_t){self._capacity(a)})"
+        elif a.role == "later":
+            room = "handle_cells(1)"
+        elif a.role == "later_list":
+            count = self._capacity(a)
+            yield f"    if ({count} < 1) {{"
+            message = f"{self.name}(), {a.details[0]} must be at least 1"
+            yield f'        PyErr_SetString(PyExc_ValueError, "{message}");'
+            yield "        goto done;\n    }"
+            room = f"handle_cells((size_t){count})"
         elif a.role == "out_bytes":
             length = self._capacity(a)
             if not length.isdigit():
@@ -268,7 +278,8 @@ class Call:
             else:
                 failure = self._failure("status")
                 failure = f"{{ result = {failure}; goto done; }}" if self.cleanup else f"return {failure};"
-                yield f"    if (UNLIKELY(status != 0)) {failure}"
+                begun = f" && status != {self.layout.overrides['module']['begun']}" if self.later else ""
+                yield f"    if (UNLIKELY(status != 0{begun})) {failure}"
             yield f"    {give} {self._result(values, len(outputs))};"
 
     def _returns_record(self) -> bool:
@@ -297,7 +308,7 @@ class Call:
         return f"failed({status}, {len(self.plan.outputs)})"
 
     def _result(self, values: str, count: int) -> str:
-        if count == 1 and not self.plan.failure_outputs:
+        if count == 1 and not self.plan.failure_outputs and not self.later:
             return f"result_pair({values})"
         return f"result_tuple(status, (PyObject *[]){{{values}}}, {count})"
 
@@ -320,6 +331,10 @@ class Call:
             case "out_list":
                 kind, index, size = self.layout.kind(a.element)
                 return f"list_from((ValueType){{{kind}, {index}, {size}}}, {name}, {self._returned(a)})"
+            case "later":
+                return f"handle_later({self.layout.handles[a.element.name]}, {name})"
+            case "later_list":
+                return f"handles_later({self.layout.handles[a.element.name]}, {name}, (size_t){self._capacity(a)})"
             case "out_bytes":
                 return f"PyBytes_FromStringAndSize({name}, {self._capacity(a)})"
             case "out_text":

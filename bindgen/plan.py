@@ -18,6 +18,9 @@ one line per parameter, ``function.parameter = "role"``. Roles:
 ``inout``           taken and returned
 ``out_list(n)``     array of `n` elements, returned as a list; ``out_list(n, limit)`` when `n` is the number that the
                     call reports and `limit` the capacity passed in
+``later``           a handle that is returned, and that the library may fill in long after the call: at the end of a
+                    group, or from a thread of its own. The status `begun` of the module is no failure then
+``later_list(n)``   array of `n` such handles, at least one, returned as a list
 ``count``           length of the output arrays: keyword that defaults to 0, updated by the call and returned
 ``length``          the same, but without default
 ``out_bytes(n)``    char array of `n` bytes, returned as bytes
@@ -99,7 +102,7 @@ _INPUTS = {
 }  # fmt: skip
 _OUTPUTS = {
     "out", "inout", "out_list", "count", "length", "out_bytes", "out_text", "out_borrowed", "out_value", "values",
-    "out_str", "sized", "blob", "struct_out", "field_out", "field_sized", "items_out",
+    "out_str", "sized", "blob", "struct_out", "field_out", "field_sized", "items_out", "later", "later_list",
 }  # fmt: skip
 _HIDDEN = {"null", "fixed", "room", "sized_count", "items_count", "struct"}
 

@@ -213,6 +213,8 @@ def test_layout_of_the_real_headers(name, major, tmp_path):
     headers = "".join(f"#include <{h}>\n" for h in LIBRARIES[name].headers)
     body = "\n".join(asserted).replace("'", '"')
     done = compile_only(f"#include <stddef.h>\n{headers}{body}\n", tmp_path, *folders, OURS)
+    if "crt/host_config.h: No such file" in done.stderr:
+        pytest.skip("needs crt/host_config.h, which is in the wheel nvidia-cuda-crt")
     assert done.returncode == 0, done.stderr[:2000]
 
 

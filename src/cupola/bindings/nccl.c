@@ -719,21 +719,28 @@ COLD static PyObject *call_ncclCommInitRankConfig(CALL_PARAMETERS) {
         if (bind_arguments("ncclCommInitRankConfig", "nranks\0commId\0rank\0config\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
-    ncclComm_t c_comm = 0;
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_comm = NULL;
     int32_t c_nranks = 0;
     void *c_commId = NULL;
     int32_t c_rank = 0;
     void *c_config = NULL;
-    if (UNLIKELY(to_i32(args[0], &c_nranks) < 0)) return bad_argument("ncclCommInitRankConfig()", "nranks");
-    if (UNLIKELY(to_record(args[1], 2, false, &c_commId) < 0)) return bad_argument("ncclCommInitRankConfig()", "commId");
-    if (UNLIKELY(to_i32(args[2], &c_rank) < 0)) return bad_argument("ncclCommInitRankConfig()", "rank");
-    if (UNLIKELY(to_record(args[3], 3, true, &c_config) < 0)) return bad_argument("ncclCommInitRankConfig()", "config");
+    if (UNLIKELY(to_i32(args[0], &c_nranks) < 0)) { bad_argument("ncclCommInitRankConfig()", "nranks"); goto done; }
+    if (UNLIKELY(to_record(args[1], 2, false, &c_commId) < 0)) { bad_argument("ncclCommInitRankConfig()", "commId"); goto done; }
+    if (UNLIKELY(to_i32(args[2], &c_rank) < 0)) { bad_argument("ncclCommInitRankConfig()", "rank"); goto done; }
+    if (UNLIKELY(to_record(args[3], 3, true, &c_config) < 0)) { bad_argument("ncclCommInitRankConfig()", "config"); goto done; }
+    if (!(c_comm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
-    status = table.ncclCommInitRankConfig(&c_comm, (int)c_nranks, *(ncclUniqueId *)c_commId, (int)c_rank, c_config);
+    status = table.ncclCommInitRankConfig(c_comm, (int)c_nranks, *(ncclUniqueId *)c_commId, (int)c_rank, c_config);
     Py_END_ALLOW_THREADS
-    if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(handle_new(0, (uint64_t)c_comm));
+    if (UNLIKELY(status != 0 && status != ncclInProgress)) { result = failed(status, 1); goto done; }
+    result = result_tuple(status, (PyObject *[]){handle_later(0, c_comm)}, 1);
+done:
+    scratch_free(&scratch);
+    return result;
 }
 COLD static PyObject *call_ncclCommInitRank(CALL_PARAMETERS) {
     (void)self;
@@ -742,19 +749,26 @@ COLD static PyObject *call_ncclCommInitRank(CALL_PARAMETERS) {
         if (bind_arguments("ncclCommInitRank", "nranks\0commId\0rank\0", 3, 3, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
-    ncclComm_t c_comm = 0;
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_comm = NULL;
     int32_t c_nranks = 0;
     void *c_commId = NULL;
     int32_t c_rank = 0;
-    if (UNLIKELY(to_i32(args[0], &c_nranks) < 0)) return bad_argument("ncclCommInitRank()", "nranks");
-    if (UNLIKELY(to_record(args[1], 2, false, &c_commId) < 0)) return bad_argument("ncclCommInitRank()", "commId");
-    if (UNLIKELY(to_i32(args[2], &c_rank) < 0)) return bad_argument("ncclCommInitRank()", "rank");
+    if (UNLIKELY(to_i32(args[0], &c_nranks) < 0)) { bad_argument("ncclCommInitRank()", "nranks"); goto done; }
+    if (UNLIKELY(to_record(args[1], 2, false, &c_commId) < 0)) { bad_argument("ncclCommInitRank()", "commId"); goto done; }
+    if (UNLIKELY(to_i32(args[2], &c_rank) < 0)) { bad_argument("ncclCommInitRank()", "rank"); goto done; }
+    if (!(c_comm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
-    status = table.ncclCommInitRank(&c_comm, (int)c_nranks, *(ncclUniqueId *)c_commId, (int)c_rank);
+    status = table.ncclCommInitRank(c_comm, (int)c_nranks, *(ncclUniqueId *)c_commId, (int)c_rank);
     Py_END_ALLOW_THREADS
-    if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(handle_new(0, (uint64_t)c_comm));
+    if (UNLIKELY(status != 0 && status != ncclInProgress)) { result = failed(status, 1); goto done; }
+    result = result_tuple(status, (PyObject *[]){handle_later(0, c_comm)}, 1);
+done:
+    scratch_free(&scratch);
+    return result;
 }
 COLD static PyObject *call_ncclCommInitAll(CALL_PARAMETERS) {
     (void)self;
@@ -771,13 +785,17 @@ COLD static PyObject *call_ncclCommInitAll(CALL_PARAMETERS) {
     void *c_devlist = NULL;
     if (UNLIKELY(to_i32(args[0], &c_ndev) < 0)) { bad_argument("ncclCommInitAll()", "ndev"); goto done; }
     if (UNLIKELY(to_list(args[1], (ValueType){KIND_I32, 0, 4}, args[1] == Py_None ? 0 : (long long)c_ndev, &scratch, &c_devlist) < 0)) { bad_argument("ncclCommInitAll()", "devlist"); goto done; }
-    if (c_ndev > 0 && !(c_comm = scratch_array(&scratch, 8, (size_t)c_ndev))) goto done;
+    if (c_ndev < 1) {
+        PyErr_SetString(PyExc_ValueError, "ncclCommInitAll(), ndev must be at least 1");
+        goto done;
+    }
+    if (!(c_comm = handle_cells((size_t)c_ndev))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.ncclCommInitAll(c_comm, (int)c_ndev, c_devlist);
     Py_END_ALLOW_THREADS
-    if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_pair(list_from((ValueType){KIND_HANDLE, 0, 8}, c_comm, c_ndev > 0 ? (size_t)c_ndev : 0));
+    if (UNLIKELY(status != 0 && status != ncclInProgress)) { result = failed(status, 1); goto done; }
+    result = result_tuple(status, (PyObject *[]){handles_later(0, c_comm, (size_t)c_ndev)}, 1);
 done:
     scratch_free(&scratch);
     return result;
@@ -851,21 +869,28 @@ COLD static PyObject *call_ncclCommSplit(CALL_PARAMETERS) {
         if (bind_arguments("ncclCommSplit", "comm\0color\0key\0config\0", 4, 4, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
     uint64_t c_comm = 0;
     int32_t c_color = 0;
     int32_t c_key = 0;
-    ncclComm_t c_newcomm = 0;
+    void *c_newcomm = NULL;
     void *c_config = NULL;
-    if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) return bad_argument("ncclCommSplit()", "comm");
-    if (UNLIKELY(to_i32(args[1], &c_color) < 0)) return bad_argument("ncclCommSplit()", "color");
-    if (UNLIKELY(to_i32(args[2], &c_key) < 0)) return bad_argument("ncclCommSplit()", "key");
-    if (UNLIKELY(to_record(args[3], 3, true, &c_config) < 0)) return bad_argument("ncclCommSplit()", "config");
+    if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) { bad_argument("ncclCommSplit()", "comm"); goto done; }
+    if (UNLIKELY(to_i32(args[1], &c_color) < 0)) { bad_argument("ncclCommSplit()", "color"); goto done; }
+    if (UNLIKELY(to_i32(args[2], &c_key) < 0)) { bad_argument("ncclCommSplit()", "key"); goto done; }
+    if (UNLIKELY(to_record(args[3], 3, true, &c_config) < 0)) { bad_argument("ncclCommSplit()", "config"); goto done; }
+    if (!(c_newcomm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
-    status = table.ncclCommSplit((ncclComm_t)c_comm, (int)c_color, (int)c_key, &c_newcomm, c_config);
+    status = table.ncclCommSplit((ncclComm_t)c_comm, (int)c_color, (int)c_key, c_newcomm, c_config);
     Py_END_ALLOW_THREADS
-    if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(handle_new(0, (uint64_t)c_newcomm));
+    if (UNLIKELY(status != 0 && status != ncclInProgress)) { result = failed(status, 1); goto done; }
+    result = result_tuple(status, (PyObject *[]){handle_later(0, c_newcomm)}, 1);
+done:
+    scratch_free(&scratch);
+    return result;
 }
 COLD static PyObject *call_ncclCommShrink(CALL_PARAMETERS) {
     (void)self;
@@ -880,7 +905,7 @@ COLD static PyObject *call_ncclCommShrink(CALL_PARAMETERS) {
     uint64_t c_comm = 0;
     void *c_excludeRanksList = NULL;
     int32_t c_excludeRanksCount = 0;
-    ncclComm_t c_newcomm = 0;
+    void *c_newcomm = NULL;
     void *c_config = NULL;
     int32_t c_shrinkFlags = 0;
     if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) { bad_argument("ncclCommShrink()", "comm"); goto done; }
@@ -888,12 +913,13 @@ COLD static PyObject *call_ncclCommShrink(CALL_PARAMETERS) {
     if (UNLIKELY(to_i32(args[4], &c_shrinkFlags) < 0)) { bad_argument("ncclCommShrink()", "shrinkFlags"); goto done; }
     if (UNLIKELY(to_list(args[1], (ValueType){KIND_I32, 0, 4}, (long long)c_excludeRanksCount, &scratch, &c_excludeRanksList) < 0)) { bad_argument("ncclCommShrink()", "excludeRanksList"); goto done; }
     if (UNLIKELY(to_record(args[3], 3, true, &c_config) < 0)) { bad_argument("ncclCommShrink()", "config"); goto done; }
+    if (!(c_newcomm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
-    status = table.ncclCommShrink((ncclComm_t)c_comm, c_excludeRanksList, (int)c_excludeRanksCount, &c_newcomm, c_config, (int)c_shrinkFlags);
+    status = table.ncclCommShrink((ncclComm_t)c_comm, c_excludeRanksList, (int)c_excludeRanksCount, c_newcomm, c_config, (int)c_shrinkFlags);
     Py_END_ALLOW_THREADS
-    if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_pair(handle_new(0, (uint64_t)c_newcomm));
+    if (UNLIKELY(status != 0 && status != ncclInProgress)) { result = failed(status, 1); goto done; }
+    result = result_tuple(status, (PyObject *[]){handle_later(0, c_newcomm)}, 1);
 done:
     scratch_free(&scratch);
     return result;
@@ -927,23 +953,30 @@ COLD static PyObject *call_ncclCommGrow(CALL_PARAMETERS) {
         if (bind_arguments("ncclCommGrow", "comm\0nRanks\0uniqueId\0rank\0config\0", 5, 5, args, nargs, names, bound) < 0) return NULL;
         args = bound;
     }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
     uint64_t c_comm = 0;
     int32_t c_nRanks = 0;
     void *c_uniqueId = NULL;
     int32_t c_rank = 0;
-    ncclComm_t c_newcomm = 0;
+    void *c_newcomm = NULL;
     void *c_config = NULL;
-    if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) return bad_argument("ncclCommGrow()", "comm");
-    if (UNLIKELY(to_i32(args[1], &c_nRanks) < 0)) return bad_argument("ncclCommGrow()", "nRanks");
-    if (UNLIKELY(to_i32(args[3], &c_rank) < 0)) return bad_argument("ncclCommGrow()", "rank");
-    if (UNLIKELY(to_record(args[2], 2, true, &c_uniqueId) < 0)) return bad_argument("ncclCommGrow()", "uniqueId");
-    if (UNLIKELY(to_record(args[4], 3, true, &c_config) < 0)) return bad_argument("ncclCommGrow()", "config");
+    if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) { bad_argument("ncclCommGrow()", "comm"); goto done; }
+    if (UNLIKELY(to_i32(args[1], &c_nRanks) < 0)) { bad_argument("ncclCommGrow()", "nRanks"); goto done; }
+    if (UNLIKELY(to_i32(args[3], &c_rank) < 0)) { bad_argument("ncclCommGrow()", "rank"); goto done; }
+    if (UNLIKELY(to_record(args[2], 2, true, &c_uniqueId) < 0)) { bad_argument("ncclCommGrow()", "uniqueId"); goto done; }
+    if (UNLIKELY(to_record(args[4], 3, true, &c_config) < 0)) { bad_argument("ncclCommGrow()", "config"); goto done; }
+    if (!(c_newcomm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
-    status = table.ncclCommGrow((ncclComm_t)c_comm, (int)c_nRanks, c_uniqueId, (int)c_rank, &c_newcomm, c_config);
+    status = table.ncclCommGrow((ncclComm_t)c_comm, (int)c_nRanks, c_uniqueId, (int)c_rank, c_newcomm, c_config);
     Py_END_ALLOW_THREADS
-    if (UNLIKELY(status != 0)) return failed(status, 1);
-    return result_pair(handle_new(0, (uint64_t)c_newcomm));
+    if (UNLIKELY(status != 0 && status != ncclInProgress)) { result = failed(status, 1); goto done; }
+    result = result_tuple(status, (PyObject *[]){handle_later(0, c_newcomm)}, 1);
+done:
+    scratch_free(&scratch);
+    return result;
 }
 COLD static PyObject *call_ncclCommInitRankScalable(CALL_PARAMETERS) {
     (void)self;
@@ -955,7 +988,7 @@ COLD static PyObject *call_ncclCommInitRankScalable(CALL_PARAMETERS) {
     PyObject *result = NULL;
     Scratch scratch;
     scratch_init(&scratch);
-    ncclComm_t c_newcomm = 0;
+    void *c_newcomm = NULL;
     int32_t c_nranks = 0;
     int32_t c_myrank = 0;
     int32_t c_nId = 0;
@@ -966,12 +999,13 @@ COLD static PyObject *call_ncclCommInitRankScalable(CALL_PARAMETERS) {
     if (UNLIKELY(to_i32(args[2], &c_nId) < 0)) { bad_argument("ncclCommInitRankScalable()", "nId"); goto done; }
     if (UNLIKELY(to_list(args[3], (ValueType){KIND_RECORD, 2, 128}, (long long)c_nId, &scratch, &c_commIds) < 0)) { bad_argument("ncclCommInitRankScalable()", "commIds"); goto done; }
     if (UNLIKELY(to_record(args[4], 3, true, &c_config) < 0)) { bad_argument("ncclCommInitRankScalable()", "config"); goto done; }
+    if (!(c_newcomm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
-    status = table.ncclCommInitRankScalable(&c_newcomm, (int)c_nranks, (int)c_myrank, (int)c_nId, c_commIds, c_config);
+    status = table.ncclCommInitRankScalable(c_newcomm, (int)c_nranks, (int)c_myrank, (int)c_nId, c_commIds, c_config);
     Py_END_ALLOW_THREADS
-    if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_pair(handle_new(0, (uint64_t)c_newcomm));
+    if (UNLIKELY(status != 0 && status != ncclInProgress)) { result = failed(status, 1); goto done; }
+    result = result_tuple(status, (PyObject *[]){handle_later(0, c_newcomm)}, 1);
 done:
     scratch_free(&scratch);
     return result;

@@ -80,6 +80,36 @@ PyObject *handle_new(int index, uint64_t value) {
     return (PyObject *)self;
 }
 
+/* Few are ever needed, and nobody knows when the library writes for the last time. All are in a list, since what nothing
+ * points to is a leak to those who look for one. */
+uint64_t *handle_cells(size_t count) {
+    static uint64_t *newest;
+    uint64_t *cells = count < SIZE_MAX / sizeof *cells ? PyMem_RawCalloc(count + 1, sizeof *cells) : NULL;
+    if (!cells) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    cells[0] = (uint64_t)(uintptr_t)__atomic_exchange_n(&newest, cells, __ATOMIC_ACQ_REL);
+    return cells + 1;
+}
+
+PyObject *handle_later(int index, const uint64_t *cell) {
+    uint64_t value = __atomic_load_n(cell, __ATOMIC_ACQUIRE);
+    PyObject *made = handle_new(index, value);
+    if (made && !value) ((HandleObject *)made)->data = (void *)cell;
+    return made;
+}
+
+PyObject *handles_later(int index, const uint64_t *cells, size_t count) {
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *one = handle_later(index, &cells[i]);
+        if (one) PyList_SET_ITEM(list, (Py_ssize_t)i, one);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
 /* The class below HandleBase, or HandleBase itself. */
 static PyTypeObject *root_of(PyTypeObject *type) {
     while (type->tp_base && type->tp_base->tp_base && type->tp_base->tp_base != &PyBaseObject_Type)

@@ -79,6 +79,10 @@ extern PyTypeObject *handle_types[];
 extern PyTypeObject HandleBase;
 PyTypeObject *handle_type(int index); /* borrowed */
 PyObject *handle_new(int index, uint64_t value);
+/* Room for handles that the library fills in when it likes, maybe long after the call: it stays for good. */
+COLD uint64_t *handle_cells(size_t count);
+COLD PyObject *handle_later(int index, const uint64_t *cell); /* sees the value when it is there */
+COLD PyObject *handles_later(int index, const uint64_t *cells, size_t count);
 int to_handle_slow(PyObject *object, int index, uint64_t *out); /* index -1: any function pointer */
 uint64_t handle_load(const HandleObject *handle);
 bool is_foreign_handle(PyObject *object); /* of another module of the package, which has its own copy of all this */
