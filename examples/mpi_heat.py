@@ -21,34 +21,32 @@ extern "C" __global__ void step(const double* x, double* y, int first, int last,
 HEIGHT, WIDTH, STEPS = 240, 256, 50
 
 
-def start(rows: slice) -> np.ndarray:
+def start(height: int, width: int, rows: slice = slice(None)) -> np.ndarray:
     """Some rows of the plate at the beginning: cold, with a hot rectangle. Its edges stay as they are."""
-    plate = np.zeros((HEIGHT, WIDTH))
-    plate[HEIGHT // 4 : HEIGHT // 2, WIDTH // 3 : WIDTH // 2] = 100
+    plate = np.zeros((height, width))
+    plate[height // 4 : height // 2, width // 3 : width // 2] = 100
     return plate[rows]
 
 
-def main() -> None:
-    """Compute the strip of this rank, and compare the whole plate with NumPy's on the first."""
-    dev = Device.for_rank()
-    dev.set_current()
-    inner, edges = dev.create_stream(), dev.create_stream()
-    comm = mpi.world(stream=edges, timeout=60)  # a rank that is gone is an error after a minute
+def heat(comm: mpi.Comm, dev: Device, edges: cupola.Stream, height: int, width: int, steps: int) -> cupola.Array:
+    """The strip of this rank after some steps; the rows at its borders travel in the order of `edges`."""
     rank, size = comm.rank, comm.size
-    assert HEIGHT % size == 0, f"{HEIGHT} rows cannot be shared out among {size} ranks"
-    rows = HEIGHT // size
+    assert height % size == 0, f"{height} rows cannot be shared out among {size} ranks"
+    rows = height // size
     above, below = rank - 1 if rank else MPI.PROC_NULL, rank + 1 if rank + 1 < size else MPI.PROC_NULL
 
     # The strip has a row of each neighbor at its ends; the plate's own edges are never computed.
-    padded = np.vstack([start(slice(0, 1)) * 0, start(slice(rank * rows, (rank + 1) * rows)), start(slice(0, 1)) * 0])
+    edge = np.zeros((1, width))
+    padded = np.vstack([edge, start(height, width, slice(rank * rows, (rank + 1) * rows)), edge])
     x, y = dev.array(padded), dev.array(padded)
     first, last = (2 if rank == 0 else 1), (rows if rank == size - 1 else rows + 1)
     step = cupola.compile(SOURCE).get_kernel("step")
+    inner = dev.create_stream()
 
     def compute(stream: cupola.Stream, begin: int, end: int) -> None:
-        step[LaunchConfig(grid=((WIDTH + 127) // 128, max(end - begin, 1)), block=128), stream](x, y, begin, end, WIDTH)
+        step[LaunchConfig(grid=((width + 127) // 128, max(end - begin, 1)), block=128), stream](x, y, begin, end, width)
 
-    for _ in range(STEPS):
+    for _ in range(steps):
         compute(inner, first + 1, last - 1)  # needs no neighbor: runs beside the messages
         comm.Sendrecv(x[1], above, recvbuf=x[rows + 1], source=below)
         comm.Sendrecv(x[rows], below, recvbuf=x[0], source=above)
@@ -57,17 +55,27 @@ def main() -> None:
         inner.wait(edges)
         edges.wait(inner)
         x, y = y, x
-    plate = np.empty((HEIGHT, WIDTH)) if rank == 0 else None
-    comm.Gather(x[1:-1], plate)
+    return x[1:-1]
+
+
+def main() -> None:
+    """Compute the strip of this rank, and compare the whole plate with NumPy's on the first."""
+    dev = Device.for_rank()
+    dev.set_current()
+    edges = dev.create_stream()
+    comm = mpi.world(stream=edges, timeout=60)  # a rank that is gone is an error after a minute
+    strip = heat(comm, dev, edges, HEIGHT, WIDTH, STEPS)
+    plate = np.empty((HEIGHT, WIDTH)) if comm.rank == 0 else None
+    comm.Gather(strip, plate)
     if plate is None:
         return
-    expected = start(slice(None)).copy()
+    expected = start(HEIGHT, WIDTH)
     for _ in range(STEPS):
         middle = expected[1:-1, 1:-1]
         around = expected[:-2, 1:-1] + expected[2:, 1:-1] + expected[1:-1, :-2] + expected[1:-1, 2:]
         expected[1:-1, 1:-1] = middle + 0.2 * (around - 4 * middle)
     np.testing.assert_allclose(plate, expected, rtol=1e-12, atol=1e-12)
-    ranks = "1 rank" if size == 1 else f"{size} ranks"
+    ranks = "1 rank" if comm.size == 1 else f"{comm.size} ranks"
     print(f"{STEPS} steps on {ranks}, as NumPy computes them; the hottest point has {plate.max():.3f} degrees")
 
 

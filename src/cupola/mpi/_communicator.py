@@ -15,7 +15,7 @@ from cupola.core.device._stream import stream_in_force
 from . import _request
 from ._request import RECEIVING, Request
 from ._side import Side
-from ._staging import Stages
+from ._staging import Plan, Stages, carry_out
 
 if TYPE_CHECKING:
     from cupola import Stream
@@ -271,11 +271,18 @@ def _copy_of(spec: Any) -> Any:
 def _method(name: str, run: Callable[[Comm, str, dict[str, Any]], Any], mpi_name: str) -> Callable[..., Any]:
     original = getattr(MPI.Intracomm, mpi_name)
     signature = inspect.signature(original)
+    plan = Plan(name, list(signature.parameters.values())[1:], BUFFERS[name], name in IN_PARTS)
+    waits = run is Comm._do
 
     def method(self: Comm, *args: Any, **kwargs: Any) -> Any:
-        given = dict(signature.bind(self, *args, **kwargs).arguments)
-        del given["self"]
-        return run(self, name, given)
+        given = plan.bind(args, kwargs)
+        if given is None:
+            signature.bind(self, *args, **kwargs)  # says what is wrong
+        elif waits and carry_out(self, plan, given):
+            return None
+        else:
+            return run(self, name, plan.named(given))
+        raise AssertionError(f"{mpi_name} cannot be called so")
 
     method.__name__ = mpi_name
     method.__qualname__ = f"Comm.{mpi_name}"

@@ -20,7 +20,7 @@ PAUSE = 50e-6  # seconds between questions after that
 RECEIVING = ("Recv", "Sendrecv", "Sendrecv_replace")
 
 # Messages whose Request nobody keeps: MPI uses their memory until they are done.
-_forgotten: list[tuple[list[MPI.Request], list[Side]]] = []
+forgotten: list[tuple[list[MPI.Request], list[Side]]] = []
 
 
 class Request:
@@ -139,14 +139,14 @@ class Request:
 
     def __del__(self) -> None:
         if not getattr(self, "_done", True):
-            _forgotten.append((self._requests, self._sides))
+            forgotten.append((self._requests, self._sides))
 
 
 def collect() -> None:
     """Take the memory back from messages that nobody waits for and that are done."""
-    for entry in list(_forgotten):
+    for entry in list(forgotten):
         requests, sides = entry
         if all([request.Test() for request in requests]):
-            _forgotten.remove(entry)
+            forgotten.remove(entry)
             for side in sides:
                 side.release()

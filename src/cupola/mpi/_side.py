@@ -8,6 +8,7 @@ or where MPI takes device memory, and otherwise pinned memory with the same shap
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,13 +74,8 @@ class Side:
         array = self._array = as_array(self._memory, queue)
         if is_cuda_aware() and array.is_contiguous:
             return self._with(array)
-        stage = stages.take(array.nbytes)
-
-        def give_back() -> None:
-            stage.used_by(queue)
-            stages.give_back(stage)
-
-        self._give_back = give_back
+        stage = stages.take(array.nbytes, queue)
+        self._give_back = partial(stages.give_back, stage, queue)
         self._stand_in = stage.view(array.shape, array.dtype)
         if self.reads:
             array.copy_to(self._stand_in, stream=queue)
