@@ -5,15 +5,13 @@ What is not there yet raises an AttributeError that names it.
 
 from __future__ import annotations
 
+import importlib as _importlib
 import sys as _sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as _numpy
 
 from cupola.numpy import _methods, _user_kernels
-from cupola.numpy import fft as fft
-from cupola.numpy import linalg as linalg
-from cupola.numpy import random as random
 from cupola.numpy._known import NAMESPACE as _NAMESPACE
 from cupola.numpy._known import UFUNCS as _UFUNCS
 from cupola.numpy._ndarray import ndarray as ndarray
@@ -34,6 +32,11 @@ from cupola.numpy.functions import (
     _types,
 )
 from cupola.numpy.functions._types import __array_namespace_info__ as __array_namespace_info__
+
+if TYPE_CHECKING:  # imported when they are first named
+    from cupola.numpy import fft as fft
+    from cupola.numpy import linalg as linalg
+    from cupola.numpy import random as random
 
 # NumPy's own types and constants, and what only looks at types or sets how arrays are printed.
 _TYPES = [
@@ -78,6 +81,8 @@ _NAMESPACE.append(_sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("fft", "linalg", "random"):
+        return _importlib.import_module(f"{__name__}.{name}")
     if hasattr(_numpy, name) and not name.startswith("_"):
         raise AttributeError(
             f"cupola.numpy has no {name!r} yet; x.to_numpy() gives NumPy the elements, asarray() takes them back"

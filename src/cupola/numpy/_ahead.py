@@ -2,7 +2,7 @@
 
 ``kernels/ahead.bin`` has the PTX of common kernels, each under a hash of its source and of how it was compiled. What is
 not there is compiled by NVRTC and kept on disk. ``tools/kernels_ahead.py`` makes the file, of the statements of
-_common.py; a test tells when it has to be made again.
+_common.py; a test tells when it has to be made again. Imported when the first kernel is needed.
 
 The PTX is that of compute capability 7.5, in the version of CUDA 12.0: drivers and GPUs since then take it.
 """

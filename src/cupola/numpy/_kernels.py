@@ -10,13 +10,15 @@ follow from strides, which are arguments.
 from __future__ import annotations
 
 import functools
-from pathlib import Path
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 from cupola.core.program._kernel import Kernel
-from cupola.numpy import _ahead
 from cupola.numpy._operations import COMPUTED, MEMORY
 from cupola.numpy._report import noted
+
+if TYPE_CHECKING:
+    from cupola.core.program._object_code import ObjectCode
 
 BLOCK = 256
 
@@ -45,7 +47,8 @@ COMBINE = {
 @functools.cache
 def file_text(name: str) -> str:
     """The text of a file with CUDA C++."""
-    return (Path(__file__).with_name("kernels") / name).read_text()
+    with open(os.path.join(os.path.dirname(__file__), "kernels", name), encoding="utf-8") as file:
+        return file.read()
 
 
 def preamble(lines: tuple[str, ...] = (), *chars: str) -> str:
@@ -57,9 +60,16 @@ def preamble(lines: tuple[str, ...] = (), *chars: str) -> str:
 
 
 def compiled(source: str, name: str, **options: Any) -> Kernel:
-    """A kernel of this source, which came with the package, is on the disk, or is compiled; `report` counts it."""
+    """A kernel of this source; see `code`."""
+    return code(source, **options).get_kernel(name)
+
+
+def code(source: str, **options: Any) -> ObjectCode:
+    """Code of this source, which came with the package, is on the disk, or is compiled; `report` counts it."""
+    from cupola.numpy import _ahead
+
     with noted("compile"):
-        return _ahead.code(source, **options).get_kernel(name)
+        return _ahead.code(source, **options)
 
 
 def _places(count: int, axes: int) -> str:

@@ -14,12 +14,11 @@ import numpy
 
 from cupola.core.program._kernel import Kernel
 from cupola.core.program._object_code import ObjectCode
-from cupola.numpy import _ahead
 from cupola.numpy._kernels import BLOCK, COMBINE, file_text, preamble
+from cupola.numpy._kernels import code as code_of
 from cupola.numpy._lazy import enqueue
 from cupola.numpy._ndarray import empty, ndarray
 from cupola.numpy._operations import COMPUTED, MEMORY, expression
-from cupola.numpy._report import noted
 
 SCAN_TILE, SORT_TILE = 2048, 512
 SCAN_PARTS = 1056  # blocks that share the rows: eight for each multiprocessor
@@ -46,15 +45,13 @@ typedef {COMPUTED[char]} COMPUTED;
 {head}
 {file_text("order.cu") if more else ""}{more}
 {file_text(name)}"""
-    with noted("compile"):
-        return _Kernels(_ahead.code(source))
+    return _Kernels(code_of(source))
 
 
 @functools.cache
 def _plain_kernels(name: str, head: str) -> _Kernels:
     """The kernels of a file that needs no types but what is defined in `head`."""
-    with noted("compile"):
-        return _Kernels(_ahead.code(head + file_text(name)))
+    return _Kernels(code_of(head + file_text(name)))
 
 
 def _order(char: str) -> str:

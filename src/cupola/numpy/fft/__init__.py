@@ -1,4 +1,4 @@
-"""Fourier transforms with NumPy's interface, by cuFFT."""
+"""Fourier transforms with NumPy's interface, by cuFFT. Imported when it is first named."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import reduce
 from cupola.numpy._ndarray import ndarray, on_device
 from cupola.numpy.functions._creation import arange
-from cupola.numpy.linalg import lstsq
 
 __all__ = ["polyfit", "polyval"]
 
@@ -24,6 +23,8 @@ def polyval(p: Any, x: Any) -> ndarray:
 
 def polyfit(x: Any, y: Any, deg: int) -> ndarray:
     """The polynomial nearest to points, as ``numpy.polyfit`` without weights."""
+    from cupola.numpy.linalg import lstsq
+
     places, values = on_device(x).astype(float, copy=False), on_device(y).astype(float, copy=False)
     powers = places.reshape((-1, 1)) ** arange(deg, -1, -1).astype(float)
     scale = UFUNCS["sqrt"](reduce("sum", powers * powers, 0, None, None, False))

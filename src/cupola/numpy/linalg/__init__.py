@@ -1,4 +1,4 @@
-"""Linear algebra with NumPy's interface, by cuSOLVER and cuBLAS."""
+"""Linear algebra with NumPy's interface, by cuSOLVER and cuBLAS. Imported when it is first named."""
 
 from __future__ import annotations
 
