@@ -223,3 +223,28 @@ for library, function in ("libcusparse.so.12", "cusparseDestroyBsrsv2Info"), ("l
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert done.stdout == "10\n9\n", done.stderr
     assert "does not emulate cusparseDestroyBsrsv2Info" in done.stderr
+
+
+# Of each library a function that is not emulated, the status that it returns, and its name.
+NOT_EMULATED = (
+    ("libcublas.so.13", "cublasSrotg_v2", 15, "CUBLAS_STATUS_NOT_SUPPORTED"),
+    ("libcublasLt.so.13", "cublasLtGroupedMatrixLayoutCreate", 15, "CUBLAS_STATUS_NOT_SUPPORTED"),
+    ("libcufft.so.12", "cufftXtSetGPUs", 14, "CUFFT_NOT_IMPLEMENTED"),
+    ("libcurand.so.10", "curandGenerateBinomial", 999, "CURAND_STATUS_INTERNAL_ERROR"),  # it has no such status
+    ("libcusolver.so.12", "cusolverDnXsytrf", 9, "CUSOLVER_STATUS_NOT_SUPPORTED"),
+    ("libcusparse.so.12", "cusparseSgtsv2", 10, "CUSPARSE_STATUS_NOT_SUPPORTED"),
+    ("libcudss.so.1", "cudssCreateMg", 4, "CUDSS_STATUS_NOT_SUPPORTED"),
+)
+
+
+def test_what_is_not_emulated_is_named_once(tmp_path):
+    (tmp_path / "script.py").write_text(f"""
+import ctypes
+for library, function, *_ in {NOT_EMULATED}:
+    print(*[getattr(ctypes.CDLL(library), function)(None, None, None) for _ in range(2)])
+""")
+    command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.stdout.splitlines() == [f"{status} {status}" for _, _, status, _ in NOT_EMULATED], done.stderr
+    for _, function, _, name in NOT_EMULATED:
+        assert done.stderr.count(f"does not emulate {function}: it returns {name}\n") == 1, done.stderr
