@@ -343,7 +343,7 @@ def _matrices(np: Any, char: str) -> Iterator[Statement]:
     yield _calls(np.triu, a.m)
     yield _calls(np.eye, 9, 9, 0, char)
     yield _calls(np.trace, a.m)
-    yield _calls(np.matmul, a.m, a.m)
+    yield _calls(np.matmul, a.m, a.m.T)
     yield _calls(np.diag, a.row)
     yield _calls(np.add, a.m, a.t)
 
