@@ -95,8 +95,11 @@ def run_child(command: Sequence[str], **variables: str) -> int:
 
 
 def _wait(command: list[str], variables: dict[str, str]) -> int:
-    """Wait for a child, which gets the signals that a terminal sends by itself, and others from here."""
-    with subprocess.Popen(command, env=variables) as child:
+    """Wait for a child, which gets the signals that a terminal sends by itself, and others from here.
+
+    It has the files that this process was given, too: mpiexec talks to its ranks through one.
+    """
+    with subprocess.Popen(command, env=variables, close_fds=False) as child:
         before = {
             number: signal.signal(number, lambda number, frame: child.send_signal(number))
             for number in (signal.SIGTERM, signal.SIGHUP)
