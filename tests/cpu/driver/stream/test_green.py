@@ -22,7 +22,8 @@ extern "C" __global__ void where(unsigned* seen, unsigned* count) {
     unsigned smid, nsmid;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(smid));
     asm volatile("mov.u32 %0, %%nsmid;" : "=r"(nsmid));
-    if (threadIdx.x == 0) { seen[blockIdx.x] = smid; *count = nsmid; }
+    if (threadIdx.x == 0) seen[blockIdx.x] = smid;
+    if (threadIdx.x == 0 && blockIdx.x == 0) *count = nsmid;
     for (long long begin = clock64(); clock64() - begin < 20000;) ;
 }
 extern "C" __global__ void add(unsigned* x) { atomicAdd(x, 1); }

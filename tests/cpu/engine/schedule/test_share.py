@@ -18,7 +18,7 @@ extern "C" __global__ void visit(unsigned* counts, int rounds, float* x) {
     atomicMax(&counts[1], inside);
     float value = blockIdx.x;
     for (int i = 0; i < rounds; i++) value = value * 0.5f + 1.0f;
-    *x = value;
+    if (value < 0) *x = value; // never
     atomicAdd(&counts[2], 1);
     atomicSub(&counts[0], 1);
 }
