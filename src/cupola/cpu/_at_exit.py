@@ -28,6 +28,7 @@ def tell() -> bool:
     end = time.monotonic() + PATIENCE
     while not _driver.is_idle() and time.monotonic() < end:
         time.sleep(0.002)
+    _driver.tell_checks()
     for device, error, why in _driver.unheard_faults():
         import logging  # which is slow, and rarely needed here
 

@@ -149,6 +149,7 @@ def findings(kind: str | None = None, *, silenced: bool = False) -> list[Finding
     from cupola.cpu.reports import findings as kept
     from cupola.cpu.reports.in_notebooks import Findings
 
+    _driver.tell_checks()
     found = kept.kept()
     return Findings(f for f in found if (kind is None or f.kind == kind) and (silenced or f.silenced is None))
 

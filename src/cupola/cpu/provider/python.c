@@ -13,7 +13,9 @@
 #include "driver/base/base.h"
 #include "driver/base/checks.h"
 #include "driver/base/origin.h"
+#include "engine/checks/host.h"
 #include "engine/checks/moments.h"
+#include "engine/memory/hidden.h"
 #include "engine/memory/shadow.h"
 #include "driver/inject/inject.h"
 #include "driver/lookup.h"
@@ -250,9 +252,17 @@ static PyObject *set_checks(PyObject *self, PyObject *arguments) {
     (void)self;
     if (!PyArg_ParseTuple(arguments, "I:set_checks", &set)) return NULL;
     if (set & ~atomic_exchange(&checks_on, set) & CPU_CHECK_RACE) cpu_moments_reset();
+    cpu_host_tell();
     atomic_store(&cpu_shadow_remembers, set & CPU_CHECK_RACE);
+    if (!(set & CPU_CHECK_RACE)) cpu_hidden_forget(0, UINT64_MAX);
     atomic_store(&cpu_shadow_tracks, set & CPU_CHECK_INIT);
     if (set & CHECK_LEAK) origin_watch_end();
+    Py_RETURN_NONE;
+}
+
+static PyObject *tell_checks(PyObject *self, PyObject *unused) {
+    (void)self, (void)unused;
+    cpu_host_tell();
     Py_RETURN_NONE;
 }
 
@@ -409,6 +419,8 @@ static PyMethodDef methods[] = {
     {"inject", inject, METH_VARARGS,
      PyDoc_STR("inject(kind: int, pattern: str, error: str, device: int, nth: int, times: int, seed: int, "
                "probability: float, amount: float) -> int\n\nBegin to inject a fault (driver/inject/inject.h).")},
+    {"tell_checks", tell_checks, METH_NOARGS,
+     PyDoc_STR("tell_checks() -> None\n\nMake findings of what the host has done, before it has waited.")},
     {"set_checks", set_checks, METH_VARARGS,
      PyDoc_STR("set_checks(set: int) -> None\n\nChoose which checks are on (cupola.cpu.reports.kinds).")},
     {"source_text", source_text, METH_VARARGS,

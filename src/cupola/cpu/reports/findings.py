@@ -326,9 +326,14 @@ def add(
             finding = _finding(kernel, row, mine, theirs)
         else:
             here = Place(_PLACES[what] if what else "", launched=_at(file, line), stream=stream)
+            if what == "host":
+                kernel = other.name
+                here = dataclasses.replace(here, what=here.what.format(_access(0, row.is_write, 0)), stream=None)
             finding = _between(kernel, row, mine, theirs, here, other)
         finding.places = tuple(_with_text(place, file) for place in finding.places)
         finding.launched = _at(file, line) if what is None else ""
+        if what == "host" and other is not None and other.what is None:
+            finding.launched = _at(other.file, other.line)
         finding.count = row.times
         mine_is = variant.module.identity if variant is not None else (what, file, line)
         who = (mine_is, kernel, other and (other.what, other.name))
@@ -357,6 +362,7 @@ _PLACES = {
     "value": "a value is written",
     "call of a math library": "a call of a math library",
     "something": "an operation",
+    "host": "{} by the host",
 }
 
 
@@ -375,6 +381,12 @@ def _between(
         there = dataclasses.replace(place, kernel=other.name, launched=launched, stream=other.stream)
     else:
         there = Place(f"{_PLACES[other.what]}, earlier", launched=launched, stream=other.stream)
+    if here.stream is None:
+        there = dataclasses.replace(there, kernel="", launched="" if other.what is None else launched)
+        details = [_memory(row)]
+        summary = "the host accesses memory that a stream's operation uses, and has not waited for it"
+        advice = "wait for the operation first: Stream.sync, Event.sync, or Device.sync"
+        return Finding(_KINDS[row.what], kernel, summary, (here, there), tuple(details), advice=advice)
     details = [_memory(row)]
     freed = _driver.freed_at(row.allocation[0]) if row.allocation is not None and row.what == FREED else None
     if freed:

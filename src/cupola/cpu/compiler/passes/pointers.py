@@ -16,6 +16,9 @@ MOST = 63
 
 _WIDE = frozenset(["b64", "u64", "s64", "f64"])
 _FOLLOWED = frozenset(["ld", "ldu", "st", "atom", "red"])
+_TELLING = frozenset(["st", "atom", "red", "membar", "fence"])
+_SILENT = frozenset(["vprintf", "__assertfail", "malloc", "free"])
+"""Functions outside of the program."""
 _IN_SHARED = frozenset(["stmatrix", "mbarrier"])
 
 _Sources = frozenset[int] | None
@@ -34,15 +37,18 @@ class Pointers:
         Whether accesses write, and the offsets of the parameters that their addresses come from.
     is_complete
         All writes to global memory are among them.
+    tells_host
+        There are stores or fences by which the host may learn of something while the kernel runs.
     """
 
     groups: dict[int, int] = field(default_factory=dict)
     sets: list[tuple[bool, tuple[int, ...]]] = field(default_factory=list)
     is_complete: bool = True
+    tells_host: bool = False
 
     def flat(self) -> tuple[int, ...]:
-        """For the engine: whether all writes are known; of each set whether it writes, its length and the offsets."""
-        numbers = [int(self.is_complete)]
+        """For the engine: whether all writes are known, the host is told; of each set if it writes, length, offsets."""
+        numbers = [self.is_complete | self.tells_host << 1]
         for writes, offsets in self.sets:
             numbers += [int(writes), len(offsets), *offsets]
         return tuple(numbers)
@@ -63,6 +69,7 @@ def pointers(code: Iterable[ast.Instruction], offset_of: Callable[[str], int | N
     found = Pointers()
     known: dict[tuple[bool, tuple[int, ...]], int] = {}
     for instruction in instructions:
+        found.tells_host |= _tells_host(instruction)
         if instruction.opcode == "call":
             found.is_complete = False
         if instruction.opcode not in _FOLLOWED or "async" in instruction.modifiers:
@@ -87,6 +94,15 @@ def pointers(code: Iterable[ast.Instruction], offset_of: Callable[[str], int | N
             found.sets.append(key)
         found.groups[id(instruction)] = known[key]
     return found
+
+
+def _tells_host(instruction: ast.Instruction) -> bool:
+    words = instruction.modifiers
+    if instruction.opcode == "call":
+        return not any(isinstance(o, ast.Symbol) and o.name in _SILENT for o in instruction.operands)
+    if instruction.opcode not in _TELLING or any(word.startswith("shared") for word in words):
+        return False
+    return "sys" in words or "mmio" in words or (instruction.opcode == "st" and "volatile" in words)
 
 
 def _stays_in_shared(instruction: ast.Instruction) -> bool:

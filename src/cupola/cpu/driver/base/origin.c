@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/checks/above.h"
 #include "engine/memory/memory.h"
 
 enum { BUCKETS = 1024 };
@@ -73,9 +74,15 @@ static const char *own_folder(void) {
     return folder;
 }
 
-const struct cpu_origin *origin_here(void) {
+/* Packages that the program has not written itself. */
+static bool is_installed(const char *file) {
+    return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/");
+}
+
+/* The innermost line that is not of cupola; if there is one, of the program and not of a package. */
+static const struct cpu_origin *find_line(bool of_program) {
     if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return NULL; /* a thread that runs no Python */
-    const struct cpu_origin *found = NULL;
+    const struct cpu_origin *found = NULL, *installed = NULL;
     PyGILState_STATE gil = PyGILState_Ensure();
     const char *own = own_folder();
     PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
@@ -83,7 +90,9 @@ const struct cpu_origin *origin_here(void) {
         PyCodeObject *code = PyFrame_GetCode(frame);
         const char *file = PyUnicode_AsUTF8(code->co_filename);
         if (!file) PyErr_Clear();
-        else if (!*own || strncmp(file, own, strlen(own))) found = intern(file, PyFrame_GetLineNumber(frame));
+        const bool is_ours = file && *own && !strncmp(file, own, strlen(own));
+        if (file && !is_ours && !(of_program && is_installed(file))) found = intern(file, PyFrame_GetLineNumber(frame));
+        else if (file && !is_ours && !installed) installed = intern(file, PyFrame_GetLineNumber(frame));
         Py_DECREF(code);
         PyFrameObject *back = PyFrame_GetBack(frame);
         Py_DECREF(frame);
@@ -91,8 +100,11 @@ const struct cpu_origin *origin_here(void) {
     }
     Py_XDECREF(frame);
     PyGILState_Release(gil);
-    return found;
+    return found ? found : installed;
 }
+
+const struct cpu_origin *origin_here(void) { return find_line(false); }
+const struct cpu_origin *cpu_host_origin(void) { return find_line(true); }
 
 /* ---- allocations ---------------------------------------------------------------------------------------------------- */
 

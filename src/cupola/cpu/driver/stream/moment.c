@@ -11,6 +11,8 @@
 #include <time.h>
 
 #include "driver/base/origin.h"
+#include "engine/checks/host.h"
+#include "engine/memory/memory.h"
 
 struct moments { /* of a context */
     cpu_clock blocking, legacy;
@@ -119,8 +121,12 @@ void moment_touch(const struct op *op) {
  * would fail. Without locks. */
 enum { PATIENCE_NANOSECONDS = 50000000, NAP_NANOSECONDS = 100000 };
 
+static PyThreadState *let_others_run(void) {
+    return PyGILState_GetThisThreadState() && PyGILState_Check() ? PyEval_SaveThread() : NULL;
+}
+
 static void wait_for_others(CUcontext context) {
-    PyThreadState *here = PyGILState_GetThisThreadState() && PyGILState_Check() ? PyEval_SaveThread() : NULL;
+    PyThreadState *here = let_others_run();
     const uint64_t end = clock_now() + PATIENCE_NANOSECONDS;
     size_t count;
     CUstream *streams = context_streams(context, &count);
@@ -131,6 +137,26 @@ static void wait_for_others(CUcontext context) {
         stream_release(streams[i]);
     }
     free(streams);
+    if (here) PyEval_RestoreThread(here);
+}
+
+bool moment_is_for_host(const struct op *op) {
+    if (thread_state.in_callback) return false;
+    switch (op->kind) {
+        case OP_KERNEL: return cpu_host_is_given(&op->kernel.launch);
+        case OP_COPY: return cpu_host_is_at((uint64_t)op->copy.source) || cpu_host_is_at((uint64_t)op->copy.target);
+        case OP_FILL: return cpu_host_is_at((uint64_t)op->fill.target);
+        case OP_GRAPH:
+        case OP_CALL: return cpu_memory_used(CPU_MEMORY_HOST);
+        default: return false;
+    }
+}
+
+void moment_let_run(CUstream stream) {
+    PyThreadState *here = let_others_run();
+    const uint64_t end = clock_now() + PATIENCE_NANOSECONDS, last = atomic_load(&stream->submitted);
+    while (!stream_has_completed(stream, last) && clock_now() < end)
+        nanosleep(&(struct timespec){0, NAP_NANOSECONDS}, NULL);
     if (here) PyEval_RestoreThread(here);
 }
 
@@ -149,6 +175,7 @@ void moment_value_written(uint64_t address) {
     cpu_touch_begin(&touch, cpu_moment_now, "value", NULL);
     cpu_deed_told(address, touch.deed.first);
     cpu_touch_end(&touch);
+    if (cpu_host_is_at(address)) cpu_host_learn_moment(cpu_moment_now); /* for which it may be looking */
 }
 
 /* It may have been written by the host, a kernel, or another stream. */

@@ -10,6 +10,10 @@ static inline bool moments(void) { return checks(CPU_CHECK_RACE); }
 
 void moment_prepare(struct op *op); /* before it is queued, without locks; may take the GIL */
 void moment_submitted(CUstream stream, struct op *op);
+/* An operation that accesses pinned or managed memory is let run for a moment before the host goes on: what the host
+ * does while it runs is not seen. Without locks that it needs; gives up the GIL. */
+bool moment_is_for_host(const struct op *op);
+void moment_let_run(CUstream stream);
 void moment_recorded(CUevent event, CUstream stream);
 void moment_waits_for(CUstream stream, CUstream other); /* all that has been queued there */
 void moment_waits_for_event(CUstream stream, CUevent event);

@@ -5,6 +5,7 @@
 #include "driver/inject/inject.h"
 #include "driver/trace/trace.h"
 #include "engine/above.h"
+#include "engine/checks/host.h"
 #include "engine/memory/usage.h"
 #include "moment.h"
 #include "stream.h"
@@ -212,7 +213,11 @@ CUresult op_execute(struct op *op) {
     cpu_moment *const before = cpu_moment_now;
     cpu_moment_now = op->moment;
     cpu_moment_begin(cpu_moment_now);
+    const bool works =
+        op->kind != OP_WAIT && op->kind != OP_VALUES && op->kind != OP_HOST; /* those may wait for the host */
+    if (works) cpu_host_begin();
     CUresult status = execute_traced(op);
+    if (works) cpu_host_end();
     cpu_moment_now = before;
     return status;
 }

@@ -337,7 +337,12 @@ CUresult stream_submit_marked(CUstream stream, struct op *op, CUevent event) {
     return CUDA_SUCCESS;
 }
 
-CUresult stream_submit(CUstream stream, struct op *op) { return stream_submit_marked(stream, op, NULL); }
+CUresult stream_submit(CUstream stream, struct op *op) {
+    const bool watch = moments() && moment_is_for_host(op) && !stream_is_capturing(stream);
+    RETURN_IF(stream_submit_marked(stream, op, NULL));
+    if (watch) moment_let_run(stream);
+    return CUDA_SUCCESS;
+}
 
 /* Make the operation the only one of an idle stream, for this thread to carry out. */
 static bool begin_if_idle(CUstream stream, struct op *op) {

@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "common/common.h"
+#include "engine/memory/hidden.h"
+#include "host.h"
 
 enum { DEEDS = 1 << 12, TOLD = 1 << 12 };
 
@@ -101,18 +103,24 @@ void cpu_line_copy(const struct cpu_line *line, cpu_clock *clock) {
     *clock = line->clock;
     pthread_mutex_unlock(&lock);
 }
-void cpu_host_learn(const cpu_clock *clock) { locked_join(&host, clock); }
-void cpu_host_learn_line(const struct cpu_line *line) { locked_join(&host, &line->clock); }
+
+/* What the host has done so far was done without knowing this. */
+void cpu_host_learn(const cpu_clock *clock) {
+    cpu_host_tell();
+    locked_join(&host, clock);
+    cpu_hidden_show(host.known);
+}
+
+void cpu_host_learn_line(const struct cpu_line *line) { cpu_host_learn(&line->clock); }
 
 static void note(cpu_clock *clock, uint32_t line, uint32_t number) {
     if (clock->known[line] < number) clock->known[line] = number;
 }
 
 void cpu_host_learn_moment(const cpu_moment *moment) {
-    pthread_mutex_lock(&lock);
-    join(&host, &moment->clock);
-    note(&host, moment->line, moment->number);
-    pthread_mutex_unlock(&lock);
+    cpu_clock clock = moment->clock;
+    note(&clock, moment->line, moment->number);
+    cpu_host_learn(&clock);
 }
 
 void cpu_moment_learn(cpu_moment *now, const cpu_clock *clock) {
@@ -132,6 +140,7 @@ void cpu_moments_reset(void) {
     memset(newest, 0, sizeof newest);
     if (told) memset(told, 0, TOLD * sizeof *told);
     pthread_mutex_unlock(&lock);
+    cpu_hidden_forget(0, UINT64_MAX);
 }
 
 /* ---- deeds: with the lock -------------------------------------------------------------------------------------------- */
@@ -198,6 +207,16 @@ bool cpu_deed_comes_before(const cpu_moment *now, uint32_t number, uint32_t rang
     const bool result = !deed || comes_before(deed, now);
     range[0] = deed ? deed->first : number;
     range[1] = deed ? deed->count : 1;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+bool cpu_deed_is_over(uint32_t number, uint32_t range[2]) {
+    pthread_mutex_lock(&lock);
+    const cpu_deed *deed = find(number);
+    range[0] = deed ? deed->first : number;
+    range[1] = deed ? deed->count : 1;
+    const bool result = !deed || !deed->line || deed->allocates || deed->number <= host.known[deed->line];
     pthread_mutex_unlock(&lock);
     return result;
 }

@@ -69,6 +69,7 @@ typedef struct cpu_deed {
     uint64_t previous; /* of the same line */
     uint64_t stream;
     const char *what; /* it does, such as "copy"; NULL: a kernel */
+    bool allocates;   /* which the host need not wait for */
     char name[96];    /* of the kernel */
     const struct cpu_origin *origin;
     const cpu_variant *variant; /* NULL: not a kernel, or that was unloaded */
@@ -79,6 +80,8 @@ typedef struct cpu_deed {
 void cpu_deed_begin(cpu_deed *deed, const cpu_moment *now, uint32_t count, uint32_t *low);
 /* Whether the deed that has the number comes before, or nobody knows; its numbers are `range`. */
 bool cpu_deed_comes_before(const cpu_moment *now, uint32_t number, uint32_t range[2]);
+/* The same of the host. */
+bool cpu_deed_is_over(uint32_t number, uint32_t range[2]);
 bool cpu_deed_find(uint32_t number, cpu_deed *deed);
 /* Where a number of a kernel's is; false: it is none of one that is known. */
 bool cpu_deed_place(uint32_t number, uint32_t thread, uint32_t block_at[3], uint32_t thread_at[3]);
@@ -114,7 +117,8 @@ enum cpu_touching {
 void cpu_touch_begin(cpu_touch *touch, cpu_moment *moment, const char *what, const struct cpu_origin *origin);
 void cpu_touch_range(cpu_touch *touch, uint64_t address, uint64_t size, enum cpu_touching how);
 void cpu_touch_end(cpu_touch *touch);
-void cpu_touch_learn_writer(cpu_moment *now, uint64_t address); /* who wrote there last comes before */
-extern _Thread_local cpu_touch *cpu_touch_now;                  /* of a function of a math library; NULL: none */
+void cpu_touch_look(cpu_touch *touch, uint64_t address, enum cpu_touching how); /* at a byte, and leave no record */
+void cpu_touch_learn_writer(cpu_moment *now, uint64_t address);                 /* who wrote there last comes before */
+extern _Thread_local cpu_touch *cpu_touch_now; /* of a function of a math library; NULL: none */
 
 #endif

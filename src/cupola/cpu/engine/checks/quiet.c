@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "engine/memory/memory.h"
+#include "host.h"
 
-enum { MOST_WRITTEN = 64, KNOWN = 64 };
+enum { MOST_WRITTEN = 64, KNOWN = 64, KNOWS_WRITES = 1 /* of Pointers.flat() */ };
 
 /* The allocations of one set of parameters. */
 struct set {
@@ -68,7 +69,7 @@ uint64_t cpu_quiet_of(const cpu_launch *launch, bool alone) {
     cpu_allocation allocation;
     if (!variant->pointer_count) return 0;
     const bool races = variant->checks & CPU_CHECK_RACE, inits = variant->checks & CPU_CHECK_INIT;
-    bool may_read = alone && variant->pointers[0];
+    bool may_read = alone && variant->pointers[0] & KNOWS_WRITES;
     while (may_read && next_set(variant, &at, &set))
         for (uint32_t i = 0; set.writes && i < set.count; i++) {
             if (!allocation_of(launch, set.offsets[i], &allocation)) continue;
@@ -82,6 +83,7 @@ uint64_t cpu_quiet_of(const cpu_launch *launch, bool alone) {
         for (uint32_t i = 0; fine && i < set.count; i++) {
             if (!allocation_of(launch, set.offsets[i], &allocation)) continue;
             any = true;
+            if (races) fine = !cpu_host_is_at(allocation.base); /* which may write there meanwhile */
             for (uint32_t k = 0; races && k < count; k++) fine &= written[k] != allocation.base;
             if (inits) fine = fine && is_all_set(&allocation);
         }

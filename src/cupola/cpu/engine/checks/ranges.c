@@ -5,13 +5,16 @@
 #include "checks.h"
 #include "common/common.h"
 #include "findings.h"
+#include "host.h"
 #include "rows.h"
 
 _Thread_local cpu_touch *cpu_touch_now;
 
 void cpu_touch_begin(cpu_touch *touch, cpu_moment *moment, const char *what, const struct cpu_origin *origin) {
     *touch = (cpu_touch){.deed = {.what = what, .origin = origin}, .moment = moment, .findings = cpu_findings_new()};
+    touch->deed.allocates = !strcmp(what, "allocation");
     cpu_deed_begin(&touch->deed, moment, 1, &touch->low);
+    if (!moment) touch->low = 0;
 }
 
 void cpu_touch_end(cpu_touch *touch) {
@@ -38,11 +41,12 @@ static void found(const cpu_touch *touch, uint64_t address, enum cpu_touching ho
     if (touch->findings) cpu_findings_put(touch->findings, &finding);
 }
 
-/* A record, of an unordered deed. */
+/* A record, of an unordered deed; the host's touches have no moment. */
 static bool is_wrong(const cpu_touch *touch, cpu_record before, uint32_t bytes) {
     uint32_t range[2];
     if (!before || before == NOTHING || record_block(before) < touch->low) return false;
     if (record_block(before) == touch->deed.first || !(record_bytes(before) & bytes)) return false;
+    if (!touch->moment) return !cpu_deed_is_over(record_block(before), range);
     return !cpu_deed_comes_before(touch->moment, record_block(before), range);
 }
 
@@ -100,6 +104,7 @@ static void note(const cpu_touch *touch, const struct part *part, enum cpu_touch
 }
 
 void cpu_touch_range(cpu_touch *touch, uint64_t address, uint64_t size, enum cpu_touching how) {
+    const uint64_t start = address;
     for (const uint64_t end = address + size; address < end;) {
         const uint64_t index = (address & ((UINT64_C(1) << CPU_SHADOW_SHIFT) - 1)) / 4;
         struct part part = {cpu_shadow_of(address), index, address & ~UINT64_C(3), 1, 15};
@@ -117,6 +122,13 @@ void cpu_touch_range(cpu_touch *touch, uint64_t address, uint64_t size, enum cpu
         note(touch, &part, how);
         address = next;
     }
+    if (how == CPU_TOUCH_READ || how == CPU_TOUCH_WRITE) cpu_host_touched(touch->moment, start, size);
+}
+
+void cpu_touch_look(cpu_touch *touch, uint64_t address, enum cpu_touching how) {
+    const uint64_t index = (address & ((UINT64_C(1) << CPU_SHADOW_SHIFT) - 1)) / 4;
+    const struct part part = {cpu_shadow_of(address), index, address & ~UINT64_C(3), 1, 1u << (address & 3)};
+    if (part.shadow) look(touch, &part, how);
 }
 
 void cpu_touch_learn_writer(cpu_moment *now, uint64_t address) {

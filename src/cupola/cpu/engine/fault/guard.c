@@ -7,6 +7,7 @@
  * engine calls for an independent body. Launches that are to end (stop.c) leave the machine code in the same way. */
 #define _GNU_SOURCE
 #include "common/thread.h"
+#include "engine/checks/host.h"
 #include "engine/memory/absence.h"
 #include "engine/memory/memory.h"
 #include "fault.h"
@@ -64,11 +65,33 @@ _Bool cpu_guard_take_back(uint64_t before, uint64_t low, uint64_t high) {
 
 /* ---- signals -------------------------------------------------------------------------------------------------------- */
 
+#if defined(__aarch64__)
+enum { ESR_MAGIC = 0x45535201, ESR_WRITES = 1 << 6 };
+#else
+enum { ERROR_WRITES = 1 << 1 };
+#endif
+
+/* Whether the access that failed was a write. */
+static bool is_write(const void *machine_context) {
+    const ucontext_t *context = machine_context;
+#if defined(__x86_64__)
+    return context->uc_mcontext.gregs[REG_ERR] & ERROR_WRITES;
+#else
+    const struct _aarch64_ctx *part = (const struct _aarch64_ctx *)context->uc_mcontext.__reserved;
+    for (; part->magic; part = (const struct _aarch64_ctx *)((const char *)part + part->size))
+        if (part->magic == ESR_MAGIC) return ((const struct esr_context *)part)->esr & ESR_WRITES;
+    return true;
+#endif
+}
+
 static void on_fault(int signal, siginfo_t *information, void *machine_context) {
     if (cpu_memory_is_away((uint64_t)(uintptr_t)information->si_addr)) {
         cpu_memory_wait(); /* and then the access is tried again */
         return;
     }
+    if (cpu_host_faulted((uint64_t)(uintptr_t)information->si_addr, is_write(machine_context),
+                         escape || cpu_moment_now))
+        return;
     if (escape && (!accesses || cpu_memory_owns((uint64_t)(uintptr_t)information->si_addr))) {
         sigjmp_buf *target = escape;
         escape = NULL;

@@ -14,6 +14,7 @@
  * Memory from elsewhere (registered host memory, mapped virtual memory) is in ranges.c. */
 #include "absence.h"
 #include "arena.h"
+#include "hidden.h"
 #include "ranges.h"
 #include "shadow.h"
 #include "usage.h"
@@ -387,7 +388,10 @@ static int obtain(int device, int kind, uint64_t size, enum sharing sharing, voi
     arena_ensure_started();
     if (size == 0 || size >= arena.size) return CPU_MEMORY_ARENA_FULL;
     uint64_t tag = make_tag(size, device, kind, LIVE);
-    if (size <= CPU_MEMORY_SMALL) return slabs_obtain(tag, size, sharing, owner, base, room);
+    /* The host's accesses to a page are to be those to one allocation (hidden.h). */
+    bool apart = unlikely(atomic_load_explicit(&cpu_shadow_remembers, memory_order_relaxed)) &&
+                 (kind == CPU_MEMORY_PINNED || kind == CPU_MEMORY_MANAGED);
+    if (size <= CPU_MEMORY_SMALL && !apart) return slabs_obtain(tag, size, sharing, owner, base, room);
     return obtain_span(tag, size, CHUNK, 0, -1, 0, owner, base, room);
 }
 
@@ -449,9 +453,14 @@ uint64_t cpu_memory_room(uint64_t base) {
     return chunk->slot ? chunk->slot - GAP : chunk->room;
 }
 
+int cpu_memory_has_pages(uint64_t base) { return !arena.chunk[(base - arena.base) >> CHUNK_SHIFT].slot; }
+
 int cpu_memory_release(uint64_t base) {
-    int status = change_state(base, 1u << LIVE | 1u << FREEING | 1u << RETIRED, FREED, NULL);
-    if (status == CPU_MEMORY_OK) release_place(base);
+    struct record *record;
+    int status = change_state(base, 1u << LIVE | 1u << FREEING | 1u << RETIRED, FREED, &record);
+    if (status) return status;
+    cpu_hidden_forget(base, tag_size(load(&record->tag)));
+    release_place(base);
     return status;
 }
 
@@ -479,6 +488,7 @@ int cpu_memory_free(uint64_t base) {
     int status = change_state(base, 1u << LIVE | 1u << FREEING, FREED, &record);
     if (status) return status;
     uint64_t tag = load(&record->tag);
+    cpu_hidden_forget(base, tag_size(tag));
     cpu_memory_uncharge(charged_to((int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15)), charge_of(tag_size(tag)));
     release_place(base);
     return CPU_MEMORY_OK;
@@ -504,6 +514,7 @@ int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id) {
     if (record == NULL) return status;
     uint64_t tag = load(&record->tag);
     if (tag_state(tag) != FREEING && tag_state(tag) != RETIRED) return CPU_MEMORY_UNKNOWN;
+    cpu_hidden_forget(base, tag_size(tag));
     publish(record, make_tag(size, (int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15), LIVE), owner);
     *id = record->id;
     note_new((int)(tag >> 4 & 15), base, size);

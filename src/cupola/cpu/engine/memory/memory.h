@@ -83,6 +83,7 @@ void cpu_memory_set_flags(uint64_t base, uint32_t flags);
 enum { CPU_MEMORY_SMALL = (1 << 18) - 256 }; /* up to this size, allocations share committed chunks */
 int cpu_memory_obtain(int device, int kind, uint64_t size, void *owner, uint64_t *base, uint64_t *room);
 uint64_t cpu_memory_room(uint64_t base);
+int cpu_memory_has_pages(uint64_t base); /* of its own, which it shares with no other allocation */
 /* The same in memory that processes share: a piece of a file, from a multiple of 4096 on, mapped anywhere. */
 int cpu_memory_obtain_file(int device, int kind, uint64_t size, int file, uint64_t offset, void *owner, uint64_t *base);
 uint64_t cpu_memory_file_offset(uint64_t base);

@@ -5,6 +5,7 @@
 #include "common/common.h"
 #include "engine/checks/checks.h"
 #include "engine/checks/findings.h"
+#include "engine/checks/host.h"
 #include "engine/memory/memory.h"
 #include "schedule.h"
 
@@ -162,6 +163,7 @@ int cpu_engine_run(cpu_launch *launch) {
     if (to_learn) note_if_quick(launch, to_learn);
     if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
     if (unlikely(launch->variant->checks)) {
+        if (launch->variant->checks & CPU_CHECK_RACE) cpu_host_launched(launch);
         cpu_deed_leave(entered);
         cpu_watch_end_launch(launch);
         cpu_findings_tell(launch);
