@@ -71,6 +71,42 @@ def test_cutile(name: str) -> None:
     assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
 
 
+STEPS = """\
+break add_kernel if blockIdx.x == 1 && threadIdx.x == 0
+break stepped_{0}.py:{1}
+continue
+where
+clear 1
+continue
+list {1}
+step
+p blockIdx.x * 2
+clear
+continue
+"""
+
+
+@pytest.mark.parametrize(("package", "line"), [("triton", 21), ("cutile", 19)])
+def test_stepping_by_lines_of_python(package: str, line: int) -> None:
+    """Kernels have the lines of the Python that they are written in, though the PTX in their cubins has none."""
+    if not is_installed(MODULES[package]):
+        pytest.skip(f"{MODULES[package]} is not installed: make ecosystem")
+    script = f"stepped_{package}.py"
+    command = [sys.executable, "-m", "cupola", "debug", "--model", "a100", str(FOLDER / script)]
+    done = subprocess.run(
+        command, input=STEPS.format(package, line), capture_output=True, text=True, timeout=300, env=dict(os.environ)
+    )
+    lines = done.stdout.replace(f"{FOLDER}{os.sep}", "")
+    text = (FOLDER / script).read_text().split("\n")
+    launch = next(number for number, line in enumerate(text, 1) if line.startswith(("add_kernel[", "ct.launch")))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"launched at {script}:{launch}    {text[launch - 1]}" in lines, lines
+    assert f"{script}:{line} in add_kernel, block (" in lines, lines
+    assert f"-> {text[line - 1].strip()}" in lines, lines
+    assert f"  {line} B-> {text[line - 1]}" in lines, lines
+    assert "and 31 more of its warp" in lines, lines
+
+
 @pytest.mark.parametrize("name", [name for name in names_of("nvmath_device") if name not in ("cholesky", "lu")])
 def test_nvmath_device(name: str) -> None:
     if not copies_of("mathdx"):

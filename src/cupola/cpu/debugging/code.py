@@ -42,7 +42,10 @@ class Call:
 
 
 def plain_name(symbol: str) -> str:
-    """A function's name without what says its types: ``saxpy`` of ``_Z5saxpyPfi``."""
+    """A function's name without what says its types: ``saxpy`` of ``_Z5saxpyPfi``, and of cuTile's names."""
+    tiles = re.fullmatch(r"(\w+)@[^@]*:\d+:\d+.*|([A-Za-z_]\w*?)_Kt\d+(?:_\w+)*", symbol)
+    if tiles is not None:
+        return tiles[1] or tiles[2]
     match = re.match(r"_ZN?K?(?=\d)", symbol)
     if match is None:
         return symbol

@@ -186,13 +186,18 @@ def debug_ptx(image: bytes) -> bytes | None:
     if _DEBUG_PTX not in image:
         return None
     try:
-        texts = [text for name, text in _sections(image).items() if name.startswith(_DEBUG_PTX)]
+        sections = _sections(image)
+        texts = [text for name, text in sections.items() if name.startswith(_DEBUG_PTX)]
     except (struct.error, ValueError, IndexError):
         return None
     if len(texts) != 1:
         return None  # nvcc has linked it of several files, whose own fat binaries the program has, too
     text = texts[0].partition(b".nv_intermediate_source_section")[0]
-    return text.replace(b"\0", b"\n") if b".version" in text and b".target" in text else None
+    if b".version" not in text or b".target" not in text:
+        return None
+    from cupola.cpu.compiler.images import lines  # most images need none of it
+
+    return lines.restore(text.replace(b"\0", b"\n").decode("utf-8", "replace"), sections).encode()
 
 
 _DEBUG_PTX = b".nv_debug_ptx_txt"  # with a number behind it in relocatable code

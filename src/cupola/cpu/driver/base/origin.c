@@ -79,7 +79,20 @@ static bool is_installed(const char *file) {
     return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/");
 }
 
-/* The innermost line that is not of cupola; if there is one, of the program and not of a package. */
+/* Packages that launch kernels for others: of a launch by one of these, the line that has called it is the program's. */
+static bool is_between(const char *file) {
+    static const char *const packages[] = {"triton/",     "torch/", "cuda/",   "cupy/",   "numba/",
+                                           "numba_cuda/", "jax/",   "jaxlib/", "nvmath/", "warp/"};
+    const char *installed = strstr(file, "-packages/"); /* site-packages, dist-packages */
+    if (!installed) return false;
+    installed += sizeof "-packages/" - 1;
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
+        if (!strncmp(installed, packages[i], strlen(packages[i]))) return true;
+    return false;
+}
+
+/* The innermost line that is not of cupola; if there is one, of the program and not of a package, or else of no package
+ * that launches for others. */
 static const struct cpu_origin *find_line(bool of_program) {
     if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return NULL; /* a thread that runs no Python */
     const struct cpu_origin *found = NULL, *installed = NULL;
@@ -91,7 +104,8 @@ static const struct cpu_origin *find_line(bool of_program) {
         const char *file = PyUnicode_AsUTF8(code->co_filename);
         if (!file) PyErr_Clear();
         const bool is_ours = file && *own && !strncmp(file, own, strlen(own));
-        if (file && !is_ours && !(of_program && is_installed(file))) found = intern(file, PyFrame_GetLineNumber(frame));
+        const bool is_passed = file && (of_program ? is_installed(file) : is_between(file));
+        if (file && !is_ours && !is_passed) found = intern(file, PyFrame_GetLineNumber(frame));
         else if (file && !is_ours && !installed) installed = intern(file, PyFrame_GetLineNumber(frame));
         Py_DECREF(code);
         PyFrameObject *back = PyFrame_GetBack(frame);
