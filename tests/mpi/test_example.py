@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.left_behind import left_behind
 from tests.mpi.mpiexec import mpiexec
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mpi_heat.py"
@@ -23,3 +24,35 @@ def test_heat_checked():
     done = mpiexec(2, ["-m", "cupola", "run", "--check", "race", EXAMPLE])
     assert (done.returncode, done.stderr) == (0, "")
     assert "2 ranks, as NumPy" in done.stdout
+
+
+# The example, of which rank 1 ends, or stops, in the middle of its steps.
+PROGRAM = """
+import os, runpy, signal, sys, time
+from cupola import mpi
+
+shift, calls = mpi.Comm.Sendrecv, []
+
+def fatal(self, *arguments, **named):
+    calls.append(1)
+    if self.rank == 1 and len(calls) == 30:
+        os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    self.timeout = 2
+    return shift(self, *arguments, **named)
+
+mpi.Comm.Sendrecv = fatal
+runpy.run_path({example!r}, run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(("how", "words"), [("SIGKILL", ""), ("SIGSTOP", "was not done within 2 s")])
+def test_a_rank_is_killed(tmp_path, how, words):
+    """The others end; of one that only stops they hear by the time limit."""
+    program = tmp_path / "killed.py"
+    program.write_text(PROGRAM.format(example=str(EXAMPLE)))
+    before = left_behind()
+    done = mpiexec(3, ["-m", "mpi4py", program, how], timeout=60)
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert "as NumPy" not in done.stdout
+    assert left_behind() <= before

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from tests.left_behind import left_behind
 from tests.mpi.mpiexec import mpiexec
 
 PROGRAM = """
@@ -38,10 +37,6 @@ except TimeoutError as error:
     os.write(2, f"rank {comm.rank}: {error}\\n".encode())
     comm.Abort(7)
 """
-
-
-def left_behind() -> set[str]:
-    return {name for name in os.listdir("/dev/shm") if "cupola" in name}
 
 
 @pytest.mark.cpu_only("kernels that fault end a GPU's process")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import struct
 import sys
 import time
 import traceback
@@ -537,6 +539,37 @@ def wrong_arguments(world: World) -> None:
     questions(world)
 
 
+def strangers(world: World) -> None:
+    """Whoever connects to the address of an id and is no rank is sent away."""
+    if not on_cpu_device() or len(world.ranks) < 2:
+        return  # the id is the CPU device's, and all ranks are to be here
+    identity = good(nccl.ncclGetUniqueId())
+    raw = bytes(identity.internal)
+    nonce, port = raw[8:24], int.from_bytes(raw[26:28], "big")
+    address = (socket.inet_ntoa(raw[28:32]), port)
+    hello = struct.calcsize("=16sii")  # what comes before the rank
+    for text in (b"", b"GET / HTTP/1.0\r\n\r\n", bytes(1 << 16), nonce[:7], bytes(hello) + b"\xff" * 400):
+        with socket.create_connection(address) as stranger:
+            stranger.sendall(text)
+    wrong = id_of(raw[:8] + nonce + b"\xff" * 104)
+    assert nccl.ncclCommInitRank(2, wrong, 0)[0] == nccl.ncclResult_t.ncclRemoteError
+    made = []
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks:
+        rank.device.set_current()
+        made.append(good(nccl.ncclCommInitRank(world.size, identity, rank.number)))
+    good(nccl.ncclGroupEnd())
+    for comm in made:
+        assert good(nccl.ncclCommCount(comm)) == world.size
+        good(nccl.ncclCommDestroy(comm))
+
+
+def id_of(raw: bytes) -> Any:
+    identity = nccl.ncclUniqueId()
+    identity.internal = raw
+    return identity
+
+
 CASES = [
     types_and_operations,
     sums_with_a_factor,
@@ -552,6 +585,7 @@ CASES = [
     suspended,
     questions,
     wrong_arguments,
+    strangers,
 ]
 
 

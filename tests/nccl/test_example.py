@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.left_behind import left_behind
 from tests.nccl.test_cases import run
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "nccl_allreduce.py"
@@ -26,3 +28,35 @@ def test_four_ranks():
     done = run(4, EXAMPLE)
     assert (done.returncode, done.stderr) == (0, "")
     assert "by 4 ranks, as NumPy has it" in done.stdout
+
+
+# The example, of which rank 1 ends in the middle of its steps.
+KILLED = """
+import os, runpy, signal
+from cupola.bindings import nccl
+
+add, calls = nccl.ncclAllReduce, []
+
+def fatal(*arguments):
+    calls.append(1)
+    if os.environ["RANK"] == "1" and len(calls) == 30:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return add(*arguments)
+
+nccl.ncclAllReduce = fatal
+runpy.run_path({example!r}, run_name="__main__")
+"""
+
+
+@pytest.mark.cpu_only("there may be one GPU only")
+def test_a_rank_is_killed(tmp_path):
+    """The others say so within the time limit that the user has set, and end."""
+    program = tmp_path / "killed.py"
+    program.write_text(f"import sys\nsys.path.insert(0, {str(EXAMPLE.parent)!r})" + KILLED.format(example=str(EXAMPLE)))
+    before = left_behind()
+    done = run(4, program, CUPOLA_NCCL_TIMEOUT="1")
+    assert done.returncode == 128 + signal.SIGKILL, done.stderr
+    assert "cupola run: rank 1 was ended by SIGKILL" in done.stderr
+    assert done.stderr.count("rank 1 has ended, or has left the communicator") >= 3, done.stderr
+    assert "as NumPy has it" not in done.stdout
+    assert left_behind() <= before

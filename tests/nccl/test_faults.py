@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from tests.left_behind import left_behind
 from tests.nccl.test_cases import run
 
 PROGRAM = """
@@ -75,10 +74,6 @@ FAULTS = {
     "differs": [" is in ncclAllReduce of 1000 float64 (sum), but rank 1 is in ncclBroadcast of 7 float32 with root 1"],
     "shrink": ["rank 0: 4 from 2", "rank 2: 4 from 2"],
 }
-
-
-def left_behind() -> set[str]:
-    return {name for name in os.listdir("/dev/shm") if "cupola" in name}
 
 
 @pytest.mark.cpu_only("there may be one GPU only")

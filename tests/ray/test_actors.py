@@ -13,6 +13,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 import cupola.numpy as np  # noqa: E402
 import cupola.ray  # noqa: E402
+from tests.left_behind import left_behind  # noqa: E402
 
 OPTIONS = {
     "num_cpus": 3, "include_dashboard": False, "logging_level": "ERROR", "log_to_driver": False, "num_gpus": 1,
@@ -129,7 +130,9 @@ def test_an_actor_that_is_killed(workers):
 def test_example():
     example = Path(__file__).resolve().parents[2] / "examples" / "ray_pipeline.py"
     environment = {**os.environ, "CUPOLA_CPU_DEVICES": "3", "RAY_USAGE_STATS_ENABLED": "0"}
+    before = left_behind()
     done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=200, env=environment)
     assert done.returncode == 0, done.stderr
+    assert left_behind() <= before
     assert "piece 3 was lost" in done.stdout
     assert "the sum of 160000 squares is right" in done.stdout

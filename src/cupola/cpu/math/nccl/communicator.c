@@ -371,6 +371,8 @@ static ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_
     if (!made) return group_note(nccl_fail(ncclInvalidArgument, "CommShrink : newcomm argument is NULL"));
     *made = NULL;
     ncclResult_t status = comm_check(comm, "CommShrink", false);
+    if (!status && flags != NCCL_SHRINK_DEFAULT && flags != NCCL_SHRINK_ABORT)
+        status = nccl_fail(ncclInvalidArgument, "CommShrink: %d are no flags", flags);
     if (!status && flags != NCCL_SHRINK_ABORT && !comm->revoked) status = comm_check(comm, "CommShrink", true);
     if (!status && (!excluded || excluded_count < 1 || excluded_count >= comm->count))
         status = nccl_fail(ncclInvalidArgument, "CommShrink: %d of %d ranks cannot be excluded", excluded_count,
@@ -388,7 +390,10 @@ static ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_
     int *ranks = status ? NULL : calloc((size_t)comm->count, sizeof *ranks);
     if (status || !ranks || !leaves) {
         free(leaves);
-        return group_note(status ? status : nccl_fail(ncclSystemError, "the host has no memory for a communicator"));
+        free(ranks);
+        if (!status) status = nccl_fail(ncclSystemError, "the host has no memory for a communicator");
+        if (job) comm_jobs_drop(&job->job, status);
+        return group_note(status);
     }
     for (int i = 0; i < comm->count; i++)
         if (!leaves[i]) ranks[job->job.other_count++] = i;
@@ -409,12 +414,14 @@ static void drain(ncclComm_t comm) {
     pthread_mutex_unlock(&comm->lock);
 }
 
-/* End the operations that are at work; those that are in streams end when their turn comes. */
+/* End the operations that are at work; those that are in streams end when their turn comes. Who is making the communicator
+ * has its wires, and gives up first. */
 static ncclResult_t stop(ncclComm_t comm) {
     atomic_store(&comm->stopped, true);
     comm_ring(comm);
     pthread_mutex_lock(&comm->lock);
-    while (comm->busy) pthread_cond_wait(&comm->changed, &comm->lock);
+    while (comm->busy || (atomic_load(&comm->state) == ncclInProgress && !comm->finalized))
+        pthread_cond_wait(&comm->changed, &comm->lock);
     pthread_mutex_unlock(&comm->lock);
     for (int i = 0; i < comm->count; i++)
         if (i != comm->rank) wire_shut(&comm->wires[i], LANE_DATA);

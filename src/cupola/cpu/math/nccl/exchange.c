@@ -43,7 +43,8 @@ struct exchange {
     int count, capacity;
     bool *reads, *writes; /* by rank: who has an unfinished transfer in front */
     bool first;           /* of its collective: there are heads */
-    uint64_t asked, deadline;
+    uint64_t asked;
+    uint64_t deadline; /* that long after the last bytes went through; 0: there is none */
     char *text;
 };
 
@@ -153,8 +154,6 @@ static ncclResult_t wait(struct exchange *exchange, int rounds) {
 /* Carry out all transfers, those with the same rank in the same direction in their order. */
 static ncclResult_t run(struct exchange *exchange) {
     ncclComm_t comm = exchange->comm;
-    struct patience patience = patience_from_environment(NULL, 0);
-    exchange->deadline = patience.end;
     for (int rounds = 0;;) {
         bool moved = false, done = true;
         memset(exchange->reads, 0, (size_t)comm->count * sizeof *exchange->reads);
@@ -170,7 +169,8 @@ static ncclResult_t run(struct exchange *exchange) {
         if (done) break;
         if (atomic_load(&comm->stopped)) return ncclInProgress;
         if (moved) rounds = 0;
-        else NCCL_RETURN_IF(wait(exchange, rounds++));
+        else if (!rounds) exchange->deadline = patience_from_environment(NULL, 0).end;
+        if (!moved) NCCL_RETURN_IF(wait(exchange, rounds++));
     }
     exchange->count = 0;
     return ncclSuccess;

@@ -21,7 +21,7 @@
 #include "wire.h"
 
 #define NCCL_INIT_SECONDS 300.0 /* that ranks wait for each other to come */
-enum { MOST_RANKS = 1024, TEXT_SIZE = 512, HOST_SIZE = 48, ADDRESS_SIZE = 28 /* sockaddr_in6 */ };
+enum { MOST_RANKS = 1024, TEXT_SIZE = 512, HOST_SIZE = 96, ADDRESS_SIZE = 28 /* sockaddr_in6 */ };
 
 /* ---- errors (status.c) ------------------------------------------------------------------------------------------- */
 

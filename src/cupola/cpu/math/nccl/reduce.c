@@ -23,7 +23,7 @@ const char *type_name(ncclDataType_t type) {
 
 const char *op_name(ncclRedOp_t op) {
     static const char *const names[] = {"sum", "prod", "max", "min", "avg"};
-    return op < ncclNumOps ? names[op] : "premulsum";
+    return (unsigned)op < ncclNumOps ? names[op] : "premulsum";
 }
 
 static enum element narrow_of(ncclDataType_t type) {

@@ -30,7 +30,7 @@ struct id { /* the bytes of an ncclUniqueId */
     uint8_t nonce[NONCE_SIZE];
     uint8_t address[ADDRESS_SIZE];
 };
-static const char magic[8] = {'c', 'u', 'p', 'o', 'l', 'a', 'n', '1'};
+static const char magic[8] = {'c', 'u', 'p', 'o', 'l', 'a', 'n', '2'};
 
 struct hello { /* the first that a rank says, to the thread and to other ranks */
     uint8_t nonce[NONCE_SIZE];
@@ -168,12 +168,23 @@ static int listen_host(uint8_t *name) {
     return -1;
 }
 
+/* Few bytes go at once. A host that is gone, which says nothing any more, is noticed in half a minute. */
+static void prepare_network(int file) {
+    const int one = 1, idle = 15, interval = 5, count = 3, milliseconds = 30000;
+    setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(file, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(file, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(file, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    setsockopt(file, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+}
+
 static int connect_to(const void *address, socklen_t length, const struct patience *patience) {
-    int family = ((const struct sockaddr *)address)->sa_family, one = 1, error = 0;
+    int family = ((const struct sockaddr *)address)->sa_family, error = 0;
     socklen_t size = sizeof error;
     int file = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (file < 0) return -1;
-    if (family != AF_UNIX) setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (family != AF_UNIX) prepare_network(file);
     int connected = connect(file, address, length);
     while (connected && errno == EAGAIN && !patience_is_over(patience)) { /* a host's socket has too many who wait */
         usleep(10000);
@@ -196,11 +207,17 @@ static int connect_network(const uint8_t *bytes, const struct patience *patience
     return length ? connect_to(&address, length, patience) : -1;
 }
 
-/* What ranks have in common that can map each other's memory and reach each other's host sockets: the start of the system,
- * and the namespace of the network. NCCL_SHM_DISABLE=1 makes each process a host of its own, NCCL_HOSTID gives hosts names. */
+static unsigned long long namespace_of(const char *name) {
+    struct stat space;
+    return stat(name, &space) ? 0 : (unsigned long long)space.st_ino;
+}
+
+/* What ranks have in common that can map each other's memory, reach each other's host sockets, and see whether the other
+ * lives: the start of the system, and the namespaces of the network and of processes. Containers of a pod share the first
+ * alone. NCCL_SHM_DISABLE=1 makes each process a host of its own, NCCL_HOSTID gives hosts names. */
 static void describe_host(char *text) {
     char boot[40] = "";
-    struct stat space = {0};
+    uint64_t name = UINT64_C(0xcbf29ce484222325); /* FNV-1a: names may be long */
     const char *given = getenv("NCCL_HOSTID"), *alone = getenv("NCCL_SHM_DISABLE");
     int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
@@ -208,10 +225,11 @@ static void describe_host(char *text) {
         close(file);
     }
     boot[8] = 0; /* enough of it */
-    if (stat("/proc/self/ns/net", &space)) space.st_ino = 0;
+    for (; given && *given; given++) name = (name ^ (uint8_t)*given) * UINT64_C(0x100000001b3);
     bool is_alone = alone && atoi(alone) == 1;
-    snprintf(text, HOST_SIZE, "%s/%llx/%lld/%.12s", boot, (unsigned long long)space.st_ino,
-             is_alone ? (long long)this_process()->number : 0, given ? given : "");
+    snprintf(text, HOST_SIZE, "%s/%llx/%llx/%lld/%llx", boot, namespace_of("/proc/self/ns/net"),
+             namespace_of("/proc/self/ns/pid"), is_alone ? (long long)this_process()->number : 0,
+             (unsigned long long)name);
 }
 
 /* ---- the thread that brings the ranks together -------------------------------------------------------------------- */
@@ -281,6 +299,14 @@ static bool admit(struct meeting *meeting, int file) {
     return true;
 }
 
+/* -1: there is none, or there are too many files; these are not asked for all the time. */
+static int take_connection(int listener) {
+    int file = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (file < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+        usleep(POLL_MILLISECONDS * 1000);
+    return file;
+}
+
 /* A rank that has come has gone again before all were there. */
 static bool has_lost(struct meeting *meeting, char *text, size_t size) {
     for (int i = 0; i < meeting->count; i++) {
@@ -305,7 +331,7 @@ static void *meet(void *argument) {
             break;
         }
         if (ready <= 0) continue;
-        int file = accept4(meeting->listener, NULL, NULL, SOCK_CLOEXEC);
+        int file = take_connection(meeting->listener);
         if (file >= 0 && !admit(meeting, file)) break;
     }
     if (meeting->count && meeting->present == meeting->count) {
@@ -360,7 +386,8 @@ struct setup {
 
 /* One byte that has descriptors with it. */
 static bool send_files(int socket, const int *files, int count) {
-    char byte = 0, room[CMSG_SPACE(4 * sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(4 * sizeof(int))] = {0};
+    char byte = 0;
     struct iovec part = {&byte, 1};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
@@ -375,7 +402,8 @@ static bool send_files(int socket, const int *files, int count) {
 }
 
 static bool receive_files(int socket, int *files, int count, const struct patience *patience) {
-    char byte, room[CMSG_SPACE(4 * sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(4 * sizeof(int))] = {0};
+    char byte;
     struct iovec part = {&byte, 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
     if (!await(socket, POLLIN, patience) || recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return false;
@@ -440,13 +468,26 @@ static bool take(struct setup *setup, int file, bool local) {
         bool fine = wire_open_local(wire, files[0], false) && send_files(file, setup->bells, LANES);
         close(files[0]);
         memcpy(wire->bells, files + 1, sizeof wire->bells);
-        if (!fine) return false;
+        if (!fine) {
+            wire_close(wire); /* the rank may try again */
+            return false;
+        }
     } else {
-        int one = 1;
-        setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        prepare_network(file);
     }
     wire->sockets[lane] = file;
     return true;
+}
+
+/* A rank of this host that has not connected, and never will; -1: there is none. */
+static int ended_before(const struct setup *setup) {
+    for (int rank = setup->self->rank + 1; rank < setup->count; rank++) {
+        const struct process *process = &setup->members[rank].process;
+        if (shares_host(setup, rank) && setup->wires[rank].sockets[0] < 0 && !is_this_process(process) &&
+            !process_is_alive(process->number, process->began))
+            return rank;
+    }
+    return -1;
 }
 
 static ncclResult_t accept_all(struct setup *setup, int network, int host) {
@@ -456,9 +497,15 @@ static ncclResult_t accept_all(struct setup *setup, int network, int host) {
         struct pollfd both[] = {{.fd = network, .events = POLLIN}, {.fd = host, .events = POLLIN}};
         if (patience_is_over(setup->patience))
             return nccl_fail(ncclSystemError, "not all ranks have connected with rank %d in time", setup->self->rank);
-        if (poll(both, 2, POLL_MILLISECONDS) <= 0) continue;
+        if (poll(both, 2, POLL_MILLISECONDS) <= 0) {
+            int gone = ended_before(setup);
+            if (gone >= 0)
+                return nccl_fail(ncclRemoteError, "rank %d ended before it had connected with rank %d", gone,
+                                 setup->self->rank);
+            continue;
+        }
         for (int i = 0; i < 2; i++) {
-            int file = both[i].revents ? accept4(both[i].fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+            int file = both[i].revents ? take_connection(both[i].fd) : -1;
             if (file < 0) continue;
             if (take(setup, file, i == 1)) missing--;
             else close(file);

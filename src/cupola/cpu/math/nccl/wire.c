@@ -3,6 +3,7 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,17 +32,20 @@ static size_t memory_size(void) { return 2 * (ring_size(LANE_DATA) + ring_size(L
 
 struct wire wire_none(void) { return (struct wire){.sockets = {-1, -1}, .bells = {-1, -1}}; }
 
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
 int wire_memory_new(void) {
-    int file = memfd_create("cupola-nccl", MFD_CLOEXEC);
+    int file = memfd_create("cupola-nccl", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0) return -1;
-    if (!ftruncate(file, (off_t)memory_size())) return file;
+    if (!ftruncate(file, (off_t)memory_size()) && !fcntl(file, F_ADD_SEALS, SEALS)) return file;
     close(file);
     return -1;
 }
 
 bool wire_open_local(struct wire *wire, int memory, bool first) {
-    /* A file that is too short would end this process at the first access. */
-    if (lseek(memory, 0, SEEK_END) != (off_t)memory_size()) return false;
+    /* A file that is too short, or becomes so, would end this process at the first access. */
+    if (lseek(memory, 0, SEEK_END) != (off_t)memory_size() || (fcntl(memory, F_GET_SEALS) & SEALS) != SEALS)
+        return false;
     void *shared = mmap(NULL, memory_size(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (shared == MAP_FAILED) return false;
     char *at = wire->shared = shared;
@@ -86,10 +90,10 @@ void wire_ring(int bell) {
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-/* How much of a ring is full. The other process may have written anything there. */
+/* How much of a ring is full. The other process may have written anything there. The order is the strongest: who has said
+ * that it sleeps must not see counters from before that. */
 static size_t ring_fill(const struct ring *ring, enum lane lane, bool *broken) {
-    uint64_t fill = atomic_load_explicit(&ring->written, memory_order_acquire) -
-                    atomic_load_explicit(&ring->read, memory_order_acquire);
+    uint64_t fill = atomic_load(&ring->written) - atomic_load(&ring->read);
     *broken = fill > capacities[lane];
     return *broken ? 0 : (size_t)fill;
 }
