@@ -122,6 +122,11 @@ cdef int _HALF = _CHARS.index("e")
 cdef PyObject* _dtypes[TYPES]
 cdef uint16_t _elements[TYPES]
 cdef Py_ssize_t _sizes[TYPES]
+cdef uint8_t _likely[64]        # the number of a dtype by some bits of its address, if no other has taken the place
+
+
+cdef inline int place_of(PyObject* dtype) noexcept:
+    return (<uintptr_t>dtype >> 4 ^ <uintptr_t>dtype >> 10) & 63
 
 
 cdef int _fill_tables() except -1:
@@ -133,6 +138,7 @@ cdef int _fill_tables() except -1:
         _dtypes[number], _elements[number], _sizes[number] = (
             <PyObject*>_DTYPES[number], sample.element, sample.itemsize
         )
+        _likely[place_of(_dtypes[number])] = number
     return 0
 
 
@@ -142,7 +148,9 @@ _fill_tables()
 
 cdef int type_number(object dtype) except -1:
     """The number of a dtype, which is one of those of MEMORY."""
-    cdef int number
+    cdef int number = _likely[place_of(<PyObject*>dtype)]
+    if _dtypes[number] == <PyObject*>dtype:
+        return number
     for number in range(TYPES):
         if _dtypes[number] == <PyObject*>dtype:
             return number
@@ -243,6 +251,9 @@ cdef int number_of(object name) except -1:
     if found > 0x7fff:
         raise OverflowError("there are more operations than a key has numbers for")
     return found
+
+
+cdef int GATHER = number_of("gather")
 
 
 # --- streams and memory -------------------------------------------------------------------------------------------
@@ -372,7 +383,7 @@ cdef class Node:
         self.shape = tuple(shape)
         self.code = number_of(form if form else name)
         self.kind = type_number(dtype)
-        self.gathers = name == "gather"
+        self.gathers = self.code == GATHER
         self.measure()
 
     cdef int measure(self) except -1:
@@ -756,8 +767,8 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
             visit(&walk, one)
     arrays = walk.arrays
     for k in range(arrays):
-        require_open((<Array>walk.array[k]).open_memory())
-    require_open(target.open_memory())
+        require_memory(<Array>walk.array[k])
+    require_memory(target)
     push_array(&walk, target)
     if combine:
         push(&walk, 0x5000 | number_of(combine))
@@ -919,7 +930,7 @@ cdef int reduced(
     walk.words = walk.arrays = walk.values = walk.seen = 0
     visit(&walk, value)
     for k in range(walk.arrays):
-        require_open((<Array>walk.array[k]).open_memory())
+        require_memory(<Array>walk.array[k])
     plan(&walk, rank, extents, order if moved else NULL, kept, &found, modes)
     share = count
     wide = results * max(count, 1) >= <int64_t>1 << 31
@@ -1021,9 +1032,11 @@ cdef int wait_for(Lazy x, Stream queue) except -1:
 
 cdef int before_writing(Array x) except -1:
     """Compute what is pending and reads the memory of an array."""
-    cdef Buffer memory = x.open_memory()
+    cdef Buffer memory
     cdef Readers readers
     cdef list waiting
+    require_memory(x)
+    memory = x.memory
     if memory.attached is None:
         return 0
     readers = <Readers>memory.attached
@@ -1040,6 +1053,13 @@ cdef int before_writing(Array x) except -1:
 cdef inline Lazy new_array():
     """An array of the package's class, without anything."""
     return <Lazy>cupola_new(_array_class, ())
+
+
+cdef inline int require_memory(Array x) except -1:
+    """What open_memory() does, without a call in the usual case."""
+    if x.memory is None or x.memory.allocation is None or resets != 0:
+        x.open_memory()
+    return 0
 
 
 cdef class Lazy(Array):
@@ -1124,130 +1144,130 @@ cdef class Lazy(Array):
     # --- operators --------------------------------------------------------------------------------------
 
     def __add__(self, other):
-        return operate("add", self, other)
+        return operate(ADD, self, other)
 
     def __radd__(self, other):
-        return operate("add", other, self)
+        return operate(ADD, other, self)
 
     def __iadd__(self, other):
-        return operate_in_place("add", self, other)
+        return operate_in_place(ADD, self, other)
 
     def __sub__(self, other):
-        return operate("subtract", self, other)
+        return operate(SUBTRACT, self, other)
 
     def __rsub__(self, other):
-        return operate("subtract", other, self)
+        return operate(SUBTRACT, other, self)
 
     def __isub__(self, other):
-        return operate_in_place("subtract", self, other)
+        return operate_in_place(SUBTRACT, self, other)
 
     def __mul__(self, other):
-        return operate("multiply", self, other)
+        return operate(MULTIPLY, self, other)
 
     def __rmul__(self, other):
-        return operate("multiply", other, self)
+        return operate(MULTIPLY, other, self)
 
     def __imul__(self, other):
-        return operate_in_place("multiply", self, other)
+        return operate_in_place(MULTIPLY, self, other)
 
     def __truediv__(self, other):
-        return operate("divide", self, other)
+        return operate(DIVIDE, self, other)
 
     def __rtruediv__(self, other):
-        return operate("divide", other, self)
+        return operate(DIVIDE, other, self)
 
     def __itruediv__(self, other):
-        return operate_in_place("divide", self, other)
+        return operate_in_place(DIVIDE, self, other)
 
     def __floordiv__(self, other):
-        return operate("floor_divide", self, other)
+        return operate(FLOOR_DIVIDE, self, other)
 
     def __rfloordiv__(self, other):
-        return operate("floor_divide", other, self)
+        return operate(FLOOR_DIVIDE, other, self)
 
     def __ifloordiv__(self, other):
-        return operate_in_place("floor_divide", self, other)
+        return operate_in_place(FLOOR_DIVIDE, self, other)
 
     def __mod__(self, other):
-        return operate("remainder", self, other)
+        return operate(REMAINDER, self, other)
 
     def __rmod__(self, other):
-        return operate("remainder", other, self)
+        return operate(REMAINDER, other, self)
 
     def __imod__(self, other):
-        return operate_in_place("remainder", self, other)
+        return operate_in_place(REMAINDER, self, other)
 
     def __and__(self, other):
-        return operate("bitwise_and", self, other)
+        return operate(BITWISE_AND, self, other)
 
     def __rand__(self, other):
-        return operate("bitwise_and", other, self)
+        return operate(BITWISE_AND, other, self)
 
     def __iand__(self, other):
-        return operate_in_place("bitwise_and", self, other)
+        return operate_in_place(BITWISE_AND, self, other)
 
     def __or__(self, other):
-        return operate("bitwise_or", self, other)
+        return operate(BITWISE_OR, self, other)
 
     def __ror__(self, other):
-        return operate("bitwise_or", other, self)
+        return operate(BITWISE_OR, other, self)
 
     def __ior__(self, other):
-        return operate_in_place("bitwise_or", self, other)
+        return operate_in_place(BITWISE_OR, self, other)
 
     def __xor__(self, other):
-        return operate("bitwise_xor", self, other)
+        return operate(BITWISE_XOR, self, other)
 
     def __rxor__(self, other):
-        return operate("bitwise_xor", other, self)
+        return operate(BITWISE_XOR, other, self)
 
     def __ixor__(self, other):
-        return operate_in_place("bitwise_xor", self, other)
+        return operate_in_place(BITWISE_XOR, self, other)
 
     def __lshift__(self, other):
-        return operate("left_shift", self, other)
+        return operate(LEFT_SHIFT, self, other)
 
     def __rlshift__(self, other):
-        return operate("left_shift", other, self)
+        return operate(LEFT_SHIFT, other, self)
 
     def __ilshift__(self, other):
-        return operate_in_place("left_shift", self, other)
+        return operate_in_place(LEFT_SHIFT, self, other)
 
     def __rshift__(self, other):
-        return operate("right_shift", self, other)
+        return operate(RIGHT_SHIFT, self, other)
 
     def __rrshift__(self, other):
-        return operate("right_shift", other, self)
+        return operate(RIGHT_SHIFT, other, self)
 
     def __irshift__(self, other):
-        return operate_in_place("right_shift", self, other)
+        return operate_in_place(RIGHT_SHIFT, self, other)
 
     def __lt__(self, other):
-        return operate("less", self, other)
+        return operate(LESS, self, other)
 
     def __le__(self, other):
-        return operate("less_equal", self, other)
+        return operate(LESS_EQUAL, self, other)
 
     def __gt__(self, other):
-        return operate("greater", self, other)
+        return operate(GREATER, self, other)
 
     def __ge__(self, other):
-        return operate("greater_equal", self, other)
+        return operate(GREATER_EQUAL, self, other)
 
     def __eq__(self, other):
-        return operate("equal", self, other)
+        return operate(EQUAL, self, other)
 
     def __ne__(self, other):
-        return operate("not_equal", self, other)
+        return operate(NOT_EQUAL, self, other)
 
     def __neg__(self):
-        return operate_alone("negative", self)
+        return operate_alone(NEGATIVE, self)
 
     def __pos__(self):
-        return operate_alone("positive", self)
+        return operate_alone(POSITIVE, self)
 
     def __abs__(self):
-        return operate_alone("absolute", self)
+        return operate_alone(ABSOLUTE, self)
 
     # --- reductions -------------------------------------------------------------------------------------
 
@@ -1276,7 +1296,7 @@ cdef class Lazy(Array):
         return reduce("all", self, axis, None, out, keepdims, None, where)
 
     def __invert__(self):
-        return operate_alone("invert", self)
+        return operate_alone(INVERT, self)
 
 
 def adopt(Array plain not None, Stream queue not None):
@@ -1310,19 +1330,21 @@ def leaf_of(value):
     return leaf(value)
 
 
-cdef Node node_of(object name, int code, tuple operands, tuple loop, object dtype, tuple shape, Stream queue):
+cdef Node node_of(
+    object name, int code, PyObject** operands, int count, tuple loop, object dtype, int kind, tuple shape, Stream queue
+):
     """A node of these operands, of which the largest are computed before it becomes too large."""
     cdef Node made = Node.__new__(Node)
     cdef Node inner
     cdef Lazy array
-    cdef Py_ssize_t k, count = len(operands)
+    cdef int k
     cdef object operand
     cdef tuple leaves = PyTuple_New(count)
     made.name, made.loop, made.dtype, made.shape, made.form = name, loop, dtype, shape, ""
-    made.code, made.kind, made.gathers = code, type_number(dtype), name == "gather"
+    made.code, made.kind, made.gathers = code, kind, code == GATHER
     made.leaves, made.nodes, made.reads = 0, 1, 0
     for k in range(count):
-        operand = operands[k]
+        operand = <object>operands[k]
         inner = None
         if isinstance(operand, Lazy):
             array = <Lazy>operand
@@ -1333,13 +1355,13 @@ cdef Node node_of(object name, int code, tuple operands, tuple loop, object dtyp
                 if inner is None and array._stream is not queue:
                     wait_for(array, queue)
                 inner = None
-                array.open_memory()
+                require_memory(array)
                 made.note_read(<PyObject*>array.memory)
                 made.leaves += 1
         elif type(operand) is Node:
             inner = <Node>operand
         elif isinstance(operand, Array):
-            (<Array>operand).open_memory()
+            require_memory(<Array>operand)
             made.note_read(<PyObject*>(<Array>operand).memory)
             made.leaves += 1
         if inner is not None:
@@ -1350,10 +1372,10 @@ cdef Node node_of(object name, int code, tuple operands, tuple loop, object dtyp
         PyTuple_SET_ITEM(leaves, k, operand)
     made.operands = leaves
     if made.leaves > LEAVES or made.nodes > NODES:
-        for operand in operands:
-            if isinstance(operand, Lazy):
-                (<Lazy>operand).open_memory()
-        made.operands = operands
+        for k in range(count):
+            if isinstance(<object>operands[k], Lazy):
+                (<Lazy>operands[k]).open_memory()
+        made.operands = tuple([<object>operands[k] for k in range(count)])
         made.measure()
     return made
 
@@ -1362,7 +1384,15 @@ def make_node(name, tuple operands, tuple loop, dtype, shape):
     """A node of these operands, of which the largest are computed before it becomes too large."""
     if len(loop) != len(operands):
         raise ValueError(f"{name} has {len(operands)} operands and {len(loop)} types")
-    return node_of(name, number_of(name), operands, loop, dtype, tuple(shape), in_force())
+    cdef PyObject* given[READ]
+    cdef int k, count = <int>len(operands)
+    if count > READ:
+        raise NotImplementedError(f"an expression of more than {READ} operands")
+    for k in range(count):
+        given[k] = <PyObject*>operands[k]
+    return node_of(
+        name, number_of(name), given, count, loop, dtype, type_number(dtype), tuple(shape), in_force()
+    )
 
 
 def pending(Node node not None):
@@ -1438,8 +1468,14 @@ cdef bint reads(Array place, object source) except -1:
 cdef bint conflicts(Array place, object source) except -1:
     """Whether an expression reads the memory of `place` in another layout than it is written."""
     cdef Array other
-    cdef int axis
+    cdef int axis, k
     if type(source) is Node:
+        for k in range((<Node>source).reads):
+            if (<Node>source).read[k] == <PyObject*>place.memory:
+                break
+        else:
+            if (<Node>source).reads >= 0:
+                return False
         for operand in (<Node>source).operands:
             if conflicts(place, operand):
                 return True
@@ -1467,6 +1503,7 @@ cdef class Loop:
     cdef object result          # numpy.dtype
     cdef int number             # of the result
     cdef int numbers[3]         # of the operands
+    cdef int which              # the kinds of the operands, as one number
 
 
 cdef class Elementwise:
@@ -1486,6 +1523,7 @@ cdef class Elementwise:
     cdef int code
     cdef bint careful           # integers to negative powers are refused
     cdef dict loops             # kinds of the operands, as one number -> Loop
+    cdef Loop last              # the one of the last call, which stays in `loops`
     cdef dict direct            # and of the result, and how they lie -> Kernel
 
     def __cinit__(self):
@@ -1582,8 +1620,8 @@ cdef Loop _find_loop(Elementwise function, int* kinds, int which):
     made.classes = tuple([dtype.type for dtype in made.inputs])
     for k in range(function.nin):
         made.numbers[k] = type_number(made.inputs[k])
-    function.loops[which] = made
-    return made
+    made.which = which
+    return <Loop>function.loops.setdefault(which, made)
 
 
 cdef object apply(Elementwise function, PyObject** given, object out):
@@ -1595,7 +1633,8 @@ cdef object apply(Elementwise function, PyObject** given, object out):
     cdef Loop loop
     cdef tuple shape
     cdef Stream queue
-    cdef tuple values
+    cdef object one, other = None
+    cdef PyObject* operands[2]
     cdef Node node
     for k in range(function.nin):
         operand = <object>given[k]
@@ -1621,23 +1660,26 @@ cdef object apply(Elementwise function, PyObject** given, object out):
         which = which << 5 | kinds[k]
     if first is None or (function.careful and kinds[1] == PY_INT and <object>given[1] < 0):
         return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
-    found = function.loops.get(which)
-    loop = <Loop>found if found is not None else _find_loop(function, kinds, which)
+    loop = function.last
+    if loop is None or loop.which != which:
+        loop = <Loop>function.loops.get(which)
+        if loop is None:
+            loop = _find_loop(function, kinds, which)
+        function.last = loop
     queue = in_force()
     if out is not None:
         if isinstance(out, Lazy) and loop.number == type_number((<Lazy>out).type) and same_shape(first, <Lazy>out):
             return _at_once(function, loop, kinds, given, <Lazy>out, queue, which)
         return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
-    values = PyTuple_New(function.nin)
-    for k in range(function.nin):
-        operand = <object>given[k]
-        if kinds[k] >= PY_BOOL:
-            operand = loop.classes[k](operand)
-        Py_INCREF(operand)
-        PyTuple_SET_ITEM(values, k, operand)
+    one = <object>given[0] if kinds[0] < PY_BOOL else loop.classes[0](<object>given[0])
+    if function.nin == 2:
+        other = <object>given[1] if kinds[1] < PY_BOOL else loop.classes[1](<object>given[1])
+    operands[0], operands[1] = <PyObject*>one, <PyObject*>other
     node = first._node
     shape = shape_of(first) if node is None else node.shape
-    node = node_of(function.name, function.code, values, loop.inputs, loop.result, shape, queue)
+    node = node_of(
+        function.name, function.code, operands, function.nin, loop.inputs, loop.result, loop.number, shape, queue
+    )
     made = new_array()
     take_type(made, loop.number)
     take_shape(made, first.rank, first.extents)
@@ -1655,7 +1697,9 @@ cdef object _at_once(
     cdef int k, count = 2
     cdef Lazy operand
     cdef Kernel kernel
-    cdef list values
+    cdef object one, other = None
+    cdef PyObject* values[2]
+    cdef Node node
     cdef bint plain = out._node is None and out.dense and n > 1
     cdef bint twice = function.nin == 2 and given[0] == given[1]
     for k in range(function.nin):
@@ -1668,10 +1712,10 @@ cdef object _at_once(
         else:
             which <<= 1
     which = which << 1 | twice
-    values = [
-        <object>given[k] if isinstance(<object>given[k], Lazy) else loop.classes[k](<object>given[k])
-        for k in range(function.nin)
-    ]
+    one = <object>given[0] if isinstance(<object>given[0], Lazy) else loop.classes[0](<object>given[0])
+    if function.nin == 2:
+        other = <object>given[1] if isinstance(<object>given[1], Lazy) else loop.classes[1](<object>given[1])
+    values[0], values[1] = <PyObject*>one, <PyObject*>other
     if plain:
         kernel = <Kernel>function.direct.get(which)
         if kernel is not None:
@@ -1681,21 +1725,23 @@ cdef object _at_once(
             parameters[0], parameters[1] = &to, &n
             # Arrays come before scalars.
             for k in range(function.nin - twice):
-                if isinstance(values[k], Lazy):
+                if isinstance(<object>values[k], Lazy):
                     operand = <Lazy>values[k]
                     require_open(operand.memory)
                     slots[k].u = operand.pointer
                     parameters[count] = &slots[k]
                     count += 1
             for k in range(function.nin - twice):
-                if not isinstance(values[k], Lazy):
-                    store(values[k], &slots[k])
+                if not isinstance(<object>values[k], Lazy):
+                    store(<object>values[k], &slots[k])
                     parameters[count] = &slots[k]
                     count += 1
             start(queue, kernel, blocks_for(n), parameters)
             out._stream = queue
             return out
-    node = node_of(function.name, function.code, tuple(values), loop.inputs, loop.result, shape_of(out), queue)
+    node = node_of(
+        function.name, function.code, values, function.nin, loop.inputs, loop.result, loop.number, shape_of(out), queue
+    )
     before_writing(out)
     if conflicts(out, node):
         into(out, computed(node, queue), queue, None, None)
@@ -1709,7 +1755,18 @@ cdef object _at_once(
 
 # --- operators ----------------------------------------------------------------------------------------------------
 
+cdef enum:
+    ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, REMAINDER
+    BITWISE_AND, BITWISE_OR, BITWISE_XOR, LEFT_SHIFT, RIGHT_SHIFT, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL
+    EQUAL, NOT_EQUAL, NEGATIVE, POSITIVE, ABSOLUTE, INVERT
+    OPERATORS
+
+cdef list _OPERATORS = """
+    add subtract multiply divide floor_divide remainder bitwise_and bitwise_or bitwise_xor left_shift right_shift less
+    less_equal greater greater_equal equal not_equal negative positive absolute invert
+""".split()
 cdef dict _functions = {}
+cdef PyObject* _operators[OPERATORS]    # which _functions has
 cdef tuple _operands = ()
 
 
@@ -1717,6 +1774,12 @@ def use_functions(dict functions, tuple operands):
     """Take the functions of operators by name, and the classes that their operands have."""
     global _functions, _operands
     _functions, _operands = functions, operands
+
+
+cdef inline Elementwise function_of(int which):
+    if _operators[which] == NULL:
+        _operators[which] = <PyObject*>_functions[_OPERATORS[which]]
+    return <Elementwise>_operators[which]
 
 
 cdef inline bint is_operand(object given):
@@ -1728,26 +1791,26 @@ def quick_operators(type cls not None):
     cupola_take_operators(<PyTypeObject*>cls, <PyTypeObject*>Lazy)
 
 
-cdef object operate(str name, object one, object other):
+cdef object operate(int which, object one, object other):
     cdef PyObject* given[2]
     given[0], given[1] = <PyObject*>one, <PyObject*>other
     if not is_operand(one) or not is_operand(other):
         return NotImplemented
-    return apply(<Elementwise>_functions[name], given, None)
+    return apply(function_of(which), given, None)
 
 
-cdef object operate_in_place(str name, object one, object other):
+cdef object operate_in_place(int which, object one, object other):
     cdef PyObject* given[2]
     given[0], given[1] = <PyObject*>one, <PyObject*>other
     if not is_operand(other):
         return NotImplemented
-    return apply(<Elementwise>_functions[name], given, one)
+    return apply(function_of(which), given, one)
 
 
-cdef object operate_alone(str name, object one):
+cdef object operate_alone(int which, object one):
     cdef PyObject* given[1]
     given[0] = <PyObject*>one
-    return apply(<Elementwise>_functions[name], given, None)
+    return apply(function_of(which), given, None)
 
 
 # --- reductions of the usual form -----------------------------------------------------------------------------------
@@ -1837,7 +1900,7 @@ def mean(obj, axis=None):
     total = reduce("sum", x, axis, None, None, False, None, True)
     many = float(x.count() // total.count()) if total.count() else 1.0
     given[0], given[1] = <PyObject*>total, <PyObject*>many
-    return apply(<Elementwise>_functions["divide"], given, None)
+    return apply(function_of(DIVIDE), given, None)
 
 
 # --- products of small matrices -------------------------------------------------------------------------------------
