@@ -27,6 +27,17 @@ extern "C" __global__ void add(float* x, float y, int n) {
 KERNEL = None
 
 
+@pytest.fixture(autouse=True)
+def collected():
+    """Spare the collector, which each step calls, what the tests before have left in memory: that took minutes."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as it was (conftest.py)
+
+
 def kernel():
     global KERNEL
     if KERNEL is None:
