@@ -85,9 +85,9 @@ def install() -> None:
 
     on_cpu = _provider.provide_library()
     if on_cpu:
-        from cupola import _jax, _numba, _tried, _triton
+        from cupola import _cutile, _jax, _numba, _tried, _triton
 
-        for package in (_triton, _jax, _numba, _tried):
+        for package in (_triton, _cutile, _jax, _numba, _tried):
             package.install()
     chosen = standins.choice()
     if chosen or (chosen is None and on_cpu):

@@ -65,9 +65,12 @@ def test_triton(model: str, name: str) -> None:
     assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", names_of("cutile"))
-def test_cutile(name: str) -> None:
-    done = run("cutile", "a100", str(FOLDER / "cutile_programs.py"), name)
+CUTILE = [("h200", name) for name in names_of("cutile")] + [("a100", "matmul"), ("a100", "attention")]
+
+
+@pytest.mark.parametrize(("model", "name"), CUTILE)
+def test_cutile(model: str, name: str) -> None:
+    done = run("cutile", model, str(FOLDER / "cutile_programs.py"), name)
     assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
 
 
@@ -153,12 +156,6 @@ def test_nccl4py(name: str) -> None:
     assert done.returncode == 0 and f"{name} agrees with NumPy" in done.stdout, done.stdout + done.stderr
 
 
-def test_cutile_with_tensor_maps_is_refused() -> None:
-    """NVIDIA's driver would make them; what to do is on stderr."""
-    done = run("cutile", "h200", str(FOLDER / "cutile_programs.py"), "matmul")
-    assert done.returncode == 1 and "cupola run --model a100" in done.stderr, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize(
     ("package", "page", "text"),
     [
@@ -174,5 +171,5 @@ def test_the_page_has_a_program_that_runs(package: str, page: str, text: str, tm
     (source,) = (s for s in sources if text in s)
     program = tmp_path / "program.py"
     program.write_text(source)
-    done = run(package, "rtx5090" if package == "jax" else "a100", str(program))
+    done = run(package, "rtx5090" if package == "jax" else "h200", str(program))
     assert done.returncode == 0 and done.stdout == "True\n", done.stdout + done.stderr

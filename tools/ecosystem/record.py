@@ -200,7 +200,7 @@ def row(
 
 
 PACKAGES = {
-    "cutile": lambda: programs("cutile", "cuda-tile", ("a100", "h200"), SAMPLES),
+    "cutile": lambda: programs("cutile", "cuda-tile", ("a100", "h200", "rtx5090"), SAMPLES),
     "nvmath": lambda: programs("nvmath", "nvmath-python", ("h200",), NVMATH),
     "nccl4py": lambda: programs("nccl4py", "nccl4py", ("h200",), SAMPLES),
     "triton": lambda: programs("triton", "triton", ("a100", "h200"), SAMPLES),

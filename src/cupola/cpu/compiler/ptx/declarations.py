@@ -121,8 +121,8 @@ def _product(cursor: Cursor, element: int, dimensions: list[int]) -> int:
 
 HIDDEN = (
     "the kernel has hidden parameters: tensor maps that NVIDIA's driver makes at each launch, by code for the host in "
-    "the cubin, which the CPU device does not run. For a cuTile program use a model of compute capability 8.0 "
-    "(cupola run --model a100), or ct.load and ct.store with allow_tma=False"
+    "the cubin, which the CPU device does not run. `cupola run` has cuTile compile without them; otherwise use a model "
+    "of compute capability 8.0 (cupola run --model a100), or ct.load and ct.store with allow_tma=False"
 )
 
 
