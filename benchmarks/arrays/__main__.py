@@ -3,16 +3,19 @@
     python -m benchmarks.arrays [--json FILE] [--repeats N] [NAME ...]
 
 Small arrays: microseconds per call, as the program sees it; the device is waited for between repeats. Large ones:
-microseconds per call until the device is done. Statements store their results in arrays that exist already where all
-three can, so that cupola.numpy, whose expressions are lazy, computes each of them. CuPy takes part where it is
-installed and there is a GPU. NumPy's results are what the others are checked against.
+microseconds per call until the device is done. Import: what a new interpreter takes longer for it. Statements store
+their results in arrays that exist already where all three can, so that cupola.numpy, whose expressions are lazy,
+computes each of them. CuPy takes part where it is installed and there is a GPU. NumPy's results are what the others are
+checked against.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
+import time
 import timeit
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -30,6 +33,7 @@ class Case(NamedTuple):
 
 
 SMALL, LARGE = 10, 1 << 24
+MODULES = {"cupola.numpy": "cupola.numpy", "CuPy": "cupy", "NumPy": "numpy"}
 
 CASES = {
     "add": Case(SMALL, "xp.add(x, y, out=z)", "z", 300),
@@ -114,6 +118,17 @@ def measure(case: Case, repeats: int) -> dict[str, float]:
     return best
 
 
+def import_times(modules: dict[str, str], repeats: int) -> dict[str, float]:
+    """Microseconds that a new interpreter takes longer with each import than without, the best of the repeats."""
+    best: dict[str, float] = {}
+    for _ in range(repeats):
+        for name, statement in {"": "pass", **{name: f"import {module}" for name, module in modules.items()}}.items():
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", statement], check=True)
+            best[name] = min(best.get(name, float("inf")), time.perf_counter() - start)
+    return {name: (best[name] - best[""]) * 1e6 for name in modules}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.arrays", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases whose names contain this; all without")
@@ -123,10 +138,14 @@ def main() -> int:
     columns = list(contenders())
     print(f"{'microseconds per call':28}" + "".join([f"{name:>16}" for name in columns]) + f"{'to CuPy':>10}")
     results = {}
-    for name, case in CASES.items():
+    for name in [*CASES, "import"]:
         if options.names and not any(part in name for part in options.names):
             continue
-        found = results[name] = measure(case, options.repeats)
+        if name == "import":
+            found = import_times({column: MODULES[column] for column in columns}, options.repeats)
+        else:
+            found = measure(CASES[name], options.repeats)
+        results[name] = found
         ratio = f"{found['cupola.numpy'] / found['CuPy']:10.2f}" if "CuPy" in found else ""
         print(f"{name:28}" + "".join([f"{found[column]:16.1f}" for column in columns]) + ratio, flush=True)
     if options.json:
