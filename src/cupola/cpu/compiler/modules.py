@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cupola.cpu.compiler.ptx import ast
 
 
-_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool, bool, int, tuple[int, ...]]
+_BodyFacts = tuple[int, int, tuple[int, ...], bool, bool, bool, int, tuple[int, ...], tuple[str, ...]]
 _Dim3 = tuple[int, int, int]
 
 _instrumented: list[Variant] = []
@@ -111,6 +111,7 @@ class Variant:
             self.apart,
             self.counter_count,
             self.pointers,
+            self._observing,
         ) = facts
         self.address = self._code.address
         self.width = shape.width
@@ -159,6 +160,7 @@ class Variant:
             body.apart,
             body.counter_count,
             body.pointers,
+            body.instruments,
         )
         recall.remember((code.key, code.helpers, facts), key)
         return code, facts
@@ -176,7 +178,7 @@ class Variant:
     @property
     def checks(self) -> int:
         """The checks in the code, as the engine numbers them (``enum cpu_check``)."""
-        return sum(1 << place for place, name in enumerate(("race", "init", "sync")) if name in self.instruments)
+        return sum(1 << place for place, name in enumerate(("race", "init", "sync")) if name in self._observing)
 
     @property
     def module(self) -> LoadedModule:

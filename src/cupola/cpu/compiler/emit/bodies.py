@@ -73,7 +73,8 @@ class Code:
 
     ``whole_blocks`` says that one call runs all units of a block, ``rows_of_blocks`` that it may run those of several,
     ``apart`` that it does not matter in which order blocks begin; ``counter_count`` is what its instruments count in;
-    ``pointers`` says where its addresses come from, if one of them asked.
+    ``pointers`` says where its addresses come from, if one of them asked; ``instruments`` are those that found
+    something to observe.
     """
 
     ir: str
@@ -85,6 +86,7 @@ class Code:
     apart: bool
     counter_count: int
     pointers: tuple[int, ...]
+    instruments: tuple[str, ...]
 
 
 def emit_body(
@@ -99,6 +101,7 @@ def emit_body(
     kinds: dict[str, Kind] = dict(facts.analysis.shapes)
     inexact: dict[str, Inexact] = {}
     far = len(facts.analysis.function.body or ()) > LARGE_STATEMENTS
+    instruments = tuple(name for name in instruments if INSTRUMENTS[name].observes(facts))
     while True:
         body = Body(
             facts,
@@ -129,6 +132,7 @@ def emit_body(
                 body.apart,
                 body.counter_count,
                 body.pointers.flat() if body.pointers is not None else (),
+                instruments,
             )
         for name, demand in irregular.items():
             if demand is Demand.VARYING:

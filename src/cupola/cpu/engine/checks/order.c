@@ -97,7 +97,8 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
     struct cpu_watch *watch = block->watch;
     const unsigned checks = launch->variant->checks;
     const uint32_t threads = block->live;
-    const uint32_t shared_words = (shared_bytes + 127) / 128 * CPU_SHADOW_ROW;
+    const bool sees_accesses = checks & (CPU_CHECK_RACE | CPU_CHECK_INIT);
+    const uint32_t shared_words = sees_accesses ? (shared_bytes + 127) / 128 * CPU_SHADOW_ROW : 0;
     const uint32_t local_words = checks & CPU_CHECK_INIT ? ((launch->local_size + 3) / 4 * threads + 31) / 32 * 32 : 0;
     if (!watch && !(watch = block->watch = calloc(1, sizeof *watch))) return false;
     forget(watch);

@@ -14,7 +14,7 @@ static bool is_for_all(const cpu_block *block, const cpu_barrier *barrier) {
 
 void cpu_watch_arrived(cpu_block *block, const cpu_warp *warp, uint32_t lanes, uint32_t id, uint32_t expected) {
     struct cpu_watch *watch = cpu_watch_of(block);
-    if (watch && expected && expected < block->live && id < CPU_BARRIERS)
+    if (watch && watch->checks & CPU_CHECK_RACE && expected && expected < block->live && id < CPU_BARRIERS)
         cpu_watch_arrive(watch, warp->first / CPU_WARP_THREADS, lanes << warp->first % CPU_WARP_THREADS, id);
 }
 
@@ -40,17 +40,31 @@ static void check_parts(const cpu_block *block, const struct cpu_watch *watch, c
     cpu_finding_add(watch, &finding);
 }
 
+/* The threads of an independent unit that wait at a barrier. */
+static uint32_t parked_at(const cpu_warp *warp, uint32_t id) {
+    uint32_t parked = 0;
+    for (uint32_t left = warp->parked; left; left &= left - 1)
+        if (warp->lanes[__builtin_ctz(left)].barrier == id) parked |= left & -left;
+    return parked;
+}
+
 void cpu_watch_barrier(cpu_block *block, uint32_t id) {
     struct cpu_watch *watch = cpu_watch_of(block);
     if (!watch || id >= CPU_BARRIERS) return;
+    const bool parts = watch->checks & CPU_CHECK_SYNC;
+    if (!(watch->checks & CPU_CHECK_RACE)) {
+        for (uint32_t i = 0; parts && i < block->warp_count; i++) {
+            const uint32_t parked = block->warps[i].parked ? parked_at(&block->warps[i], id) : 0;
+            if (parked) check_parts(block, watch, &block->warps[i], parked);
+        }
+        return;
+    }
     uint32_t waiting[CPU_WARP_THREADS] = {0}, alive[CPU_WARP_THREADS] = {0};
     for (uint32_t i = 0; i < block->warp_count; i++) {
         const cpu_warp *warp = &block->warps[i];
         const uint32_t number = warp->first / CPU_WARP_THREADS;
-        uint32_t parked = 0;
-        for (uint32_t left = warp->parked; left; left &= left - 1)
-            if (warp->lanes[__builtin_ctz(left)].barrier == id) parked |= left & -left;
-        if (parked && watch->checks & CPU_CHECK_SYNC) check_parts(block, watch, warp, parked);
+        const uint32_t parked = parked_at(warp, id);
+        if (parked && parts) check_parts(block, watch, warp, parked);
         const bool is_whole = warp->status == CPU_WARP_BLOCKED && !warp->independent && warp->barrier == id;
         waiting[number] |= (is_whole ? warp->live : parked) << warp->first % CPU_WARP_THREADS;
         alive[number] |= warp->live << warp->first % CPU_WARP_THREADS;

@@ -162,6 +162,18 @@ def test_code_without_instruments_is_what_it_was(program) -> None:
         assert place in observed.ir and place not in plain.ir
 
 
+def test_where_there_is_nothing_to_synchronize_the_check_of_that_costs_nothing(program) -> None:
+    module = modules.load_image(program.code)
+    codes = {}
+    for index, kernel in enumerate(module.kernels):
+        facts = module.facts(index, (64, 1, 1))
+        codes[kernel.name] = [bodies.emit_body(facts, instruments=instruments) for instruments in ((), ("sync",))]
+    plain, checked = codes["paths"]
+    assert plain.ir == checked.ir and checked.instruments == ()
+    plain, checked = codes["apart"]
+    assert plain.ir != checked.ir and checked.instruments == ("sync",)
+
+
 def test_names_are_bits_of_the_drivers_set() -> None:
     assert names_of(set_of(NAMES)) == NAMES
     assert names_of(0) == ()

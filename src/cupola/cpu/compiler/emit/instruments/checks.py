@@ -19,10 +19,12 @@ from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes.intervals import calm_loads
 from cupola.cpu.compiler.ptx import ast
 
-from .instrument import Instrument, MemoryAccess
+from .instrument import Instrument, MemoryAccess, instructions_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
+
+    from cupola.cpu.compiler.emit.control.body import Facts
 
 PLAIN, STRONG, ATOMIC, COPY = range(4)
 ACQUIRES, RELEASES, ORDERS = 4, 8, 16
@@ -30,6 +32,7 @@ ACQUIRES, RELEASES, ORDERS = 4, 8, 16
 
 _ACQUIRING, _RELEASING = frozenset(["acquire", "acq_rel", "sc"]), frozenset(["release", "acq_rel", "sc"])
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
+_MEETS = frozenset(["bar", "barrier", "mbarrier", "call"])
 _ORDERS_NOTHING = frozenset(["proxy", "mbarrier_init"])
 
 
@@ -68,6 +71,17 @@ class Accesses(Instrument):
             self._tell("copy", f"i32 {lanes.ir}", f"i32 {access.size}", f"ptr {self.addresses(access)}")
 
     @contextlib.contextmanager
+    def _unless(self, test: Value) -> Iterator[None]:
+        """What is written inside runs unless an i1 is true."""
+        builder = self.builder
+        told, silent = builder.new_label("told"), builder.new_label("silent")
+        builder.line(f"br i1 {test.ir}, label %{silent}, label %{told}")
+        builder.label(told)
+        yield
+        builder.line(f"br label %{silent}")
+        builder.label(silent)
+
+    @contextlib.contextmanager
     def _unless_quiet(self, instruction: ast.Instruction) -> Iterator[None]:
         """What is written inside runs unless the launch says that nothing can be wrong with an access."""
         pointers, builder = self.body.pointers, self.builder
@@ -76,13 +90,8 @@ class Accesses(Instrument):
             yield
             return
         bit = builder.binary("and", self.body.context_field("quiet", "i64"), constant("i64", 1 << group))
-        told, silent = builder.new_label("told"), builder.new_label("silent")
-        test = builder.compare("icmp eq", bit, constant("i64", 0))
-        builder.line(f"br i1 {test.ir}, label %{told}, label %{silent}")
-        builder.label(told)
-        yield
-        builder.line(f"br label %{silent}")
-        builder.label(silent)
+        with self._unless(builder.compare("icmp ne", bit, constant("i64", 0))):
+            yield
 
     @cached_property
     def _calm(self) -> Container[int]:
@@ -195,6 +204,11 @@ class Sync(Accesses):
 
     sees_all = False
 
+    @classmethod
+    def observes(cls, facts: Facts) -> bool:
+        code = instructions_of(facts)
+        return any(i.description.waits != "no" or "sync" in i.modifiers or i.opcode in _MEETS for i in code)
+
     def access(self, access: MemoryAccess) -> None:
         pass
 
@@ -210,7 +224,10 @@ class Sync(Accesses):
 
 def _meet(self: Accesses, instruction: ast.Instruction, members: Value | None) -> None:
     named = self.body.operand(instruction.operands[-1], "i32") if members is None else members
-    buffer = self.body.spill("instrument.members", named)
     orders = instruction.opcode == "bar" and isinstance(self, Race)
-    number = self.number(instruction)
-    self._tell("met", f"i32 {self.lanes.ir}", f"ptr {buffer}", f"i32 {number}", f"i32 {int(orders)}")
+    number, lanes = self.number(instruction), self.lanes
+    # Where all are there whom all of them name, as nearly always, there is nothing to tell.
+    is_fine = self.builder.compare("icmp eq", named, lanes) if named.uniform and not orders else constant("i1", 0)
+    with self._unless(is_fine) if not is_fine.is_constant else contextlib.nullcontext():
+        buffer = self.body.spill("instrument.members", named)
+        self._tell("met", f"i32 {lanes.ir}", f"ptr {buffer}", f"i32 {number}", f"i32 {int(orders)}")

@@ -135,6 +135,11 @@ class Instrument:
     """Whether `Body.pointers` is wanted."""
 
     @classmethod
+    def observes(cls, facts: Facts) -> bool:
+        """Whether a kernel has anything for it; if not, the code is as if it were off."""
+        return True
+
+    @classmethod
     def counters_of(cls, facts: Facts) -> int:
         """How many counters of 64 bits it needs for a kernel: from the kernel alone, so that both bodies agree.
 
