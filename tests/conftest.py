@@ -21,6 +21,10 @@ def on_cpu_device() -> bool:
     return Device(0).name.startswith("cupola")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--examples", type=int, default=5, help="drawn examples for each test of the Array API")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cpu_only: checks something that only the CPU device does")
     config.addinivalue_line("markers", "gpu_only: needs a real GPU")

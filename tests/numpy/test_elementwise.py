@@ -71,14 +71,18 @@ def test_tables_have_what_numpy_has():
 
 
 def together(results: list[np.ndarray]) -> list[numpy.ndarray]:
-    """The elements of expressions, those of a type and shape by one kernel for ten: compiling costs the most here."""
+    """The elements of expressions, those of a type and shape by one kernel for ten: compiling costs the most here.
+
+    Functions of complex numbers are long, and for the compilers ten of them in a kernel are more work than ten kernels.
+    """
     found: list[numpy.ndarray] = [numpy.empty(0)] * len(results)
     groups: dict[tuple[numpy.dtype, tuple[int, ...]], list[int]] = {}
     for k, one in enumerate(results):
         groups.setdefault((one.dtype, one.shape), []).append(k)
     for numbers in groups.values():
-        for start in range(0, len(numbers), 10):
-            part = numbers[start : start + 10]
+        most = 1 if results[numbers[0]].dtype.kind == "c" else 10
+        for start in range(0, len(numbers), most):
+            part = numbers[start : start + most]
             which = np.array(list(range(len(part)))).reshape((-1, *[1] * results[part[0]].ndim))
             chain = results[part[-1]]
             for k in reversed(range(len(part) - 1)):

@@ -127,6 +127,21 @@ def test_nans_have_the_hardware_s_bits(device, stream) -> None:
     ]  # fmt: skip
 
 
+def test_a_nan_from_memory_that_is_chosen_stays_what_it_is(device, stream) -> None:
+    source = r"""
+    extern "C" __global__ void k(unsigned* o, const unsigned* a, int n) {
+        float x = __uint_as_float(a[0]), y = __uint_as_float(a[1]), sum = x + y, sign = copysignf(x, y);
+        o[0] = __float_as_uint(n ? x : sum);
+        o[1] = __float_as_uint(n ? sign : sum);
+        o[2] = __float_as_uint(n ? sum : x);
+        o[3] = __float_as_uint(n ? sum : 1.0f);
+    }
+    """
+    inputs = np.array([0x7FC00123, 0xBF800000, 0, 0], dtype=np.uint32)
+    found = Runner(device, stream, source)("k", inputs, out=np.uint32)
+    assert [hex(v) for v in found] == ["0x7fc00123", "0xffc00123", "0x7fffffff", "0x7fffffff"]
+
+
 def test_wide_integers(device, stream) -> None:
     source = r"""
     typedef unsigned __int128 u128; typedef __int128 s128;

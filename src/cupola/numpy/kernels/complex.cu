@@ -119,7 +119,7 @@ template <typename T> __device__ T complex_cosh(T a) {
 template <typename T> __device__ T complex_tanh(T a) {
     auto x = a.re, y = a.im;
     if (x != x) return T(x, y == 0 ? y : x);
-    if (isinf(x)) return T(copysign(decltype(x)(1), x), isfinite(y) ? copysign(decltype(x)(0), sin(2 * y)) : copysign(decltype(x)(0), y));
+    if (isinf(x)) return T(copysign(decltype(x)(1), x), copysign(decltype(x)(0), y)); // of the standard, not of sin(2 * y) as in C
     if (!isfinite(y)) return T(x == 0 ? x : y - y, y - y);
     if (fabs(x) > 22) return T(copysign(decltype(x)(1), x), 4 * sin(y) * cos(y) * exp(-2 * fabs(x)));
     auto t = tan(y), beta = 1 + t * t, s = sinh(x), rho = sqrt(1 + s * s), down = 1 + beta * s * s;
@@ -131,7 +131,7 @@ template <typename T> __device__ T complex_asin(T a) {
     if (!isfinite(a.re) || !isfinite(a.im)) {
         decltype(a.re) half = 1.5707963267948966, inf = INFINITY_OF(a.re);
         if (a.re != a.re) return isinf(a.im) ? a : T(a.re, a.re);
-        if (a.im != a.im) return isinf(a.re) ? T(a.im, inf) : a.re == 0 ? a : T(a.im, a.im);
+        if (a.im != a.im) return isinf(a.re) ? T(a.im, a.re) : a.re == 0 ? a : T(a.im, a.im);
         if (isinf(a.re)) return T(copysign(isinf(a.im) ? half / 2 : half, a.re), copysign(inf, a.im));
         return T(copysign(decltype(a.re)(0), a.re), a.im);
     }

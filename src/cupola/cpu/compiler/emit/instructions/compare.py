@@ -7,7 +7,7 @@ from dataclasses import replace
 from cupola.cpu.compiler.emit.values.builder import Builder, constant, real
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 
-from .formats import flush
+from .formats import flush, is_raw_or_number, settle_nans
 from .registry import LLVM_TYPE, OperandTypes, Operation, Results, fixed, instruction
 
 FLOAT_COMPARISONS = {
@@ -102,7 +102,11 @@ def set_value(b: Builder, op: Operation, x: Value, y: Value, *more: Value) -> Va
 
 @instruction("selp", on=f"{INTEGERS} f32 f64", sources=3, types=fixed("T", "T T i1"))
 def select_by_predicate(b: Builder, op: Operation, x: Value, y: Value, p: Value) -> Value:
-    return replace(b.select(p, x, y), raw_nan=x.raw_nan or y.raw_nan)
+    raw = x.raw_nan or y.raw_nan
+    if raw and not (is_raw_or_number(x) and is_raw_or_number(y)):
+        # One of them may be a NaN from memory, whose sign and payload stay what they are.
+        x, y, raw = settle_nans(b, x), settle_nans(b, y), False
+    return replace(b.select(p, x, y), raw_nan=raw)
 
 
 def slct_types(op: Operation, destinations: int, sources: int) -> OperandTypes:

@@ -58,6 +58,14 @@ def settle_nans(b: Builder, x: Value) -> Value:
     return b.bitcast(_canonical_bits(b, b.bitcast(x, "i32")), x.type)
 
 
+def is_raw_or_number(x: Value) -> bool:
+    """Whether any NaN that ``x`` holds is one of the host's: its sign and payload do not count."""
+    if x.raw_nan or not x.is_constant:
+        return x.raw_nan
+    bits = x.integer
+    return not x.ir.startswith("bitcast") if bits is None else bits & 0x7FFFFFFF <= 0x7F800000
+
+
 def _canonical_bits(b: Builder, bits: Value) -> Value:
     size = b.binary("and", bits, constant("i32", 0x7FFFFFFF))
     nan = b.compare("icmp ugt", size, constant("i32", 0x7F800000))
