@@ -386,16 +386,55 @@ def test_one_at_a_time(run):
         pass
 
 
-def test_an_error_of_a_listener_does_not_stop_the_program(run, capfd):
-    @run.debugger.on_stop
-    def fails(stop):
-        raise ValueError("a mistake of the program")
+AGAIN = f"""
+import cupola.cpu
+from cupola import Device, LaunchConfig, Program, launch
+source = {SOURCE!r}
+device = Device()
+device.set_current()
+stream = device.create_stream()
+x = device.allocate(256, stream=stream)
+compiled = []
+for what in ("fails", "fails beside another error", "passes"):
+    try:
+        with cupola.cpu.debugger() as debugger:
+            if not compiled:
+                compiled.append(Program(source, "c++").compile("cubin").get_kernel("halt"))
+            debugger.breakpoint("halt", block=0)  # of code that an earlier debugger knew, too
+            watch = debugger.watch("27:i")
+            debugger.delete(watch)
 
-    point = run.debugger.breakpoint("walk")
+            @debugger.on_stop
+            def look(stop):
+                print("stopped", stop.line)
+                assert what == "passes", "a mistake of the program"
+
+            launch(stream, LaunchConfig(grid=2, block=32), compiled[0], x, 9)
+            stream.sync()
+            print("went on", debugger.watches, watch.values)
+            if what == "fails beside another error":
+                raise KeyError("another")
+    except (AssertionError, KeyError) as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_an_error_of_a_function_that_is_told_is_raised_at_the_end():
+    done = subprocess.run([sys.executable, "-c", AGAIN], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split("\n") == [
+        "stopped 23", "went on [] []", "AssertionError a mistake of the program",
+        "stopped 23", "went on [] []", "KeyError 'another'",
+        "stopped 23", "went on [] []", "",
+    ], done.stdout + done.stderr  # fmt: skip
+    assert done.stderr.count("AssertionError: a mistake of the program") == 1
+
+
+def test_a_condition_that_has_no_value_stops(run, stops):
+    run.debugger.breakpoint("walk", condition="nothing > 1", temporary=True)
+    seen = stops(lambda stop: stop.explanation)
     run.walk()
-    run.debugger.delete(point)
-    run.debugger._listeners.clear()
-    assert "a mistake of the program" in capfd.readouterr().err
+    assert len(seen) == 1
+    assert "cannot be evaluated: there is no variable 'nothing' here" in seen[0]
 
 
 def test_a_stop_ends(run, stops):

@@ -1,12 +1,15 @@
 """A debugger for kernels on the CPU device: breakpoints, steps, variables (`cupola.cpu.debugger`, ``cupola debug``).
 
 `dwarf` reads what compilers say about variables; `code` knows the lines and functions of a kernel; `state` what its
-threads are doing; `values` and `expressions` are C++; `session` decides who stops; `terminal` is what a person types.
+threads are doing; `values`, `objects` and `expressions` are C++; `points` and `steps` say where threads stop, and
+`stop` is what is seen then; `session` decides who stops; `terminal` is what a person types.
 """
 
 from __future__ import annotations
 
-from .session import Breakpoint, Debugger, DebuggerError, Seen, Stop, Watch
+from .points import Breakpoint, DebuggerError, Seen, Watch
+from .session import Debugger
+from .stop import Stop
 from .values import ExpressionError
 
 __all__ = ["Breakpoint", "Debugger", "DebuggerError", "ExpressionError", "Seen", "Stop", "Watch", "debugger"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -340,7 +341,10 @@ class Code:
 
 def is_same_file(known: str, given: str) -> bool:
     """Whether a file that was given, perhaps without its folders, is one that the code names."""
-    return known == given or known.endswith("/" + given.lstrip("./")) or given.endswith("/" + known.lstrip("./"))
+    known, given = os.path.normpath(known), os.path.normpath(given)
+    while given.startswith("../"):
+        given = given.removeprefix("../")
+    return known == given or known.endswith("/" + given) or given.endswith("/" + known)
 
 
 def is_same_name(known: str, given: str) -> bool:
