@@ -31,6 +31,7 @@ from .memory import (  # noqa: F401
     multimem,
     tensors,
     textures,
+    walks,
     warpgroups,
 )
 from .threads.registers import Demand, Inexact, Kind

@@ -26,7 +26,7 @@ from cupola.cpu.compiler.ptx import ast
 
 from .control import Control
 from .gatherings import Gatherings, write_gathering
-from .lowerings import Lowering, lowering_of
+from .lowerings import BLOCK_WRITERS, Lowering, lowering_of
 from .meetings import is_meeting
 
 if TYPE_CHECKING:
@@ -92,12 +92,16 @@ class Body:
 
     Attributes
     ----------
+    first_site
+        The same.
     instruments
         The same, at work on this body.
     whole_blocks
         One call of the body runs all units of a block, one after the other: no unit ever waits for another.
     rows_of_blocks
         It runs those of several blocks in a row of the grid: each unit of all blocks before the next one.
+    counts_units
+        It counts units, so that the number of each is known without looking at it.
     apart
         No thread ever waits for another block, and it cannot be seen who comes first, but by atomic operations.
     """
@@ -124,7 +128,7 @@ class Body:
         self.builder = Builder(self.width)
         self.builder.canonical_nans = False
         self.sites: list[Site] = []
-        self._first_site = first_site
+        self.first_site = first_site
         self.counter_count = 0
         self.pointers: Pointers | None = None
         """What an instrument wants to know about them."""
@@ -165,6 +169,7 @@ class Body:
             and all(i.description.waits == "no" for b in self.blocks for i in b.code())
         )
         self.rows_of_blocks = self.whole_blocks and not instruments and self._may_mix_blocks()
+        self.counts_units = self.whole_blocks and self.shape.counted
         self.control = Control(self)
         self._of_block: dict[Callable[[Block], Any], Any] = {}
         self.instruments: list[Instrument] = []
@@ -203,6 +208,16 @@ class Body:
     def read_registers(self) -> frozenset[str]:
         """The registers that anything reads."""
         return frozenset(name for block in self.blocks for effect in block.effects for name in effect.reads)
+
+    @cached_property
+    def writers(self) -> dict[str, list[tuple[Block, ast.Instruction]]]:
+        """What writes each register, and in which block."""
+        found: dict[str, list[tuple[Block, ast.Instruction]]] = {}
+        for block in self.blocks:
+            for instruction, effect in zip(block.code(), block.effects, strict=False):
+                for name in effect.writes:
+                    found.setdefault(name, []).append((block, instruction))
+        return found
 
     @cached_property
     def pointer_parameters(self) -> dict[str, int]:
@@ -287,7 +302,7 @@ class Body:
     def new_site(self, instruction: ast.Instruction, space: str = "", size: int = 0, *, write: bool = False) -> int:
         """Number a place that may fault."""
         self.sites.append(Site(instruction, space, size, write))
-        return self._first_site + len(self.sites) - 1
+        return self.first_site + len(self.sites) - 1
 
     # Operands
 
@@ -356,6 +371,10 @@ class Body:
     def thread_numbers(self, block: Block) -> dict[str, Value]:
         """The registers that hold ``%tid.x`` where a block begins."""
         return {name: read_special(self, _THREAD) for name in self.analysis.thread_numbers[block.index]}
+
+    def begin_block(self) -> None:
+        """Forget what was worked out about the block before."""
+        self._of_block = {}
 
     def of_block(self, plan: Callable[[Block], _Plan]) -> _Plan:
         """What a room works out about the block that is being written, and keeps until that ends."""
@@ -439,8 +458,10 @@ class Body:
             As soon as it has more lines than the limit.
         """
         for block in self.blocks:
+            self.begin_block()
+            if any(write(self, block) for write in BLOCK_WRITERS):
+                continue
             self.control.begin(block)
-            self._of_block = {}
             for instruction in block.instructions:
                 self.instruction(instruction)
                 if len(self.builder.lines) > limit:

@@ -178,8 +178,8 @@ class Control:
 
     # Blocks
 
-    def begin(self, block: Block) -> None:
-        """Begin a basic block."""
+    def begin(self, block: Block, label: str = "") -> None:
+        """Begin a basic block, or one more copy of it, under a label of its own, where nobody waits for others."""
         builder, index = self.builder, block.index
         self.block = block
         self.set_mask(self.everyone)
@@ -194,7 +194,7 @@ class Control:
             self.set_mask(self.load(f"m{index}"))
             self.store(f"m{index}", NOBODY)
         else:
-            builder.label(f"b{index}")
+            builder.label(label or f"b{index}")
             if not self.always_full:
                 self.set_mask(self.load("live"))
         for each in self.body.instruments:

@@ -14,13 +14,26 @@ from cupola.cpu.compiler.ptx import ast, grammar
 from cupola.cpu.compiler.ptx.grammar.descriptions import Description
 
 if TYPE_CHECKING:
+    from cupola.cpu.compiler.passes import Block
+
     from .body import Body
 
 Lowering = Callable[["Body", ast.Instruction], None]
 Objection = Callable[[ast.Instruction], str | None]
 
+BlockWriter = Callable[["Body", "Block"], bool]
+
+BLOCK_WRITERS: list[BlockWriter] = []
+"""What writes some blocks as a whole, and says whether it has."""
+
 LOWERINGS: dict[str, tuple[Lowering, Objection | None]] = {}
 """With the objections, by opcode or row."""
+
+
+def writes_blocks(writer: BlockWriter) -> BlockWriter:
+    """Register a function that writes blocks."""
+    BLOCK_WRITERS.append(writer)
+    return writer
 
 
 def lowers(*names: str, objection: Objection | None = None) -> Callable[[Lowering], Lowering]:

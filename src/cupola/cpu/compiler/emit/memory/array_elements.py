@@ -41,7 +41,7 @@ def plan_elements(block: Block) -> dict[int, Element]:
     for instruction, effect in zip(block.instructions, block.effects, strict=False):
         if instruction.guard is None:
             for operand in instruction.operands:
-                if isinstance(operand, ast.Address) and isinstance(operand.base, ast.Register) and not operand.offset:
+                if isinstance(operand, ast.Address) and isinstance(operand.base, ast.Register):
                     known = elements.get(operand.base.name)
                     if known is not None:
                         found[id(instruction)] = known
@@ -65,28 +65,47 @@ def plan_elements(block: Block) -> dict[int, Element]:
     return found
 
 
-def is_within_reach(body: Body, access: Access, number: int) -> str | None:
+def is_within_reach(body: Body, access: Access, number: int, *, together: bool = False) -> str | None:
     """The i1 that says that an access of the only lane is inside, or that it has to be checked as usual.
 
-    None when it accesses no such element, or is checked with others. ``number`` is the site's.
+    None when it accesses no such element, or is checked with others, unless all of them are asked for, ``together``.
+    ``number`` is the site's.
     """
     if body.width > 1 or not body.whole_blocks or access.space not in ("global", "generic"):
-        return None
-    group = body.of_block(plan_groups).get(id(access.instruction))
-    if group is not None and len(group.accesses) > 1:  # the first of them checks all
         return None
     element = body.of_block(plan_elements).get(id(access.instruction))
     if element is None or element.pointer not in body.pointer_parameters or element.bytes != access.size:
         return None
-    place = body.pointer_parameters[element.pointer]
-    reach = body.at_entry(
-        f"reach {place} {access.size} {access.write}", lambda b: _reach(body, b, place, access.size, number)
-    )
+    group = body.of_block(plan_groups).get(id(access.instruction))
+    source = access.instruction.operands[0 if access.write else 1]
+    assert isinstance(source, ast.Address)
+    offsets = [offset for _, offset in group.accesses] if group is not None else [source.offset]
+    if len(offsets) > 1 and (not together or group is None or len(group.early) < len(offsets)):
+        return None
+    if any(offset % access.size for offset in offsets):
+        return None
+    low, high = min(offsets) // access.size, max(offsets) // access.size
     builder = body.builder
+    limit = within_reach(body, body.pointer_parameters[element.pointer], access, number, high - low)
+    index = index_of(body, element)
+    if low:
+        index = builder.binary("add", index, constant("i64", low))
+    return builder.compare("icmp ult", index, limit).ir
+
+
+def index_of(body: Body, element: Element) -> Value:
+    """The index of an element, as an i64."""
     index = body.registers.read(element.index, "i32" if element.widening else "i64")
-    if element.widening:
-        index = builder.cast(element.widening, index, "i64")
-    return builder.compare("icmp ult", index, reach).ir
+    return body.builder.cast(element.widening, index, "i64") if element.widening else index
+
+
+def within_reach(body: Body, place: int, access: Access, number: int, more: int = 0) -> Value:
+    """How many elements there are behind the pointer at a place of the parameters that have so many behind them."""
+    what = f"reach {place} {access.size} {access.write}"
+    reach = body.at_entry(what, lambda b: _reach(body, b, place, access.size, number))
+    if not more:
+        return reach
+    return body.at_entry(f"{what} {more}", lambda b: b.intrinsic("usub.sat", reach, constant("i64", more)))
 
 
 def _reach(body: Body, b: Builder, place: int, size: int, number: int) -> Value:

@@ -292,7 +292,7 @@ def in_allocation(builder: Builder, entry: str, address: Value, size: int) -> st
     low = Value(builder.emit(f"load i64, ptr {entry}"), "i64")
     second = builder.emit(f"getelementptr i8, ptr {entry}, i64 8")
     limit = Value(builder.emit(f"load i64, ptr {second}"), "i64")
-    offset = _rotated(builder, builder.binary("sub", address, low), size)
+    offset = rotated(builder, builder.binary("sub", address, low), size)
     return builder.compare("icmp ult", offset, limit).ir
 
 
@@ -308,7 +308,7 @@ def shared_fits(body: Body, access: Access, first: Value, span: int) -> str:
 
 def in_shared(builder: Builder, offset: Value, limit: Value, size: int) -> str:
     """Whether an access at an offset in shared memory is inside (an i1); the limit is `shared_limit`'s."""
-    return builder.compare("icmp ult", _rotated(builder, offset, size), limit).ir
+    return builder.compare("icmp ult", rotated(builder, offset, size), limit).ir
 
 
 def shared_limit(builder: Builder, shared_size: Value, size: int, span: int) -> Value:
@@ -318,7 +318,8 @@ def shared_limit(builder: Builder, shared_size: Value, size: int, span: int) -> 
     return builder.binary("lshr", room, constant("i32", size.bit_length() - 1))
 
 
-def _rotated(builder: Builder, offset: Value, size: int) -> Value:
+def rotated(builder: Builder, offset: Value, size: int) -> Value:
+    """An offset as the number of an element of the size: enormous, if it is not aligned."""
     if size == 1:
         return offset
     return builder.intrinsic("fshr", offset, offset, constant(offset.type, size.bit_length() - 1))

@@ -18,6 +18,7 @@ from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Block
 
 from .accessors import call_accessor, fault_unless_zero
+from .array_elements import is_within_reach
 from .bounds import Access, Group, check, plan_groups, site_of
 from .scattered import find_row, gather_all
 
@@ -106,9 +107,14 @@ def _begin(body: Body, group: Group, base: Value) -> Fetch | None:
     first, lowest = Value(line.base, base.type), base
     if low:
         first, lowest = (builder.binary("add", place, constant(base.type, low)) for place in (first, base))
-    test = builder.both(check(body, access, number, first, row=base.vector), line.exact)
     offsets = body.table("i32", [offset - low for _, offset in loads])
     there, apart, join = builder.new_label("there"), builder.new_label("apart"), builder.new_label("fetched")
+    quick = is_within_reach(body, access, number, together=True)
+    if quick is not None:
+        usual = builder.new_label("usual")
+        builder.line(f"br i1 {quick}, label %{there}, label %{usual}, !prof !1")
+        builder.label(usual)
+    test = builder.both(check(body, access, number, first, row=base.vector), line.exact)
     builder.line(f"br i1 {test}, label %{there}, label %{apart}{'' if base.line() is None else ', !prof !1'}")
     builder.label(apart)
     number_of_buffer = _free_buffer(body)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.control.lowerings import lowers
+from cupola.cpu.compiler.emit.instructions import settle_nans
 from cupola.cpu.compiler.emit.instructions.registry import LLVM_TYPE
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Value
@@ -50,11 +51,17 @@ def problem_with(instruction: ast.Instruction) -> str | None:
 def load(body: Body, instruction: ast.Instruction) -> None:
     """``ld``, ``ldu``."""
     access = Access.of(instruction, write=False)
-    destination, source = instruction.operands[:2]
+    source = instruction.operands[1]
     assert isinstance(source, ast.Address)
     values = load_access(body, access, source)
     if "acquire" in instruction.modifiers:
         body.builder.line("fence acquire")
+    write_loaded(body, instruction, values)
+
+
+def write_loaded(body: Body, instruction: ast.Instruction, values: Sequence[Value]) -> None:
+    """Write what a load has loaded to its registers."""
+    destination = instruction.operands[0]
     signed = next(m for m in reversed(instruction.modifiers) if m in LLVM_TYPE)[0] == "s"
     items = destination.items if isinstance(destination, ast.Vector) else (destination,)
     for item, value in zip(items, values, strict=True):
@@ -67,10 +74,29 @@ def store(body: Body, instruction: ast.Instruction) -> None:
     access = Access.of(instruction, write=True)
     destination, source = instruction.operands[:2]
     items = source.items if isinstance(source, ast.Vector) else (source,)
-    values = [body.operand(item, access.type) for item in items]
+    values = [_stored(body, item, access.type) for item in items]
     if "release" in instruction.modifiers:
         body.builder.line("fence release")
     store_access(body, access, destination, values)
+
+
+def _stored(body: Body, item: ast.Operand, type: str) -> Value:
+    """What is stored of a source: of a single thread, NaNs are a case of their own, for which nothing has to wait."""
+    if body.width > 1 or type != "float":
+        return body.operand(item, type)
+    builder, value = body.builder, body.operand(item, type, raw_nans=True)
+    if not value.raw_nan:
+        return value
+    before, rare, join = builder.new_label("number"), builder.new_label("nan"), builder.new_label("settled")
+    builder.line(f"br label %{before}")
+    builder.label(before)
+    is_nan = builder.emit(f"fcmp uno {builder.typed(value)}, {value.ir}")
+    builder.line(f"br i1 {is_nan}, label %{rare}, label %{join}, !prof !2")
+    builder.label(rare)
+    settled = settle_nans(builder, value)
+    builder.line(f"br label %{join}")
+    builder.label(join)
+    return Value(builder.emit(f"phi {type} [ {value.ir}, %{before} ], [ {settled.ir}, %{rare} ]"), type)
 
 
 def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
@@ -82,7 +108,7 @@ def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
             return [body.parameter(at, access.type, math.gcd(at, access.size)) for at in places]
     pointer = _known_pointer(body, access, source)
     if pointer is not None:
-        return _scalar_load(body, access, pointer)
+        return scalar_load(body, access, pointer)
     address, offset = base_of(body, source, access.space)
     if _is_known(address) and not _is_row(address, access):
         span = span_of(body, access, _moved(body, address, offset))
@@ -91,13 +117,13 @@ def load_access(body: Body, access: Access, source: ast.Operand) -> list[Value]:
     pointer = fetched(body, access, address)
     if pointer is not None:
         if not address.vector:
-            return _scalar_load(body, access, pointer)
+            return scalar_load(body, access, pointer)
         return [Value(row, access.type, True) for row in load_row(body.builder, access, pointer)]
     if _is_scattered(body, access, address):
         return _scattered_load(body, access, address, offset)
     address = _moved(body, address, offset)
     if body.width == 1 or (not address.vector and not _is_private(body, access)):
-        return _scalar_load(body, access, _checked_pointer(body, access, address))
+        return scalar_load(body, access, _checked_pointer(body, access, address))
     if _is_row(address, access):
         return _row_load(body, access, address)
     _, packed = site_of(body, access, row=False)
@@ -232,7 +258,8 @@ def _checked_pointer(body: Body, access: Access, address: Value) -> str:
 # Uniform accesses
 
 
-def _scalar_load(body: Body, access: Access, pointer: str) -> list[Value]:
+def scalar_load(body: Body, access: Access, pointer: str) -> list[Value]:
+    """Load the elements of a uniform access that has been checked."""
     builder, values = body.builder, []
     tail = ", !invariant.load !0" if access.space == "param" else ""
     for index in range(access.count):

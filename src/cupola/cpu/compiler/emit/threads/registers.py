@@ -16,7 +16,7 @@ number of blocks, and saving them would take that much code at each barrier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
@@ -116,6 +116,7 @@ class Registers:
         """Registers that received less regular values than their home holds; the body must be written again."""
         self.values: dict[str, Value] = {}
         self.homes: dict[str, Home] = {}
+        self._held: dict[str, Value] | None = None
         offset = frame_offset
         for name in sorted(crossing):
             type = REGISTER_TYPE[declared[name]]
@@ -255,8 +256,21 @@ class Registers:
                 value = replace(self.builder.select(lanes, value, old), raw_nan=raw)
         self.values[name] = value
         home = self.homes.get(name)
-        if home is not None:
+        if home is not None and self._held is not None:
+            self._held[name] = value
+        elif home is not None:
             self._store_home(name, home, value)
+
+    def hold(self) -> None:
+        """Leave all homes as they are, until `release`."""
+        self._held = {}
+
+    def release(self, *, without: Container[str] = ()) -> None:
+        """Write to the homes what has been held back from them, but for some."""
+        held, self._held = self._held or {}, None
+        for name, value in held.items():
+            if name not in without:
+                self._store_home(name, self.homes[name], value)
 
     # Homes
 

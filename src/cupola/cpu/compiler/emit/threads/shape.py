@@ -24,12 +24,15 @@ class Shape:
         Every unit has all its threads.
     largest_x
         What ``%tid.x`` is at most.
+    counted
+        Units have one thread, and the block one row: ``%tid.x`` is the number of the unit.
     """
 
     width: int
     contiguous: bool
     full: bool
     largest_x: int = LARGEST_X
+    counted: bool = False
 
 
 def choose_shape(block: tuple[int, int, int], *, whole_warps: bool, one_by_one: bool, largest_compared: int) -> Shape:
@@ -54,4 +57,5 @@ def choose_shape(block: tuple[int, int, int], *, whole_warps: bool, one_by_one: 
         width = min(WARP, x & -x)
     beyond = 1 << (x - 1).bit_length()
     largest_x = beyond - 1 if width > 1 and beyond - 1 <= largest_compared else LARGEST_X
-    return Shape(width, one_row or x % width == 0, threads % width == 0, min(largest_x, LARGEST_X))
+    counted = width == 1 and one_row
+    return Shape(width, one_row or x % width == 0, threads % width == 0, min(largest_x, LARGEST_X), counted)

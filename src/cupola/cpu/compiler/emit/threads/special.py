@@ -74,6 +74,8 @@ def _shared_size(body: Body, *, with_reserved: bool) -> Value:
 
 def _thread_index(body: Body, component: str) -> Value:
     builder = body.builder
+    if component == "x" and body.counts_units:
+        return Value("%unit.number", "i32")
     if body.width == 1 or (body.shape.contiguous and component != "x"):
         return body.warp_field(f"tid.{component}")
     if body.shape.contiguous:

@@ -21,7 +21,7 @@ _WHOLE_CALL, _UNIT, _BLOCK = range(3)
 def begin_loops(body: Body) -> list[str]:
     """What follows the stack slots: the beginning of the loops, and the values that hold for a whole unit."""
     lines: tuple[list[str], ...] = ([], [], [])
-    depths = {"%warp": _UNIT, "%block.x": _BLOCK}
+    depths = {"%warp": _UNIT, "%unit.number": _UNIT, "%block.x": _BLOCK}
     for line in body.entry:
         depth = max((depths.get(name, _WHOLE_CALL) for name in _NAME.findall(line)), default=_WHOLE_CALL)
         name, assigns, _ = line.partition(" = ")
@@ -41,12 +41,11 @@ def begin_loops(body: Body) -> list[str]:
             f"  %x.at = getelementptr i8, ptr %context, i64 {abi.CONTEXT['ctaid.x']}",
             "  %row.begin = load i32, ptr %x.at",
         ]
-    text += [
-        "  br label %unit",
-        "unit:",
-        f"  %warp = phi ptr [ %first.warp, %entry ], [ %next.warp, %{'unit.done' if rows else 'done'} ]",
-        *lines[_UNIT],
-    ]
+    last = "unit.done" if rows else "done"
+    text += ["  br label %unit", "unit:", f"  %warp = phi ptr [ %first.warp, %entry ], [ %next.warp, %{last} ]"]
+    if body.counts_units:
+        text.append(f"  %unit.number = phi i32 [ 0, %entry ], [ %next.number, %{last} ]")
+    text += lines[_UNIT]
     if rows:
         text += [
             "  br label %block",
@@ -66,6 +65,8 @@ def end_loops(body: Body) -> None:
         builder.line("%is.row.done = icmp eq i32 %next.x, %row.end")
         builder.line("br i1 %is.row.done, label %unit.done, label %block")
         builder.label("unit.done")
+    if body.counts_units:
+        builder.line("%next.number = add nuw nsw i32 %unit.number, 1")
     builder.line(f"%next.warp = getelementptr i8, ptr %warp, i64 {abi.WARP_BYTES}")
     builder.line("%is.last = icmp eq ptr %next.warp, %units.end")
     builder.line("br i1 %is.last, label %all.done, label %unit")
