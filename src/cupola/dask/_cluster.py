@@ -12,6 +12,7 @@ from distributed import Nanny, Scheduler, SpecCluster
 from distributed.system import MEMORY_LIMIT
 
 from cupola import Device
+from cupola.bindings import _provider
 from cupola.dask._spilling import SpillToHost
 
 
@@ -66,6 +67,7 @@ def local_cluster(
     host_limit = MEMORY_LIMIT // count if memory_limit is None else parse_bytes(memory_limit)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(str(k) for k in range(len(known)))
     names = visible.split(",")[: len(known)]
+    provider = _provider.current() or "auto"  # what this process drives: GPUs that are hidden here stay so
     workers = {}
     for rank in range(count):
         own = rank % len(known)
@@ -76,7 +78,7 @@ def local_cluster(
                 "nthreads": threads_per_worker,
                 "memory_limit": host_limit,
                 "silence_logs": logging.WARNING,
-                "env": {"CUDA_VISIBLE_DEVICES": ",".join(names[own:] + names[:own])},
+                "env": {"CUDA_VISIBLE_DEVICES": ",".join(names[own:] + names[:own]), "CUPOLA_DEVICE": provider},
                 "preload": ["cupola.dask"],
                 "data": (SpillToHost, {"device_limit": limit, "host_limit": int(0.6 * host_limit)}),
                 **options,

@@ -13,22 +13,17 @@ nvmlReturn_t nvml_device(nvmlDevice_t handle, int *ordinal) {
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
     uintptr_t place = (uintptr_t)handle - (uintptr_t)handles;
-    if (place >= (uintptr_t)device_count) return NVML_ERROR_INVALID_ARGUMENT;
+    if (place >= (uintptr_t)devices_present) return NVML_ERROR_INVALID_ARGUMENT;
     *ordinal = (int)place;
     return nvml_presence(*ordinal);
 }
 
-nvmlReturn_t nvml_presence(int ordinal) { return injected_loss(ordinal) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS; }
+nvmlReturn_t nvml_presence(int place) {
+    int number = device_at(place);
+    return number >= 0 && injected_loss(number) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
 
 static const struct model *model_of(int ordinal) { return devices[ordinal].model; }
-
-static void uuid_text(int ordinal, char text[41]) {
-    CUuuid uuid;
-    device_uuid(ordinal, &uuid);
-    const unsigned char *b = (const unsigned char *)uuid.bytes;
-    snprintf(text, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
-             b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
-}
 
 static unsigned bus_of(int ordinal) { return (unsigned)device_bus(ordinal); }
 
@@ -38,14 +33,14 @@ static nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count) {
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
     if (!count) return NVML_ERROR_INVALID_ARGUMENT;
-    *count = (unsigned)device_count;
+    *count = (unsigned)devices_present;
     return NVML_SUCCESS;
 }
 
 static nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device) {
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
-    if (!device || index >= (unsigned)device_count) return NVML_ERROR_INVALID_ARGUMENT;
+    if (!device || index >= (unsigned)devices_present) return NVML_ERROR_INVALID_ARGUMENT;
     *device = nvml_handle((int)index);
     return nvml_presence((int)index);
 }
@@ -54,9 +49,9 @@ static nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *de
     nvmlReturn_t status = nvml_enter();
     if (status) return status;
     if (!uuid || !device) return NVML_ERROR_INVALID_ARGUMENT;
-    for (int i = 0; i < device_count; i++) {
-        char text[41];
-        uuid_text(i, text);
+    for (int i = 0; i < devices_present; i++) {
+        char text[UUID_TEXT];
+        device_uuid_text(i, text);
         if (strcmp(text, uuid)) continue;
         *device = nvml_handle(i);
         return nvml_presence(i);
@@ -91,8 +86,8 @@ static nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned 
 
 static nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length) {
     NVML_DEVICE(device, ordinal, uuid);
-    char text[41];
-    uuid_text(ordinal, text);
+    char text[UUID_TEXT];
+    device_uuid_text(ordinal, text);
     return nvml_text(uuid, length, "%s", text);
 }
 

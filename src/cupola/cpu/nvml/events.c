@@ -99,7 +99,7 @@ static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
     for (;;) {
         struct nvml_fault fault;
         while (set->watch && nvml_watch_next(set->watch, &fault)) {
-            if (fault.device < 0 || fault.device >= device_count) continue; /* of a process with more devices */
+            if (fault.device < 0 || fault.device >= devices_present) continue; /* of a process with more devices */
             if (!(set->types[fault.device] & nvmlEventTypeXidCriticalError)) continue;
             *data = (nvmlEventData_t){
                 .device = nvml_handle(fault.device),
@@ -110,7 +110,7 @@ static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
             };
             return NVML_SUCCESS;
         }
-        for (int i = 0; i < device_count; i++)
+        for (int i = 0; i < devices_present; i++)
             if (set->types[i] && nvml_presence(i)) return NVML_ERROR_GPU_IS_LOST;
         if (clock_now() >= end) return NVML_ERROR_TIMEOUT;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN}, NULL);

@@ -53,11 +53,11 @@ static nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device) { return bin
 
 /* Write all devices but one (-1: all). */
 static nvmlReturn_t list_devices(int but, unsigned *count, nvmlDevice_t *list) {
-    unsigned found = (unsigned)device_count - (but >= 0);
+    unsigned found = (unsigned)devices_present - (but >= 0);
     if (list || !*count) {
         nvmlReturn_t status = nvml_room(count, found, list);
         if (status) return status;
-        for (int i = 0; i < device_count; i++)
+        for (int i = 0; i < devices_present; i++)
             if (i != but) *list++ = nvml_handle(i);
         return NVML_SUCCESS;
     }

@@ -66,7 +66,7 @@ static PyObject *get_models(PyObject *self, PyObject *unused) {
 /* Of the GPU that a device stands for, as far as a profile needs it. Starts the driver. */
 static PyObject *get_model_facts(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    if (cuInit(0) || !device_count) return PyErr_Format(PyExc_RuntimeError, "the CPU device has not started");
+    if (cuInit(0)) return PyErr_Format(PyExc_RuntimeError, "the CPU device has not started");
     const struct model *m = devices[0].model;
     return Py_BuildValue("{ss,si,si,si,si,si,si,si,si,si,si,si,si,si}", "name", m->name, "major", m->major, "minor",
                          m->minor, "multiprocessors", m->multiprocessors, "threads", m->threads_per_multiprocessor,

@@ -7,13 +7,14 @@
 #include "engine/memory/usage.h"
 
 struct device devices[MAX_DEVICES];
-int device_count;
+int device_count, devices_present;
 
 CUresult device_get(CUdevice ordinal, struct device **device) {
     RETURN_IF(enter());
     if (ordinal < 0 || ordinal >= device_count)
-        return fail(CUDA_ERROR_INVALID_DEVICE, "there is no device %d: the CPU device was set up with %d device%s",
-                    ordinal, device_count, device_count == 1 ? "" : "s");
+        return fail(CUDA_ERROR_INVALID_DEVICE, "there is no device %d: the CPU device was set up with %d device%s%s",
+                    ordinal, devices_present, devices_present == 1 ? "" : "s",
+                    device_count < devices_present ? ", of which CUDA_VISIBLE_DEVICES hides some" : "");
     *device = &devices[ordinal];
     return CUDA_SUCCESS;
 }
@@ -139,8 +140,8 @@ int device_attribute(const struct device *device, CUdevice_attribute attribute) 
         case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: return model->double_ratio;
         case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: return model->major >= 9;
         case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return model->copy_engines;
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return device_bus(device->ordinal);
-        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return device->ordinal;
+        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return device_bus(device->place);
+        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: return device->place;
         case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: return model->multicast;
         default: return common[attribute];
     }
@@ -178,6 +179,20 @@ void device_uuid(int place, CUuuid *uuid) {
     const char *key = devices[place].model->key;
     memcpy(uuid->bytes + 8, key, strnlen(key, 6));
     uuid->bytes[15] = (char)place;
+}
+
+void device_uuid_text(int place, char text[UUID_TEXT]) {
+    CUuuid uuid;
+    device_uuid(place, &uuid);
+    const unsigned char *b = (const unsigned char *)uuid.bytes;
+    snprintf(text, UUID_TEXT, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+int device_at(int place) {
+    for (int i = 0; i < device_count; i++)
+        if (devices[i].place == place) return i;
+    return -1;
 }
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice ordinal) {
@@ -252,7 +267,7 @@ CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice ordinal) {
     RETURN_IF(device_get(ordinal, &device));
     if (!text) return fail_null("pciBusId");
     if (length < 13) return fail(CUDA_ERROR_INVALID_VALUE, "a PCI bus id needs 13 bytes, the buffer has %d", length);
-    snprintf(text, (size_t)length, "0000:%02X:00.0", (unsigned)device_bus(ordinal));
+    snprintf(text, (size_t)length, "0000:%02X:00.0", (unsigned)device_bus(device->place));
     return CUDA_SUCCESS;
 }
 
@@ -265,7 +280,7 @@ int device_by_pci_bus_id(const char *text) {
                 (function = 0, sscanf(text, "%x:%x:%x%n", &domain, &bus, &slot, &used) == 3 && !text[used]) ||
                 (domain = 0, sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &used) == 3 && !text[used]);
     if (!read) return NO_PCI_BUS_ID;
-    if (domain || slot || function || bus < PCI_BUS_OF_FIRST || bus >= (unsigned)(PCI_BUS_OF_FIRST + device_count))
+    if (domain || slot || function || bus < PCI_BUS_OF_FIRST || bus >= (unsigned)(PCI_BUS_OF_FIRST + devices_present))
         return NO_DEVICE;
     return (int)(bus - PCI_BUS_OF_FIRST);
 }
@@ -277,6 +292,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
     int found = device_by_pci_bus_id(text);
     if (found == NO_PCI_BUS_ID)
         return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is not a PCI bus id such as 0000:10:00.0", text);
+    if (found >= 0) found = device_at(found);
     if (found == NO_DEVICE) return fail(CUDA_ERROR_INVALID_DEVICE, "no device has the PCI bus id %s", text);
     *device = found;
     return CUDA_SUCCESS;

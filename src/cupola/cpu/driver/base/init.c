@@ -1,6 +1,7 @@
 /* cuInit, versions, what a forked child may do, and the checks that every entry point begins with (CUDA Driver API,
  * "Initialization", "Version Management"). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base.h"
 #include "engine/memory/usage.h"
@@ -11,18 +12,22 @@ _Atomic int driver_phase = DRIVER_NEW;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void set_devices(const struct model *model, int count) {
-    device_count = count;
-    for (int i = 0; i < count; i++) {
+static void set_devices(const struct model *model, int present, bool is_asked_for) {
+    int places[MAX_DEVICES];
+    for (int i = 0; i < present; i++) devices[i].model = model;
+    device_count = visible_devices(present, is_asked_for, places);
+    for (int i = 0; i < device_count; i++) {
         devices[i].ordinal = i;
-        devices[i].model = model;
+        devices[i].place = places[i];
+        cpu_usage_shift[i] = (int8_t)(places[i] - i);
     }
+    devices_present = present;
 }
 
 bool driver_configure(const struct model *model, int count) {
     pthread_mutex_lock(&lock);
     bool possible = driver_phase == DRIVER_NEW;
-    if (possible) set_devices(model, count);
+    if (possible) set_devices(model, count, true);
     pthread_mutex_unlock(&lock);
     return possible;
 }
@@ -32,13 +37,14 @@ static CUresult configure_from_environment(void) {
     const struct model *model;
     int count;
     RETURN_IF(settings_read_devices(&model, &count));
-    set_devices(model, count);
+    const char *asked_for = getenv("CUPOLA_DEVICE");
+    set_devices(model, count, asked_for && !strcmp(asked_for, "cpu"));
     return CUDA_SUCCESS;
 }
 
 CUresult driver_choose_devices(void) {
     pthread_mutex_lock(&lock);
-    CUresult status = device_count ? CUDA_SUCCESS : configure_from_environment();
+    CUresult status = devices_present ? CUDA_SUCCESS : configure_from_environment();
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -75,7 +81,12 @@ CUresult cuInit(unsigned flags) {
     pthread_mutex_lock(&lock);
     if (driver_phase == DRIVER_NEW) {
         status = settings_read();
-        if (!device_count && !status) status = configure_from_environment();
+        if (!devices_present && !status) status = configure_from_environment();
+        if (!device_count && !status)
+            status = fail(CUDA_ERROR_NO_DEVICE,
+                          "CUDA_VISIBLE_DEVICES is '%s', which names none of the %d devices of the CPU device "
+                          "(CUPOLA_CPU_DEVICES): unset it, or begin with a number below %d",
+                          getenv("CUDA_VISIBLE_DEVICES"), devices_present, devices_present);
         for (int i = 0; i < device_count && !status; i++) {
             pthread_mutex_init(&devices[i].lock, NULL);
             /* Pools and graphs allocate on devices that have no context yet. */

@@ -1,6 +1,6 @@
 /* What the environment says about the CPU device: read here and nowhere else in C, once, by cuInit. It refuses a value that
- * makes no sense, but not of CUDA's own variables, of which CUDA refuses none. The compiler reads two more variables,
- * CUPOLA_CPU_FEATURES and CUPOLA_CPU_CACHE. docs/cpu-device.md lists all of them. */
+ * makes no sense, but not of CUDA's own variables, of which CUDA refuses none; visible.c reads CUDA_VISIBLE_DEVICES. The
+ * compiler reads two more variables, CUPOLA_CPU_FEATURES and CUPOLA_CPU_CACHE. docs/cpu-device.md lists all of them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -109,7 +109,7 @@ static CUresult checkpoint(void) {
 }
 
 static int place_of(const CUuuid *uuid) {
-    for (int i = 0; i < device_count; i++) {
+    for (int i = 0; i < devices_present; i++) {
         CUuuid known;
         device_uuid(i, &known);
         if (!memcmp(&known, uuid, sizeof known)) return i;
@@ -133,10 +133,10 @@ static CUresult read_pairs(const struct checkpoint_request *request, int *places
         for (int i = 0; i < device_count; i++)
             if (cpu_usage_place(i) == old) places[i] = new;
     }
-    for (int i = 0; i < device_count && request->pair_count; i++)
+    for (int i = 0; i < devices_present && request->pair_count; i++)
         if (!taken[i])
             return fail(CUDA_ERROR_INVALID_VALUE, "%u of the %d devices are in the pairs; all have to be",
-                        request->pair_count, device_count);
+                        request->pair_count, devices_present);
     return CUDA_SUCCESS;
 }
 
