@@ -24,6 +24,7 @@ SHOW = f"; print([m for m in {HEAVY!r} if m in sys.modules])"
         "from cupola import DeviceMemoryResource, PinnedMemoryResource, Program",
         "import cupola.graph",
         "import cupola.utils",
+        "import cupola.numpy",
     ],
 )
 def test_import_is_light(run_python, statement):
@@ -34,6 +35,12 @@ def test_import_is_light(run_python, statement):
 def test_import_brings_only_the_way_up(run_python):
     done = run_python("import sys, cupola; print(sorted(m for m in sys.modules if m.startswith('cupola')))")
     assert done.stdout.strip() == "['cupola', 'cupola._above']", done.stdout + done.stderr
+
+
+def test_arrays_are_whole_however_their_module_was_imported(run_python):
+    """As in a process that unpickles one."""
+    done = run_python("from cupola.numpy._ndarray import empty; x = empty(3); print(x.cumsum()[1:].shape)")
+    assert done.stdout.strip() == "(2,)", done.stderr
 
 
 def test_import_starts_no_driver(run_python):

@@ -138,6 +138,7 @@ _ABOVE = {
     "array_on": "core.array._creation",
     "array_to_numpy": "core.array._transfer",
     "buffer_as_ndarray": "core.array._transfer",
+    "complete_arrays": "numpy._namespace",
     "copy_array_to": "core.array._transfer",
     "copy_arrays": "core.exchange._copies",
     "copy_strided": "core.launch._strided_copy",

@@ -1,90 +1,46 @@
 """NumPy programs on the device: ``import cupola.numpy as np``.
 
-What is not there yet raises an AttributeError that names it.
+What is not there yet raises an AttributeError that names it. Importing the package loads nothing else; the first use of
+a name loads all names (_namespace.py), but fft, linalg and random, which are loaded when they are named.
 """
 
 from __future__ import annotations
 
-import importlib as _importlib
-import sys as _sys
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
 
-import numpy as _numpy
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from typing import Any
 
-from cupola.numpy import _methods, _user_kernels
-from cupola.numpy._known import NAMESPACE as _NAMESPACE
-from cupola.numpy._known import UFUNCS as _UFUNCS
-from cupola.numpy._ndarray import ndarray as ndarray
-from cupola.numpy._operations import ALIASES as _ALIASES
-from cupola.numpy._report import report as report
-from cupola.numpy._ufunc import ufunc as ufunc
-from cupola.numpy.functions import (
-    _choosing,
-    _creation,
-    _einsum,
-    _numeric,
-    _polynomials,
-    _products,
-    _reductions,
-    _sets,
-    _shapes,
-    _sorting,
-    _types,
-)
-from cupola.numpy.functions._types import __array_namespace_info__ as __array_namespace_info__
-
-if TYPE_CHECKING:  # imported when they are first named
     from cupola.numpy import fft as fft
     from cupola.numpy import linalg as linalg
     from cupola.numpy import random as random
+    from cupola.numpy._ndarray import ndarray as ndarray
+    from cupola.numpy._report import report as report
+    from cupola.numpy._ufunc import ufunc as ufunc
+    from cupola.numpy.functions._types import __array_namespace_info__ as __array_namespace_info__
 
-# NumPy's own types and constants, and what only looks at types or sets how arrays are printed.
-_TYPES = [
-    "bool_", "complex128", "complex64", "complexfloating", "dtype", "e", "euler_gamma", "exceptions", "float16",
-    "float32", "float64", "floating", "format_float_positional", "generic", "get_printoptions", "index_exp", "inexact",
-    "inf", "int16", "int32", "int64", "int8", "int_", "integer", "intp", "nan", "newaxis", "number", "pi",
-    "printoptions",
-    "s_", "set_printoptions", "signedinteger", "uint", "uint16", "uint32", "uint64", "uint8", "uintp",
-    "unsignedinteger",
-]  # fmt: skip
+_PARTS = ("fft", "linalg", "random")
+_DUNDERS = ("__all__", "__array_api_version__", "__array_namespace_info__")
 
-_ROOMS = (
-    _creation,
-    _shapes,
-    _choosing,
-    _reductions,
-    _sorting,
-    _sets,
-    _types,
-    _user_kernels,
-    _numeric,
-    _products,
-    _einsum,
-    _polynomials,
-)
-_FUNCTIONS = [name for room in _ROOMS for name in room.__all__]
 
-assert _methods.METHODS  # which are set behind the class
-globals().update({name: getattr(_numpy, name) for name in _TYPES})
-globals().update({name: getattr(room, name) for room in _ROOMS for name in room.__all__})
-globals().update(_UFUNCS)
-globals().update({alias: _UFUNCS[name] for alias, name in _ALIASES.items()})
-bool = _numpy.bool_
-__array_api_version__ = "2024.12"
-
-__all__ = sorted(
-    {"__array_api_version__", "__array_namespace_info__", "bool", "fft", "linalg", "ndarray", "random", "report",
-     "ufunc", *_TYPES, *_FUNCTIONS, *_UFUNCS, *_ALIASES}
-)  # fmt: skip
-
-_NAMESPACE.append(_sys.modules[__name__])
+def _load() -> None:
+    names = _import_module("cupola.numpy._namespace")
+    globals().update({name: getattr(names, name) for name in (*names.__all__, "__all__") if name not in _PARTS})
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("fft", "linalg", "random"):
-        return _importlib.import_module(f"{__name__}.{name}")
-    if hasattr(_numpy, name) and not name.startswith("_"):
-        raise AttributeError(
-            f"cupola.numpy has no {name!r} yet; x.to_numpy() gives NumPy the elements, asarray() takes them back"
-        )
+    if name in _PARTS:
+        return _import_module(f"cupola.numpy.{name}")
+    # Modules of this package are not among the names.
+    if name in _DUNDERS or not name.startswith("_"):
+        _load()
+        if name in globals():
+            return globals()[name]
+        raise AttributeError(_import_module("cupola.numpy._namespace").missing(name))
     raise AttributeError(f"module 'cupola.numpy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    _load()
+    return sorted({*globals(), *_PARTS})

@@ -39,6 +39,7 @@ import weakref
 
 import numpy
 
+from cupola._above import above
 from cupola.numpy._operations import MEMORY as _MEMORY
 from cupola.numpy._report import noted
 
@@ -165,13 +166,16 @@ cdef object _first_device = None
 cdef object _general = None
 cdef object _reduce = None
 cdef object _product = None
+cdef bint _complete = False         # whether arrays have all that is set behind their class
 
 
 def use(
-    type array_class=None, elementwise=None, reduction=None, first_device=None, general=None, reduce=None, product=None
+    type array_class=None, elementwise=None, reduction=None, first_device=None, general=None, reduce=None, product=None,
+    bint complete=False
 ):
     """Take what the modules above have."""
-    global _array_class, _elementwise, _reduction, _first_device, _general, _reduce, _product
+    global _array_class, _elementwise, _reduction, _first_device, _general, _reduce, _product, _complete
+    _complete = _complete or complete
     _array_class = _array_class if array_class is None else array_class
     _elementwise = _elementwise if elementwise is None else elementwise
     _reduction = _reduction if reduction is None else reduction
@@ -1052,6 +1056,8 @@ cdef int before_writing(Array x) except -1:
 
 cdef inline Lazy new_array():
     """An array of the package's class, without anything."""
+    if not _complete:
+        above("complete_arrays")()      # some module was imported by itself, as in unpickling
     return <Lazy>cupola_new(_array_class, ())
 
 

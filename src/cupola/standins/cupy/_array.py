@@ -11,9 +11,10 @@ import numpy
 
 from cupola.core.array._array import Array
 from cupola.core.memory._buffer import Buffer
+from cupola.numpy import ndarray
 from cupola.numpy._evaluate import current_stream
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._ndarray import known_type, ndarray
+from cupola.numpy._ndarray import known_type
 from cupola.numpy._sharing import borrowed
 from cupola.standins.cupy._errors import CUDARuntimeError, as_cupy
 from cupola.standins.cupy._kernels import layout
