@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ print(_ir2bytecode.BytecodeContext().load_store_hints(3, None) if hasattr(_ir2by
 @pytest.mark.parametrize(
     ("text", "printed"), [(CONTEXT, "(3, False)"), ("", "none"), ("class BytecodeContext: 1", None)]
 )
-def test_tiles_are_loaded_without_tensor_maps(text, printed, tmp_path):
+def test_tiles_are_loaded_without_tensor_maps(text: str, printed: str | None, tmp_path: Path) -> None:
     package = tmp_path / "cuda" / "tile"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()

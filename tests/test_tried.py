@@ -23,7 +23,7 @@ for name in sys.argv[1:]:
 """
 
 
-def test_the_versions_are_those_of_the_records():
+def test_the_versions_are_those_of_the_records() -> None:
     recorded = [
         run for file in (ROOT / "tools/ecosystem/records").glob("*.json") for run in json.loads(file.read_text())
     ]
@@ -44,7 +44,7 @@ def install(folder: Path, distribution: str, version: str, module: str, text: st
 
 
 @pytest.mark.cpu_only
-def test_a_program_is_told_of_a_version_that_is_not_known(tmp_path):
+def test_a_program_is_told_of_a_version_that_is_not_known(tmp_path: Path) -> None:
     install(tmp_path, "triton", "99.1.0", "triton")
     install(tmp_path, "nvmath-python", "1.0.7", "nvmath")
     install(tmp_path, "cuda-tile", "0.3", "cuda/tile")
