@@ -360,6 +360,7 @@ def test_bad_options(device, stream, buffer):
                 copy_batch(stream, [buffer], [other], options=options)
         with pytest.raises(TypeError, match="legacy default stream"):
             buffer.copy_to(other, stream=LEGACY_DEFAULT_STREAM, options=CopyOptions())
+        stream.sync()
         buffer.copy_to(other, stream=PER_THREAD_DEFAULT_STREAM, options=CopyOptions())
         PER_THREAD_DEFAULT_STREAM.sync()
         builder = stream.create_graph_builder().begin_building()

@@ -436,7 +436,8 @@ def _finding(kernel: str, row: _Row, mine: ast.Instruction | None, other: ast.In
         places, details = (here, there), (_memory(row),)
         if row.what == EARLY:
             done = "written" if row.is_write else "read"
-            summary = f"{_SPACES[row.space]} memory is {done} before a copy to it is complete"
+            way = "to" if row.other_is_write else "from"
+            summary = f"{_SPACES[row.space]} memory is {done} before a copy {way} it is complete"
             return Finding(kind, kernel, summary, places, details, advice=_ADVICE_COPY)
         summary = f"{_SPACES[row.space]} memory is accessed by two threads, and nothing orders the accesses"
         return Finding(kind, kernel, summary, places, details, advice=_advice(row))
@@ -460,7 +461,10 @@ def _finding(kernel: str, row: _Row, mine: ast.Instruction | None, other: ast.In
     return Finding(kind, kernel, summary, (who, *others), advice=advice)
 
 
-_ADVICE_COPY = "wait for the copy: cp.async.wait_group (__pipeline_wait_prior), or the mbarrier that counts its bytes"
+_ADVICE_COPY = (
+    "wait for the copy: cp.async.wait_group (__pipeline_wait_prior), cp.async.bulk.wait_group, or the mbarrier that "
+    "counts its bytes"
+)
 
 
 def _advice(row: _Row) -> str:

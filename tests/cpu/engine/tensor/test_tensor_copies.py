@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 
-from cupola import CUDAError, Device, LaunchConfig, launch
+from cupola import CUDAError, Device, LaunchConfig, cpu, launch
 from cupola.core.exchange._tensor_map import TensorMapSwizzle
 from cupola.utils import StridedMemoryView
 from tests.cpu.engine.kernels import compile_kernel
@@ -100,6 +100,40 @@ def test_a_pipeline(device, stream) -> None:
         made.copy_to(sums, stream=stream)
         stream.sync()
     np.testing.assert_array_equal(sums, numbers.sum(axis=0))
+
+
+BARRIER = 'asm volatile("bar.sync 1, 64;" ::: "memory");'
+WAIT = "ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());"
+FULL = "while (!ptx::mbarrier_try_wait_parity(&full"
+AGAIN = f"{BARRIER} sums[threadIdx.x] = 1; {BARRIER} if (threadIdx.x == 0) {WAIT} }}"
+VARIANTS = {
+    "sound": (),
+    "stored_before_the_barrier": ((BARRIER, ""),),
+    "read_before_loaded": ((FULL, f"sum += ring[stage][0][0]; {FULL}"),),
+    "overwritten_while_stored": ((WAIT, ""), ("    }\n}\n", "    }\n" + AGAIN)),
+    "sound_when_read": ((WAIT, WAIT.replace("group(", "group_read(")), ("    }\n}\n", "    }\n" + AGAIN)),
+}
+"""What is changed in the pipeline; the names that do not begin with ``sound`` are races."""
+
+
+def test_races(device, stream) -> None:
+    source = COMMON
+    for name, changes in VARIANTS.items():
+        body = PIPELINE.removeprefix(COMMON)
+        for old, new in changes:
+            assert body.count(old) == 1
+            body = body.replace(old, new)
+        source += f"namespace in_{name} {{ {body.replace('column_sums', name)} }}"
+    found = {}
+    with device.allocate(50 * 400, stream=stream) as given, device.allocate(400, stream=stream) as made:
+        given.fill(0, stream=stream)
+        maps = view_of(given, (50, 100)).as_tensor_map((8, 64)), view_of(made, (1, 100)).as_tensor_map((1, 64))
+        for name in VARIANTS:
+            kernel = compile_kernel(source, name)
+            with cpu.checks(race=True) as checks:
+                launch(stream, LaunchConfig(grid=2, block=96), kernel, *maps, 7)
+            found[name] = {finding.kind for finding in checks.findings}
+    assert found == {name: set() if name.startswith("sound") else {"race"} for name in VARIANTS}
 
 
 FAULTS = (

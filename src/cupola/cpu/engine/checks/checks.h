@@ -31,10 +31,12 @@ typedef struct cpu_watch_object {
 /* A copy that is not waited for. */
 typedef struct cpu_watch_copy {
     uint32_t block, thread; /* who has begun it */
-    uint32_t group;         /* of the copies of that thread: it has committed so many before */
-    bool bulk;              /* only the mbarrier tells */
+    uint32_t group;         /* of the copies of that thread, bulk ones apart: it has committed so many before */
+    bool bulk;              /* the mbarrier tells, or the bulk group */
+    bool reads;             /* what the copy reads from; else what it writes to */
     uint64_t barrier;       /* a generic address: which learns of the bytes; 0: none */
-    uint32_t offset, size;  /* in shared memory */
+    uint64_t address;       /* an offset in shared memory, or in global memory */
+    uint32_t size;
     struct cpu_watch_copy *next;
 } cpu_watch_copy;
 
@@ -56,6 +58,7 @@ struct cpu_watch {
     uint32_t **lane_row;                   /* the same of a single one, by thread; NULL */
     uint32_t *fenced;                      /* of each thread: when it last came to a fence; NULL: none has */
     uint32_t *groups;                      /* of each thread: how many groups of copies it has committed; NULL: none */
+    uint32_t *bulk_groups;                 /* and of bulk copies */
     uint32_t peers[CPU_CLUSTER_BLOCKS];    /* what is known of the other blocks of the cluster */
     uint32_t *others;                      /* of the other blocks of the launch; NULL: nothing */
     uint64_t later[CPU_WARP_THREADS];      /* where to learn what other blocks of the launch tell ... */
@@ -121,14 +124,19 @@ void cpu_watch_arrival(const cpu_context *context, const cpu_warp *warp, int lan
 void cpu_watch_wait(const cpu_context *context, const cpu_warp *warp, uint32_t lanes, uint64_t address);
 void cpu_watch_copied(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                       uint64_t size, uint64_t barrier);
-/* The same of a bulk copy to anywhere. */
+/* The same of a bulk copy to anywhere, and what such a copy reads. Without a barrier, it is one of a bulk group. */
 void cpu_watch_moved(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                      uint64_t size, uint64_t barrier);
+void cpu_watch_fetched(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                       uint64_t size, uint64_t barrier);
 /* Give each word of a row a record of its own, where one stands for all of them. (watch.c) */
 void cpu_watch_unroll(const cpu_shadow *shadow, uint64_t index);
 /* Copies are complete: those of a thread up to a group, or those that a barrier counts. */
 void cpu_watch_finish(struct cpu_watch *watch, uint32_t thread, uint32_t group, uint64_t barrier);
-/* A range of bytes is written by one thread, at a generic address; for the checks that are on (watch.c). */
+/* A range of bytes is written by one thread, at a generic address; for the checks that are on (watch.c). Or read, for
+ * races only. */
+void cpu_watch_read(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                    uint64_t size, uint32_t kind);
 void cpu_watch_write(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                      uint64_t size, uint32_t kind);
 void cpu_watch_arrived(cpu_block *block, const cpu_warp *warp, uint32_t lanes, uint32_t id, uint32_t expected);

@@ -69,9 +69,10 @@ static void forget(struct cpu_watch *watch) {
     free(watch->lane_row);
     free(watch->fenced);
     free(watch->groups);
+    free(watch->bulk_groups);
     free(watch->others);
     watch->lane_row = NULL;
-    watch->fenced = watch->groups = watch->others = NULL;
+    watch->fenced = watch->groups = watch->bulk_groups = watch->others = NULL;
 }
 
 void cpu_watch_free(struct cpu_watch *watch) {

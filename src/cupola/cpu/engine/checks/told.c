@@ -110,37 +110,84 @@ void cpu_watch_wait(const cpu_context *context, const cpu_warp *warp, uint32_t l
 
 /* ---- copies that are waited for ------------------------------------------------------------------------------------- */
 
-/* In the words that a copy has written, the records of the copy become those of a plain write. */
+static void settle_word(const cpu_watch_copy *copy, cpu_record *place, uint32_t stamp) {
+    const cpu_record record = *place;
+    if (record_kind(record) != CPU_ACCESS_COPY || record_thread(record) != copy->thread ||
+        record_block(record) != copy->block)
+        return;
+    *place = make_record(copy->block, stamp ? stamp : record_stamp(record), copy->thread, CPU_ACCESS_PLAIN,
+                         record_bytes(record));
+}
+
+/* In the words that a copy has written or read, its records become plain ones. */
 static void settle(struct cpu_watch *watch, const cpu_watch_copy *copy, uint32_t stamp) {
-    if (watch->written < watch->now) watch->written = watch->now;
-    for (uint32_t i = copy->offset / 4; i < (copy->offset + copy->size + 3) / 4 && i < watch->shared_words; i++) {
-        cpu_watch_unroll(&watch->shared, i);
-        cpu_record *place = &watch->shared.records[WRITTEN][i], record = *place;
-        if (record_kind(record) != CPU_ACCESS_COPY || record_thread(record) != copy->thread ||
-            record_block(record) != copy->block)
-            continue;
-        if (!stamp) stamp = record_stamp(record);
-        *place = make_record(copy->block, stamp, copy->thread, CPU_ACCESS_PLAIN, record_bytes(record));
+    const bool is_shared = copy->address <= UINT32_MAX;
+    if (is_shared && !copy->reads && watch->written < watch->now) watch->written = watch->now;
+    for (uint64_t at = copy->address & ~UINT64_C(3); at < copy->address + copy->size; at += 4) {
+        const cpu_shadow *shadow = is_shared ? &watch->shared : cpu_shadow_of(at);
+        const uint64_t i = (is_shared ? at : at & ((UINT64_C(1) << CPU_SHADOW_SHIFT) - 1)) / 4;
+        if (!shadow || (is_shared && i >= watch->shared_words)) return;
+        cpu_watch_unroll(shadow, i);
+        if (!copy->reads) settle_word(copy, &shadow->records[WRITTEN][i], stamp);
+        for (int which = READ; copy->reads && which < RECORDS; which++)
+            settle_word(copy, &shadow->records[which][i], stamp);
     }
+}
+
+static void drop(struct cpu_watch *watch, cpu_watch_copy **at, uint32_t stamp) {
+    cpu_watch_copy *copy = *at;
+    settle(watch, copy, stamp);
+    *at = copy->next;
+    free(copy);
 }
 
 void cpu_watch_finish(struct cpu_watch *watch, uint32_t thread, uint32_t group, uint64_t barrier) {
     uint32_t done[CPU_WARP_THREADS] = {0}; /* threads whose older copies are complete, too */
     for (cpu_watch_copy **at = &watch->copies; *at;) {
-        cpu_watch_copy *copy = *at;
+        const cpu_watch_copy *copy = *at;
         uint32_t *lanes = &done[copy->thread / CPU_WARP_THREADS], lane = 1u << copy->thread % CPU_WARP_THREADS;
         bool is_done =
             barrier ? copy->barrier == barrier : !copy->bulk && copy->thread == thread && copy->group <= group;
         if (!copy->bulk && is_done) *lanes |= lane;
         else if (!copy->bulk) is_done = *lanes & lane;
-        if (!is_done) {
-            at = &copy->next;
-            continue;
-        }
-        settle(watch, copy, barrier ? 0 : watch->now);
-        *at = copy->next;
-        free(copy);
+        if (is_done) drop(watch, at, barrier ? 0 : watch->now);
+        else at = &(*at)->next;
     }
+}
+
+static void finish_bulk(struct cpu_watch *watch, uint32_t thread, uint32_t group, bool only_reads) {
+    for (cpu_watch_copy **at = &watch->copies; *at;) {
+        const cpu_watch_copy *copy = *at;
+        const bool is_one = copy->bulk && !copy->barrier && copy->thread == thread && copy->group <= group;
+        if (is_one && (copy->reads || !only_reads)) drop(watch, at, watch->now);
+        else at = &(*at)->next;
+    }
+}
+
+static uint32_t *counts_of(const struct cpu_watch *watch, uint32_t **counts) {
+    if (!*counts) *counts = calloc(watch->threads, sizeof **counts);
+    return *counts;
+}
+
+/* A copy begins, of those that `owner` keeps: it has the shared memory, or the copy is of this block. */
+static void begin_copy(struct cpu_watch *owner, struct cpu_watch *watch, const cpu_watch_copy *copy) {
+    if (!(watch->checks & CPU_CHECK_RACE)) return;
+    owner->is_used = watch->is_used = true;
+    const bool counted = copy->bulk && !copy->barrier;
+    if (counted && !counts_of(watch, &watch->bulk_groups)) return;
+    cpu_watch_copy *kept = malloc(sizeof *kept);
+    if (!kept) return;
+    *kept = *copy;
+    kept->block = watch->id;
+    if (counted) kept->group = watch->bulk_groups[copy->thread] + 1;
+    kept->next = owner->copies;
+    owner->copies = kept;
+}
+
+/* The generic address of an mbarrier with the rank of its block. */
+static uint64_t ranked(const cpu_context *context, uint64_t barrier) {
+    const struct cpu_watch *signaled = barrier ? owner_of(context, &barrier) : NULL;
+    return signaled ? barrier | CPU_SHARED_WINDOW | (uint64_t)(signaled->rank + 1) << CPU_RANK_SHIFT : barrier;
 }
 
 void cpu_watch_copied(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
@@ -151,25 +198,45 @@ void cpu_watch_copied(const cpu_context *context, const cpu_warp *warp, int lane
     cpu_watch_write(context, warp, lane, site,
                     CPU_SHARED_WINDOW | (uint64_t)(owner->rank + 1) << CPU_RANK_SHIFT | address, size,
                     barrier ? CPU_ACCESS_COPY : CPU_ACCESS_PLAIN);
-    cpu_watch_copy *copy = barrier && watch->checks & CPU_CHECK_RACE ? malloc(sizeof *copy) : NULL;
-    if (!copy) return;
-    owner->is_used = true;
-    struct cpu_watch *signaled = owner_of(context, &barrier);
-    if (signaled) barrier |= CPU_SHARED_WINDOW | (uint64_t)(signaled->rank + 1) << CPU_RANK_SHIFT;
-    *copy = (cpu_watch_copy){.thread = thread,
-                             .block = watch->id,
-                             .bulk = true,
-                             .barrier = barrier,
-                             .offset = (uint32_t)address,
-                             .size = (uint32_t)size,
-                             .next = owner->copies};
-    owner->copies = copy;
+    const cpu_watch_copy copy = {.thread = thread,
+                                 .bulk = true,
+                                 .barrier = ranked(context, barrier),
+                                 .address = address,
+                                 .size = (uint32_t)size};
+    if (barrier) begin_copy(owner, watch, &copy);
 }
+
+static bool is_in_shared(uint64_t address) { return address >> 32 == CPU_SHARED_WINDOW >> 32; }
 
 void cpu_watch_moved(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                      uint64_t size, uint64_t barrier) {
-    if (address >> 32 == CPU_SHARED_WINDOW >> 32) cpu_watch_copied(context, warp, lane, site, address, size, barrier);
-    else cpu_watch_write(context, warp, lane, site, address, size, CPU_ACCESS_PLAIN);
+    struct cpu_watch *watch = cpu_watch_of(context->block);
+    if (!watch) return;
+    if (is_in_shared(address)) {
+        cpu_watch_copied(context, warp, lane, site, address, size, barrier);
+        return;
+    }
+    cpu_watch_write(context, warp, lane, site, address, size, CPU_ACCESS_COPY);
+    const cpu_watch_copy copy = {
+        .thread = warp->first + (uint32_t)lane, .bulk = true, .address = address, .size = (uint32_t)size};
+    begin_copy(watch, watch, &copy);
+}
+
+/* Global memory that is read is taken to be read at once. */
+void cpu_watch_fetched(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                       uint64_t size, uint64_t barrier) {
+    struct cpu_watch *watch = cpu_watch_of(context->block);
+    if (!watch) return;
+    const bool is_shared = is_in_shared(address);
+    cpu_watch_read(context, warp, lane, site, address, size, is_shared ? CPU_ACCESS_COPY : CPU_ACCESS_PLAIN);
+    struct cpu_watch *owner = is_shared ? owner_of(context, &address) : NULL;
+    const cpu_watch_copy copy = {.thread = warp->first + (uint32_t)lane,
+                                 .bulk = true,
+                                 .reads = true,
+                                 .barrier = ranked(context, barrier),
+                                 .address = address,
+                                 .size = (uint32_t)size};
+    if (owner) begin_copy(owner, watch, &copy);
 }
 
 /* ---- called by machine code ------------------------------------------------------------------------------------------- */
@@ -182,13 +249,13 @@ CPU_HELPER void cupola_watch_copy(cpu_context *context, cpu_warp *warp, uint32_t
     watch->is_used = true;
     for (uint32_t left = mask; left; left &= left - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(left), thread = warp->first + lane;
-        if (!watch->groups && !(watch->groups = calloc(watch->threads, sizeof *watch->groups))) return;
+        if (!counts_of(watch, &watch->groups)) return;
         cpu_watch_copy *copy = malloc(sizeof *copy);
         if (!copy) return;
         *copy = (cpu_watch_copy){.thread = thread,
                                  .block = watch->id,
                                  .group = watch->groups[thread] + 1,
-                                 .offset = (uint32_t)addresses[lane],
+                                 .address = (uint32_t)addresses[lane],
                                  .size = size,
                                  .next = watch->copies};
         watch->copies = copy;
@@ -208,6 +275,23 @@ CPU_HELPER void cupola_watch_group(cpu_context *context, cpu_warp *warp, uint32_
         const uint32_t thread = warp->first + (uint32_t)__builtin_ctz(mask), committed = watch->groups[thread];
         if (pending == UINT32_MAX) cpu_watch_finish(watch, thread, UINT32_MAX, 0);
         else if (committed >= pending) cpu_watch_finish(watch, thread, committed - pending, 0);
+    }
+    if (watch) watch->now++;
+}
+
+/* The same of bulk copies; of some waits only what they read matters. */
+CPU_HELPER void cupola_watch_bulk_commit(cpu_context *context, cpu_warp *warp, uint32_t mask) {
+    struct cpu_watch *watch = cpu_watch_of(context->block);
+    for (; watch && watch->bulk_groups && mask; mask &= mask - 1)
+        watch->bulk_groups[warp->first + (uint32_t)__builtin_ctz(mask)]++;
+}
+
+CPU_HELPER void cupola_watch_bulk_group(cpu_context *context, cpu_warp *warp, uint32_t mask, uint32_t pending,
+                                        uint32_t only_reads) {
+    struct cpu_watch *watch = cpu_watch_of(context->block);
+    for (; watch && watch->bulk_groups && mask; mask &= mask - 1) {
+        const uint32_t thread = warp->first + (uint32_t)__builtin_ctz(mask), committed = watch->bulk_groups[thread];
+        if (committed >= pending) finish_bulk(watch, thread, committed - pending, only_reads);
     }
     if (watch) watch->now++;
 }

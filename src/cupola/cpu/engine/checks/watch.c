@@ -161,7 +161,8 @@ static void note(const struct access *access, uint32_t lane, uint32_t bytes, con
     const cpu_record first = load(&place->shadow->records[READ][place->index]);
     const bool old = record_block(first) == watch->id && record_stamp(first) <= watch->floor;
     const bool mine = record_block(first) == watch->id && record_thread(first) == thread;
-    const bool is_free = old || mine || !is_current(access, place, first);
+    const bool is_copied = record_kind(first) == CPU_ACCESS_COPY; /* and will be, until somebody waits */
+    const bool is_free = ((old || mine) && !is_copied) || !is_current(access, place, first);
     if (is_free) put(place, READ, with_bytes(first, record), access->site.index);
     else put(place, READ_TOO, record, access->site.index);
 }
@@ -272,10 +273,12 @@ static void watch_lanes(const struct access *access, uint32_t mask, const uint64
     const uint32_t size = access->site.size,
                    unused = access->site.element * (access->site.flags >> CPU_SITE_UNUSED_SHIFT);
     const uint32_t used = size - unused;
-    if (watch->checks & CPU_CHECK_INIT) init(access, mask, addresses, used);
+    const uint32_t kind = access->kind & KIND;
+    const bool is_fetch = !access->writes && access->site.index & CPU_SITE_OF_VARIANT; /* cpu_watch_read() */
+    if (watch->checks & CPU_CHECK_INIT && !is_fetch) init(access, mask, addresses, used);
     if (!(watch->checks & CPU_CHECK_RACE) || access->site.space == CPU_SPACE_LOCAL) return;
     struct place place;
-    if ((access->kind & KIND) != CPU_ACCESS_PLAIN)
+    if (kind == CPU_ACCESS_STRONG || kind == CPU_ACCESS_ATOMIC)
         for (uint32_t left = mask; left; left &= left - 1) {
             const uint32_t lane = (uint32_t)__builtin_ctz(left);
             if (find(access, lane, addresses[lane], &place) && place.space != CPU_SPACE_LOCAL)
@@ -297,20 +300,29 @@ static void watch_lanes(const struct access *access, uint32_t mask, const uint64
 
 /* ---- ranges ----------------------------------------------------------------------------------------------------------- */
 
-void cpu_watch_write(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
-                     uint64_t size, uint32_t kind) {
-    struct cpu_watch *watch = cpu_watch_of(context->block);
-    if (!watch) return;
+static void watch_range(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                        uint64_t size, uint32_t kind, bool writes) {
     site.index |= CPU_SITE_OF_VARIANT;
     site.size = site.element = 4;
-    site.flags = CPU_SITE_WRITE;
+    site.flags = writes ? CPU_SITE_WRITE : 0;
     site.space = CPU_SITE_GENERIC;
-    const struct access access = {context, warp, watch, site, kind, true};
+    const struct access access = {context, warp, cpu_watch_of(context->block), site, kind, writes};
     uint64_t addresses[CPU_WARP_THREADS];
     for (uint64_t done = 0; done < size; done += 4) {
         addresses[lane] = address + done;
         watch_lanes(&access, 1u << lane, addresses);
     }
+}
+
+void cpu_watch_write(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                     uint64_t size, uint32_t kind) {
+    if (cpu_watch_of(context->block)) watch_range(context, warp, lane, site, address, size, kind, true);
+}
+
+void cpu_watch_read(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                    uint64_t size, uint32_t kind) {
+    const struct cpu_watch *watch = cpu_watch_of(context->block);
+    if (watch && watch->checks & CPU_CHECK_RACE) watch_range(context, warp, lane, site, address, size, kind, false);
 }
 
 /* ---- rows: lane i accesses the i-th of words that follow each other --------------------------------------------------- */

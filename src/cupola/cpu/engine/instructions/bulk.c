@@ -47,8 +47,10 @@ CPU_HELPER uint32_t cupola_bulk_copy(CPU_ACCESS_ARGUMENTS, uint64_t source, cons
             const void *begin;
             if (!find_ends(context, warp, lane, written, read, target, from[lane], sizes[lane], &end, &begin)) return 1;
             memmove(end, begin, sizes[lane]);
-            if (__builtin_expect(context->block->watch != NULL, 0))
+            if (__builtin_expect(context->block->watch != NULL, 0)) {
+                cpu_watch_fetched(context, warp, lane, read, from[lane], sizes[lane], barrier);
                 cpu_watch_moved(context, warp, lane, written, target, sizes[lane], barrier);
+            }
             if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barrier, sizes[lane])) return 1;
         }
     }
@@ -66,6 +68,10 @@ CPU_HELPER uint32_t cupola_bulk_reduce(CPU_ACCESS_ARGUMENTS, uint64_t source, co
         void *end;
         const void *begin;
         if (!find_ends(context, warp, lane, written, read, to[lane], from[lane], sizes[lane], &end, &begin)) return 1;
+        if (__builtin_expect(context->block->watch != NULL, 0)) {
+            cpu_watch_fetched(context, warp, lane, read, from[lane], sizes[lane], barriers ? barriers[lane] : 0);
+            cpu_watch_write(context, warp, lane, written, to[lane], sizes[lane], CPU_ACCESS_ATOMIC);
+        }
         if (cpu_atomic_elements(context, warp, written, operation, to[lane], begin, element, sizes[lane] / element))
             return 1;
         if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barriers[lane], sizes[lane])) return 1;

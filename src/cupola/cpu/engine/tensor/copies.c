@@ -308,6 +308,9 @@ static uint32_t load(struct copy *copy) {
         if (wanted) {
             const uint8_t *memory = resolve(copy, &part);
             if (!memory) return 1;
+            if (__builtin_expect(copy->context->block->watch != NULL, 0))
+                cpu_watch_fetched(copy->context, copy->warp, copy->lane, copy->tensor, part.address,
+                                  (uint64_t)wanted * copy->size, 0);
             uint8_t *inner = row + (size_t)part.begin * copy->size;
             memcpy(inner, memory, (size_t)wanted * copy->size);
             convert(copy, inner, (size_t)wanted * copy->size);
@@ -368,9 +371,13 @@ static uint32_t store(struct copy *copy) {
         uint8_t *memory = resolve(copy, &part);
         if (!memory || move_row(copy, i * pitch(copy), row, bytes, false)) return 1;
         const uint8_t *elements = row + (size_t)part.begin * copy->size;
-        if (__builtin_expect(copy->context->block->watch != NULL, 0))
-            cpu_watch_write(copy->context, copy->warp, copy->lane, copy->tensor, part.address,
-                            (uint64_t)wanted * copy->size, operation ? CPU_ACCESS_ATOMIC : CPU_ACCESS_PLAIN);
+        if (__builtin_expect(copy->context->block->watch != NULL, 0)) {
+            const uint64_t size = (uint64_t)wanted * copy->size;
+            if (operation)
+                cpu_watch_write(copy->context, copy->warp, copy->lane, copy->tensor, part.address, size,
+                                CPU_ACCESS_ATOMIC);
+            else cpu_watch_moved(copy->context, copy->warp, copy->lane, copy->tensor, part.address, size, 0);
+        }
         if (!operation) memcpy(memory, elements, (size_t)wanted * copy->size);
         else if (cpu_atomic_elements(copy->context, copy->warp, copy->tensor, operation, part.address, elements,
                                      element, (uint64_t)wanted * copy->size / element))
@@ -427,7 +434,11 @@ CPU_HELPER uint32_t cupola_tensor_store(CPU_ACCESS_ARGUMENTS, uint64_t box, uint
     for (; mask; mask &= mask - 1) {
         const int lane = __builtin_ctz(mask);
         struct copy copy = {context, warp, lane, unpack_site(packed), unpack_site(box), unpack(request), .size = 0};
-        if (begin(&copy, maps, coordinates, NULL, true) || find_box(&copy, from[lane]) || store(&copy)) return 1;
+        if (begin(&copy, maps, coordinates, NULL, true) || find_box(&copy, from[lane])) return 1;
+        if (__builtin_expect(context->block->watch != NULL, 0))
+            cpu_watch_fetched(context, warp, lane, copy.box, from[lane],
+                              (copy.rows - 1) * pitch(&copy) + row_bytes(&copy), 0);
+        if (store(&copy)) return 1;
     }
     return 0;
 }

@@ -11,6 +11,10 @@
 #define PHASE(b, p) do { unsigned d; do asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}" : "=r"(d) : "r"(OFFSET(b)), "r"(p) : "memory"); while (!d); } while (0)
 #define EXPECT(b, n) asm volatile("{.reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1;}" ::"r"(OFFSET(b)), "r"(n) : "memory")
 #define BULK(to, from, n, b) asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(OFFSET(to)), "l"(from), "r"(n), "r"(OFFSET(b)) : "memory")
+#define STORE(to, from, n) asm volatile("fence.proxy.async.shared::cta; cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(OFFSET(from)), "r"(n) : "memory")
+#define BULK_COMMIT() asm volatile("cp.async.bulk.commit_group;" ::: "memory")
+#define BULK_WAIT(n) asm volatile("cp.async.bulk.wait_group %0;" ::"n"(n) : "memory")
+#define BULK_READ(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory")
 
 //: race <<<1, 64>>>
 K own_copy_no_wait(int* out) { __shared__ int s[64]; COPY(&s[T], out + T); out[64 + T] = s[T]; }
@@ -72,6 +76,26 @@ K bulk_copy_wait(int* out) { __shared__ alignas(16) int s[64]; __shared__ unsign
 K bulk_copy_over_reads(int* out) { __shared__ alignas(16) int s[64]; __shared__ unsigned long long b; if (!T) INIT(&b, 1); s[T] = T; __syncthreads(); out[64 + T] = s[63 - T]; if (!T) { EXPECT(&b, 256); BULK(s, out, 256, &b); } PHASE(&b, 0); out[128 + T] = s[T]; }
 //: none <<<1, 64>>>
 K bulk_copy_after_reads(int* out) { __shared__ alignas(16) int s[64]; __shared__ unsigned long long b; if (!T) INIT(&b, 1); s[T] = T; __syncthreads(); out[64 + T] = s[63 - T]; __syncthreads(); if (!T) { EXPECT(&b, 256); BULK(s, out, 256, &b); } PHASE(&b, 0); out[128 + T] = s[T]; }
+
+//: race <<<1, 64>>>
+K bulk_store_too_early(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; if (!T) { STORE(out, s, 256); BULK_COMMIT(); BULK_WAIT(0); } }
+//: none <<<1, 64>>>
+K bulk_store_after_barrier(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { STORE(out, s, 256); BULK_COMMIT(); BULK_WAIT(0); } }
+
+//: race <<<1, 64>>>
+K source_overwritten_while_stored(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { STORE(out, s, 256); BULK_COMMIT(); } __syncthreads(); s[T] = 1; if (!T) BULK_WAIT(0); out[64 + T] = s[T]; }
+//: none <<<1, 64>>>
+K source_overwritten_when_read(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { STORE(out, s, 256); BULK_COMMIT(); BULK_READ(0); } __syncthreads(); s[T] = 1; if (!T) BULK_WAIT(0); out[64 + T] = s[T]; }
+
+//: race <<<1, 64>>>
+K read_before_it_is_stored(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { STORE(out, s, 256); BULK_COMMIT(); BULK_READ(0); } __syncthreads(); out[64 + T] = out[T]; if (!T) BULK_WAIT(0); }
+//: none <<<1, 64>>>
+K read_when_it_is_stored(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { STORE(out, s, 256); BULK_COMMIT(); BULK_WAIT(0); } __syncthreads(); out[64 + T] = out[T]; }
+
+//: race <<<1, 64>>>
+K other_bulk_group(int* out) { __shared__ alignas(16) int s[2][64]; s[0][T] = s[1][T] = T; __syncthreads(); if (!T) { STORE(out, s[0], 256); BULK_COMMIT(); STORE(out + 64, s[1], 256); BULK_COMMIT(); BULK_READ(1); } __syncthreads(); s[1][T] = 1; if (!T) BULK_WAIT(0); out[128 + T] = s[1][T]; }
+//: none <<<1, 64>>>
+K first_bulk_group(int* out) { __shared__ alignas(16) int s[2][64]; s[0][T] = s[1][T] = T; __syncthreads(); if (!T) { STORE(out, s[0], 256); BULK_COMMIT(); STORE(out + 64, s[1], 256); BULK_COMMIT(); BULK_READ(1); } __syncthreads(); s[0][T] = 1; if (!T) BULK_WAIT(0); out[128 + T] = s[0][T]; }
 
 //: race <<<1, 64>>>
 K flag_in_shared_no_fence(int* out) { __shared__ int v; __shared__ volatile int flag; if (!T) flag = 0; __syncthreads(); if (T == 0) { v = out[64]; flag = 1; } if (T == 32) { while (!flag) {} out[0] = v; } }

@@ -179,6 +179,12 @@ class Race(Accesses):
                 self._tell("fence", f"i32 {lanes.ir}")
         elif instruction.opcode == "cp" and "bulk" not in words:
             self._copies(instruction, lanes, words)
+        elif instruction.opcode == "cp" and "commit_group" in words:
+            self._tell("bulk_commit", f"i32 {lanes.ir}")
+        elif instruction.opcode == "cp" and "wait_group" in words:
+            count = instruction.operands[0]
+            assert isinstance(count, ast.Immediate)
+            self._tell("bulk_group", f"i32 {lanes.ir}", f"i32 {count.value}", f"i32 {int('read' in words)}")
 
     def _copies(self, instruction: ast.Instruction, lanes: Value, words: Iterable[str]) -> None:
         if "commit_group" in words:
