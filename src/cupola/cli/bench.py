@@ -13,9 +13,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cupola._device_options import add_device
+
 from . import expression
-from .output import BOLD, RED, paint, progress, show
-from .table import rows
+from . import options as common
+from .output import BOLD, RED, paint, progress, rows, show
 
 if TYPE_CHECKING:
     from cupola import Array, Device, Kernel, LaunchConfig, Stream
@@ -76,15 +78,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--bytes", metavar="FORMULA", help="bytes that a launch moves, with n in it")
     command.add_argument("--flops", metavar="FORMULA", help="operations of a launch, with n in it")
     command.add_argument("--time", metavar="SECONDS", type=float, default=0.5, help="how long to measure each (0.5)")
-    command.add_argument(
-        "--device", choices=("auto", "cpu", "gpu", "both"), help="where to run (default: CUPOLA_DEVICE, or auto)"
-    )
-    command.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
-    command.add_argument("--std", metavar="NAME", default="c++17", help="the dialect (default: c++17)")
-    command.add_argument("-I", "--include", metavar="FOLDER", action="append", default=[], help="where headers are")
-    command.add_argument("-D", "--define", metavar="NAME[=VALUE]", action="append", default=[], help="a macro")
-    command.add_argument("--fast-math", action="store_true", help="faster and less precise functions")
-    command.add_argument("--max-registers", metavar="N", type=int, help="the most registers for a thread")
+    add_device(command.add_argument, choices=("auto", "cpu", "gpu", "both"), several=False)
+    common.compiler(command)
     command.add_argument("--json", action="store_true", help="print the results as JSON")
     command.set_defaults(run=run)
 
@@ -123,9 +118,11 @@ def _in_child(device: str, given: list[str]) -> Facts:
             arguments[number + 1] = device
         elif argument.startswith("--device="):
             arguments[number] = f"--device={device}"
-    if device == "gpu" and "--model" in arguments:
-        place = arguments.index("--model")
-        del arguments[place : place + 2]
+    if device == "gpu":
+        arguments = [argument for argument in arguments if not argument.startswith("--model=")]
+        if "--model" in arguments:
+            place = arguments.index("--model")
+            del arguments[place : place + 2]
     command = [sys.executable, "-m", "cupola", *arguments, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     try:

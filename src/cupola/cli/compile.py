@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import options as common
 from .listing import Listing, NoDisassembler, of_ptx, of_sass, side_by_side
-from .output import BOLD, GREEN, RED, paint, progress, show
-from .table import rows
+from .output import BOLD, GREEN, RED, paint, progress, rows, show
 
 if TYPE_CHECKING:
     from cupola import ObjectCode
@@ -37,14 +37,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("--to", choices=("cubin", "ptx", "ltoir"), help="what to make (default: cubin)")
     command.add_argument("--show", choices=("ptx", "sass"), help="print the code beside its source")
     command.add_argument("--arch", metavar="NAME", help="such as sm_90 or compute_80 (default: that of the device)")
-    command.add_argument("--std", metavar="NAME", default="c++17", help="the dialect (default: c++17)")
-    command.add_argument("-I", "--include", metavar="FOLDER", action="append", default=[], help="where headers are")
-    command.add_argument("-D", "--define", metavar="NAME[=VALUE]", action="append", default=[], help="a macro")
     command.add_argument(
         "--kernel", metavar="NAME", action="append", default=[], help='an instance of a template, such as "f<float>"'
     )
-    command.add_argument("--fast-math", action="store_true", help="faster and less precise functions")
-    command.add_argument("--max-registers", metavar="N", type=int, help="the most registers for a thread")
+    common.compiler(command)
     command.add_argument("--lineinfo", action="store_true", help="note the line of source of each instruction")
     command.add_argument("--json", action="store_true", help="print the results as JSON")
     command.set_defaults(run=run)

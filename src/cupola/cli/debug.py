@@ -10,8 +10,10 @@ import time
 from functools import partial
 from types import FrameType
 
+from cupola._device_options import add_device
+
+from . import options as common
 from . import run as runner
-from .run import choose_device
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,14 +21,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "debug",
         help="run a program in Python, and stop its kernels at breakpoints",
-        usage="cupola debug [--model NAME] [-c COMMAND] [--watch FILE:LINE:EXPRESSION] "
+        usage="cupola debug [--model NAME] [--devices N] [--inject RULE] [-c COMMAND] [--watch FILE:LINE:EXPRESSION] "
         "(SCRIPT | -m MODULE) [ARGUMENT ...]",
         description="Run a program in Python on the CPU device, with a debugger for its kernels: breakpoints by "
         "function and line, steps, variables, registers, the threads of a warp side by side. At the prompt, help lists "
         "the commands.",
         epilog="The exit status is that of the program; 0 after quit.",
     )
-    command.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
+    add_device(command.add_argument, choices=())
+    common.inject(command)
     command.add_argument(
         "-c",
         "--command",
@@ -36,28 +39,22 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default=[],
         help="what to do first, as if it were typed, such as 'b saxpy'; may be repeated",
     )
-    command.add_argument(
-        "--watch",
-        metavar="FILE:LINE:EXPRESSION",
-        action="append",
-        default=[],
-        help="print an expression whenever threads come to a line, such as kernel.cu:12:x[i]; may be repeated",
-    )
-    command.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
-    command.add_argument("program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script, and its arguments")
+    common.watch(command)
+    common.program(command, "the script, and its arguments")
     command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
     """Run a script or a module under the debugger."""
-    if not options.module and not options.program:
-        command.error("name a script, or a module with -m")
+    common.require_program(options, command)
     from . import native
 
     if not options.module and native.find_program(options.program[0]):
         command.error(f"{options.program[0]} is a program of another language: cupola debug takes those in Python")
     try:
-        choose_device("cpu", options.model, None)
+        if options.inject:
+            runner.inject(options.inject, "cpu")
+        runner.choose_device("cpu", options.model, options.devices)
     except ValueError as error:
         command.error(str(error))
     program = options.module or options.program

@@ -8,8 +8,7 @@ import textwrap
 from . import mpi, smoke
 from .checks import FAIL, NOTE, OK, WARN, Check, judge
 from .installation import Facts, collect, collect_more
-from .output import DIM, GREEN, RED, YELLOW, paint, show
-from .table import rows
+from .output import DIM, GREEN, RED, YELLOW, paint, rows, show
 
 COLOURS = {OK: GREEN, NOTE: DIM, WARN: YELLOW, FAIL: RED}
 MARKS = {OK: "ok", NOTE: "note", WARN: "WARN", FAIL: "FAIL"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from .installation import Facts, collect
-from .output import show
-from .table import rows
+from .output import rows, show
 
 
 def run(*, as_json: bool = False) -> int:

@@ -48,3 +48,11 @@ def progress(items: Sequence[Item], what: str, *, quiet: bool = False) -> Iterat
         yield item
         if bar:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def rows(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with columns as wide as their widest cell; the last column is as long as it is."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
+    return [
+        "  ".join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in cells
+    ]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cupola import standins
+from cupola._device_options import add_device
 from cupola.testing import _elsewhere
 from cupola.testing._elsewhere import Choice
 
@@ -43,11 +44,7 @@ _CHECKED = pytest.StashKey[bool]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that choose the device."""
     group = parser.getgroup("cupola", "tests of kernels, with and without a GPU")
-    group.addoption(
-        "--cupola-device", choices=("auto", "cpu", "gpu"), help="where to run (default: CUPOLA_DEVICE, or auto)"
-    )
-    group.addoption("--cupola-model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
-    group.addoption("--cupola-devices", metavar="N", type=int, help="how many of them")
+    add_device(group.addoption, "--cupola-")
     group.addoption(
         "--cupola-check",
         metavar="CHECKS",

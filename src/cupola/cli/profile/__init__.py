@@ -14,6 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from cupola._device_options import add_device
+from cupola.cli import options as common
+
 VARIABLE = "CUPOLA_PROFILE"
 """Names the folder where this process and those that it starts write what they count."""
 
@@ -31,23 +34,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "traffic, bank conflicts, divergence and contention. Counts are those of the modeled GPU; no time is guessed. "
         "With --timeline, record when calls, kernels, copies and named ranges happened instead, on any device.",
     )
-    command.add_argument(
-        "--device", choices=("auto", "cpu", "gpu"), help="where to run: it counts on the CPU device only"
-    )
-    command.add_argument("--devices", metavar="N", type=int, help="how many of them")
+    add_device(command.add_argument, where="where to run: it counts on the CPU device only")
     command.add_argument(
         "--timeline",
         metavar="FILE",
         help="write what happened when: .html for a browser, .json for Perfetto and Chrome",
     )
-    command.add_argument("--model", metavar="NAME", help="the GPU that the CPU device models, such as h200 or t4")
     command.add_argument("--lines", action="store_true", help="print the counts of every line")
     command.add_argument("--json", action="store_true", help="print all counts as JSON, when the program ends")
     command.add_argument("--roofline", metavar="FILE", help="also draw the roofline of the modeled GPU (SVG)")
-    command.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
-    command.add_argument(
-        "program", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script or program, and its arguments"
-    )
+    common.program(command)
     command.set_defaults(run=run)
 
 
@@ -56,10 +52,9 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
     from cupola.cli import check, native
     from cupola.cli import run as runner
 
-    if not options.module and not options.program:
-        command.error("name a script, or a module with -m")
+    common.require_program(options, command)
     if options.timeline is not None:
-        from cupola.cli import timeline
+        from . import timeline
 
         return timeline.run(options, command)
     if options.device not in (None, "cpu"):

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from cupola.cli.table import rows
+from cupola.cli.output import rows
 
 from . import roofline
 from .advice import Finding, findings

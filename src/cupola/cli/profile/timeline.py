@@ -6,8 +6,8 @@ import argparse
 import os
 import sys
 
-from . import native
-from . import run as runner
+from cupola.cli import native
+from cupola.cli import run as runner
 
 NVTX = "NVTX_INJECTION64_PATH"
 

@@ -1,0 +1,49 @@
+"""Options that several commands have in common: what is run, how it is watched, and how CUDA C++ is compiled."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def inject(command: argparse.ArgumentParser) -> None:
+    """``--inject``."""
+    command.add_argument(
+        "--inject",
+        metavar="RULE",
+        action="append",
+        default=[],
+        help="a fault to inject on the CPU device, such as call=cuMemAlloc*,nth=3; may be repeated",
+    )
+
+
+def watch(command: argparse.ArgumentParser) -> None:
+    """``--watch``."""
+    command.add_argument(
+        "--watch",
+        metavar="FILE:LINE:EXPRESSION",
+        action="append",
+        default=[],
+        help="print an expression whenever threads come to a line on the CPU device, such as kernel.cu:12:x[i]; may be "
+        "repeated",
+    )
+
+
+def program(command: argparse.ArgumentParser, what: str = "the script or program, and its arguments") -> None:
+    """What is run: a script, a module with ``-m``, or another program, and all arguments behind it."""
+    command.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
+    command.add_argument("program", metavar="SCRIPT", nargs=argparse.REMAINDER, help=what)
+
+
+def require_program(options: argparse.Namespace, command: argparse.ArgumentParser) -> None:
+    """End with a message unless there is something to run."""
+    if not options.module and not options.program:
+        command.error("name a script, or a module with -m")
+
+
+def compiler(command: argparse.ArgumentParser) -> None:
+    """How CUDA C++ is compiled."""
+    command.add_argument("--std", metavar="NAME", default="c++17", help="the dialect (default: c++17)")
+    command.add_argument("-I", "--include", metavar="FOLDER", action="append", default=[], help="where headers are")
+    command.add_argument("-D", "--define", metavar="NAME[=VALUE]", action="append", default=[], help="a macro")
+    command.add_argument("--fast-math", action="store_true", help="faster and less precise functions")
+    command.add_argument("--max-registers", metavar="N", type=int, help="the most registers for a thread")
