@@ -268,6 +268,25 @@ def test_the_command(dev, tmp_path, ending):
     assert ("words" in done.stderr) == ("words" in ending) and ("ZeroDivisionError" in done.stderr) == ("0" in ending)
 
 
+def test_a_program_that_records_a_timeline_itself(dev, tmp_path):
+    script = tmp_path / "p.py"
+    script.write_text(
+        "import cupola, cupola.profile, numpy\ndev = cupola.Device(); dev.set_current()\n"
+        "def work(name):\n    with cupola.profile.range(name): dev.zeros(8, numpy.float32)\n"
+        "work('before')\n"
+        "with cupola.profile.timeline() as own: work('inside')\n"
+        "try:\n    with cupola.profile.timeline(), cupola.profile.timeline(): pass\n"
+        "except RuntimeError as error: print(error)\n"
+        "work('behind')\n"
+        "print([record.name for record in own.records if record.kind == 'range'])\n"
+    )
+    command = [sys.executable, "-m", "cupola", "profile", "--timeline", str(tmp_path / "t.json"), str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    assert "one at a time" in done.stdout and "['inside']" in done.stdout
+    assert all(name in done.stderr for name in ("before", "inside", "behind"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

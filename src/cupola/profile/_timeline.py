@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MOST = 2_000_000  # records: some 300 MB while they are recorded
 
 _only = threading.Lock()
+_shared: Timeline | None = None
+"""That of ``cupola profile --timeline``. A program that records one, too, takes over meanwhile."""
 
 
 class Timeline:
@@ -36,6 +38,9 @@ class Timeline:
         self._file = None if file is None else os.fspath(file)
         self._most = most
         self._ranges: list[Record] = []
+        self._earlier: list[Record] = []
+        self._earlier_lost = 0
+        self._outer: Timeline | None = None
         if self._file is not None and not self._file.endswith((".json", ".html")):
             raise ValueError(
                 f"{self._file}: a timeline is written as .html, for a browser, or as .json, for Perfetto and Chrome"
@@ -47,14 +52,47 @@ class Timeline:
     def __enter__(self) -> Timeline:
         if not _only.acquire(blocking=False):
             raise RuntimeError("a timeline is recorded already: there can be one at a time")
+        self._outer = _shared
         try:
+            if self._outer is not None:
+                self._outer._pause()
             _start(self._most)
         except BaseException:
+            if self._outer is not None:
+                self._outer._go_on()
             _only.release()
             raise
         self.begin = time.monotonic_ns()
         _ranges.record_into(self._ranges)
         return self
+
+    def _share(self) -> None:
+        """Let others be recorded meanwhile: what is in them is in this one, too."""
+        global _shared
+        self.__enter__()
+        _shared = self
+        _only.release()
+
+    def _end_sharing(self) -> None:
+        global _shared
+        _only.acquire()  # one that a thread still records ends first
+        _shared = None
+        self.__exit__(None, None, None)
+
+    def _pause(self) -> None:
+        _wait()
+        raw, lost = _stop()
+        self._earlier += raw
+        self._earlier_lost += lost
+
+    def _resume(self, inner: Timeline, raw: list[Record]) -> None:
+        self._earlier += [*raw, *inner._ranges]
+        self._earlier_lost += inner.lost
+        self._go_on()
+
+    def _go_on(self) -> None:
+        _start(max(1, self._most - len(self._earlier)))
+        _ranges.record_into(self._ranges)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
@@ -63,10 +101,15 @@ class Timeline:
             _wait()
             self.end = time.monotonic_ns()
             raw, self.lost = _stop()
-        finally:
             _ranges.record_into(None)
+            if self._outer is not None:
+                self._outer._resume(self, raw)
+        finally:
+            if self._outer is None:
+                _ranges.record_into(None)
             _only.release()
-        self.records = sorted([*raw, *self._ranges], key=lambda record: (record.begin, -record.end))
+        self.lost += self._earlier_lost
+        self.records = sorted([*self._earlier, *raw, *self._ranges], key=lambda record: (record.begin, -record.end))
         if self._file is not None:
             self.save(self._file)
 

@@ -25,13 +25,13 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
     try:
         runner.choose_device(options.device, options.model, options.devices)
         recorded = timeline(options.timeline)
-        recorded.__enter__()
+        recorded._share()
     except (ValueError, RuntimeError) as error:
         command.error(str(error))
     try:
         status = _program(options)
     finally:
-        recorded.__exit__(None, None, None)
+        recorded._end_sharing()
     print(f"{recorded.summary()}\n\nwritten to {options.timeline}", file=sys.stderr)
     return status
 
