@@ -263,7 +263,7 @@ def faults(
         nth, times, seed, float(probability), amount,
     )  # fmt: skip
     made = Faults()
-    made._text, made._kind, made._rule = f"{name}={value}", kind, rule
+    made._text, made._kind, made._rule = name if value is True else f"{name}={value}", kind, rule
     return made
 
 

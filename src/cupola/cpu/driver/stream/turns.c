@@ -42,6 +42,7 @@ static void program_calls(void) {
 
 struct head {             /* of a stream's queue */
     bool is_ready, waits; /* for something that other streams or the host do, as far as is known */
+    bool is_debugged;     /* a kernel that somebody may look at for as long as they like */
     uint64_t sequence;
     const char *what;
 };
@@ -69,6 +70,7 @@ static struct head look(CUstream stream) {
         head.is_ready =
             op->kind != OP_WAIT || !op->wait.stream || stream_has_completed(op->wait.stream, op->wait.sequence);
         head.waits = op_waits(op) || (op->kind == OP_VALUES && values_wait(op));
+        head.is_debugged = op->kind == OP_KERNEL && cpu_engine_is_debugged(&op->kernel.launch);
         head.sequence = op->sequence;
         head.what = name_of(op);
     }
@@ -118,7 +120,7 @@ static void give_turn(unsigned ready) {
     pthread_mutex_unlock(&stream->lock);
     if (!head.waits) {
         current = handle_retain(stream);
-        current_until = clock_now() + PATIENCE;
+        current_until = head.is_debugged ? UINT64_MAX : clock_now() + PATIENCE;
     }
     if (granted) granted--;
     begin(stream);
@@ -190,7 +192,8 @@ bool turns_add(CUstream stream) {
         stream->awaits_turn = true;
         *link = handle_retain(stream);
     }
-    if (added) program_calls();
+    if (added && thread_is_worker) pthread_cond_broadcast(&changed); /* which has carried out something of it */
+    else if (added) program_calls();
     pthread_mutex_unlock(&lock);
     return added;
 }
