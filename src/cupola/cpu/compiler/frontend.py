@@ -46,10 +46,13 @@ class Kernel:
     layout: Layout
     info: KernelInfo
 
-    def facts(self, shape: Shape) -> Facts:
-        """What the emitter wants to know about the kernel, for blocks of a shape."""
+    def facts(self, shape: Shape, *, rolled: bool = False) -> Facts:
+        """What the emitter wants to know about the kernel, for blocks of a shape.
+
+        ``rolled``: loops that a compiler has unrolled may be one again, where threads run one by one.
+        """
         analysis = passes.analyze(
-            self.function,
+            passes.roll_loops(self.function) if rolled and shape.width == 1 else self.function,
             width=shape.width,
             x_is_contiguous=shape.contiguous,
             rows_are_whole=shape.contiguous and shape.full,

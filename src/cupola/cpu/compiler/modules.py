@@ -187,7 +187,7 @@ class Variant:
 
     def facts(self) -> Facts:
         """What the emitter knew about the kernel."""
-        return self._module.kernel(self._index).facts(self._shape)
+        return self._module.kernel(self._index).facts(self._shape, rolled=not self.instruments)
 
     def totals(self, grid: _Dim3, block: _Dim3, cluster: _Dim3, dynamic_shared: int) -> bytearray:
         """Count a launch that is over; returns what the engine adds its counters to."""

@@ -9,6 +9,7 @@ from cupola.cpu.compiler.passes.effects import CARRY, Effects, effects
 from cupola.cpu.compiler.passes.loops import Loop
 from cupola.cpu.compiler.passes.mark_lines import mark_lines
 from cupola.cpu.compiler.passes.prepare import prepare
+from cupola.cpu.compiler.passes.roll_loops import roll_loops
 from cupola.cpu.compiler.passes.walks import walk_alone
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "effects",
     "mark_lines",
     "prepare",
+    "roll_loops",
     "waits_for_warps",
     "walk_alone",
 ]

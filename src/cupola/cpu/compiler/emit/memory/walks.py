@@ -279,14 +279,14 @@ class _Quick:
         over = builder.compare("icmp eq", following, times)
         builder.line(f"br i1 {over.ir}, label %{left}, label %{self.quick}")
         builder.label(self.back)
-        self._settle(starts, Value(builder.emit(f"load i64, ptr {self.done}"), "i64"))
+        self._settle(starts, self._hidden(Value(builder.emit(f"load i64, ptr {self.done}"), "i64")))
         builder.line(f"br label %{self.careful}")
         builder.label(left)
         self._settle(starts, times)
         body.control.go(self.block.successors[1])
 
     def _hidden(self, number: Value) -> Value:
-        """The same number, of which the optimizer does not know that, lest it counts up each address by itself."""
+        """The same number, which the optimizer does not know, lest it keeps addresses instead of their parts."""
         builder = self.builder
         builder.declarations["declare ptr @llvm.launder.invariant.group.p0(ptr)"] = None
         pointer = builder.emit(f"inttoptr i64 {number.ir} to ptr")
