@@ -19,11 +19,12 @@ import struct
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy
@@ -42,6 +43,7 @@ from cupola.numpy._lazy import adopt
 UNCLAIMED = 120.0  # seconds that an offer waits to be claimed
 
 _log = logging.getLogger("cupola")
+_T = TypeVar("_T")
 
 
 def devices() -> list[str]:
@@ -104,8 +106,6 @@ class _Offers:
         token, now = secrets.token_hex(16), time.monotonic()
         assert resource.uuid is not None
         with self.lock:
-            for old in [one for one, kept in self.kept.items() if kept.until < now and not kept.readers]:
-                del self.kept[old]
             self.kept[token] = _Kept(memory, now + UNCLAIMED, readers)
             self.shared[resource.uuid] = resource
         return {
@@ -115,8 +115,20 @@ class _Offers:
 
     def _accept(self) -> None:
         while True:
-            peer, _ = self.socket.accept()
+            self.socket.settimeout(UNCLAIMED / 4)
+            try:
+                peer, _ = self.socket.accept()
+            except TimeoutError:
+                self._drop_unclaimed()
+                continue
             threading.Thread(target=self._answer, args=(peer,), name="cupola-offer", daemon=True).start()
+
+    def _drop_unclaimed(self) -> None:
+        now = time.monotonic()
+        with self.lock:
+            old = [token for token, kept in self.kept.items() if kept.until < now and not kept.readers]
+            dropped = [self.kept.pop(token) for token in old]
+        dropped.clear()  # outside the lock: freeing memory calls the driver
 
     def _answer(self, peer: socket.socket) -> None:
         credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -231,9 +243,24 @@ def _known_offers() -> _Offers:
         return _offers
 
 
-def pool(dev: Device) -> DeviceMemoryResource:
-    """The pool whose memory is offered without a copy."""
-    return _known_offers().pool(dev)
+def _if_possible(make: Callable[[_Offers], _T]) -> _T | None:
+    """What `make` makes; None, from now on, where device memory cannot be shared between processes."""
+    global _unable
+    if _unable:
+        return None
+    try:
+        return make(_known_offers())
+    except CUDAError as error:
+        if error.name != "CUDA_ERROR_NOT_SUPPORTED":
+            raise
+        _unable = True
+        _log.warning("device memory cannot be shared between processes here, so arrays go through the host (%s)", error)
+        return None
+
+
+def pool(dev: Device) -> DeviceMemoryResource | None:
+    """The pool whose memory is offered without a copy; None if no memory can be shared."""
+    return _if_possible(lambda offers: offers.pool(dev))
 
 
 def offer(x: ndarray, *, readers: int = 1, in_place: bool = False) -> dict[str, Any] | None:
@@ -248,17 +275,7 @@ def offer(x: ndarray, *, readers: int = 1, in_place: bool = False) -> dict[str, 
     in_place : bool
         Whether the memory itself is offered, if it is of a pool that can be shared, and not a copy.
     """
-    global _unable
-    if _unable:
-        return None
-    try:
-        return _known_offers().offer(x, readers, in_place)
-    except CUDAError as error:
-        if error.name != "CUDA_ERROR_NOT_SUPPORTED":
-            raise
-        _unable = True
-        _log.warning("device memory cannot be shared between processes here, so arrays go through the host (%s)", error)
-        return None
+    return _if_possible(lambda offers: offers.offer(x, readers, in_place))
 
 
 def claim(offered: dict[str, Any], *, copy: bool = True) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import ray
 
 from cupola import _same_host
-from cupola.core.base._errors import CUDAError
 from cupola.core.device._device import Device
 
 # Without it Ray hides from an actor all devices but its own, and memory of a device that is hidden cannot be opened.
@@ -64,9 +63,6 @@ def device() -> Device:
             "cupola.ray.init(), or with num_gpus as many as there are"
         )
     found.set_current()
-    try:
-        found.memory_resource = _same_host.pool(found)
-    except CUDAError as error:
-        if error.name != "CUDA_ERROR_NOT_SUPPORTED":
-            raise
+    if (pool := _same_host.pool(found)) is not None:
+        found.memory_resource = pool
     return found
