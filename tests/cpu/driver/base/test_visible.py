@@ -20,18 +20,23 @@ LISTS = {
     "0,2,-1,1": [0, 2],
     "1,x": [1],
     "1,": [1],
-    "2,2": [],
     "": [],
     "-1": [],
     "4": [],
     "NoDevFiles": [],
-    f"{UUID}3,0": [3, 0],
-    f"{UUID}1,1": [],
+    f"{UUID}3,{UUID}0": [3, 0],
+    f"{UUID.replace('-', '').replace('GPU', 'GPU-')}2": [2],
+    f"{UUID.upper()}3": [3],
+    f"{UUID.lower()}3": [],
+    f"{UUID}3,0": [3],  # numbers and UUIDs do not go together
+    f"2,{UUID}1": [2],
     "GPU-6375": [],  # several have it
     "GPU-": [],
     f"1,{UUID}9": [1],
     f"1,MIG-{UUID}2/0/0": [1],
 }
+
+TWICE = ("2,2", f"{UUID}1,{UUID}1")
 
 # Each in a process of its own, forked before the driver starts.
 PROGRAM = """
@@ -63,16 +68,21 @@ for text in json.loads(sys.stdin.read()):
 
 def test_lists(run_python, tmp_path):
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM.replace("json.loads(sys.stdin.read())", repr(list(LISTS))))
+    program.write_text(PROGRAM.replace("json.loads(sys.stdin.read())", repr([*LISTS, *TWICE])))
     done = run_python(program, CUPOLA_DEVICE="cpu", CUPOLA_CPU_DEVICES="4", PYTHONPATH=".")
     assert done.returncode == 0, done.stderr
-    found = dict(zip(LISTS, map(json.loads, done.stdout.splitlines()), strict=True))
+    found = dict(zip([*LISTS, *TWICE], map(json.loads, done.stdout.splitlines()), strict=True))
     for text, wanted in LISTS.items():
         if wanted:
             assert found[text] == wanted, text
         else:
             assert found[text][0] == "CUDA_ERROR_NO_DEVICE", text
             assert f"CUDA_VISIBLE_DEVICES is '{text}'" in found[text][1]
+    for text in TWICE:
+        assert found[text] == [
+            "CUDA_ERROR_INVALID_DEVICE",
+            f"CUDA_VISIBLE_DEVICES is '{text}', which names a device twice",
+        ]
 
 
 ABOVE = """

@@ -59,7 +59,7 @@ int device_bus(int place);                              /* of PCI */
 enum { NO_DEVICE = -1, NO_PCI_BUS_ID = -2 };
 int device_by_pci_bus_id(const char *text);
 
-/* The places of the devices that CUDA_VISIBLE_DEVICES names, in its order, and how many they are (visible.c). Unset: all.
+/* The places of the devices that CUDA_VISIBLE_DEVICES names, in its order, and how many they are (visible.c). Unset: all. -1: it names one twice.
  * Unless the CPU device `is_asked_for`, it stands in for GPUs that the variable hides: if it names none, it is about those. */
 int visible_devices(int present, bool is_asked_for, int *places);
 

@@ -11,11 +11,14 @@ __thread struct thread_state thread_state;
 _Atomic int driver_phase = DRIVER_NEW;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool names_twice; /* CUDA_VISIBLE_DEVICES does, a device */
 
 static void set_devices(const struct model *model, int present, bool is_asked_for) {
     int places[MAX_DEVICES];
     for (int i = 0; i < present; i++) devices[i].model = model;
-    device_count = visible_devices(present, is_asked_for, places);
+    int count = visible_devices(present, is_asked_for, places);
+    device_count = count < 0 ? 0 : count;
+    names_twice = count < 0;
     for (int i = 0; i < device_count; i++) {
         devices[i].ordinal = i;
         devices[i].place = places[i];
@@ -82,6 +85,9 @@ CUresult cuInit(unsigned flags) {
     if (driver_phase == DRIVER_NEW) {
         status = settings_read();
         if (!devices_present && !status) status = configure_from_environment();
+        if (names_twice && !status)
+            status = fail(CUDA_ERROR_INVALID_DEVICE, "CUDA_VISIBLE_DEVICES is '%s', which names a device twice",
+                          getenv("CUDA_VISIBLE_DEVICES"));
         if (!device_count && !status)
             status = fail(CUDA_ERROR_NO_DEVICE,
                           "CUDA_VISIBLE_DEVICES is '%s', which names none of the %d devices of the CPU device "

@@ -3,41 +3,54 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "device.h"
+
+static bool is_uuid(const char *name) { return !strncmp(name, "GPU-", 4); }
+
+/* Whether the digits of `name`, without its dashes, are the first of `uuid`. There is one at least. */
+static bool begins(const char *name, size_t length, const char *uuid) {
+    bool any = false;
+    for (size_t i = 4; i < length; i++) {
+        if (name[i] == '-') continue;
+        uuid += *uuid == '-';
+        if (tolower((unsigned char)name[i]) != *uuid++) return false;
+        any = true;
+    }
+    return any;
+}
 
 /* The place that a name of the list means; -1: none. A UUID may be shortened as long as one device has it. Parts of a GPU
  * (MIG) are not modeled. */
 static int named(const char *name, size_t length, int present) {
     int found = -1;
     char *end;
-    if (!strncasecmp(name, "GPU-", 4)) {
-        for (int place = 0; place < present; place++) {
-            char text[UUID_TEXT];
-            device_uuid_text(place, text);
-            if (length > strlen(text) || strncasecmp(name, text, length)) continue;
-            if (found >= 0) return -1;
-            found = place;
-        }
-        return found;
+    for (int place = 0; is_uuid(name) && place < present; place++) {
+        char text[UUID_TEXT];
+        device_uuid_text(place, text);
+        if (!begins(name, length, text + 4)) continue;
+        if (found >= 0) return -1;
+        found = place;
     }
+    if (is_uuid(name)) return found;
     long number = strtol(name, &end, 10);
     return end == name + length && number >= 0 && number < present ? (int)number : -1;
 }
 
-/* Fills `places`; returns how many there are. A name that means nothing ends the list; one that is there twice makes it
- * empty. */
+/* Fills `places`; returns how many there are. A name that means nothing ends the list, and so does a number among UUIDs or a
+ * UUID among numbers. -1: a device is there twice. */
 static int read_list(const char *list, int present, int *places) {
     int count = 0;
+    bool are_uuids = false;
     for (const char *at = list;; at++) {
         size_t length = strcspn(at, ",");
         while (length && isspace((unsigned char)*at)) at++, length--;
         while (length && isspace((unsigned char)at[length - 1])) length--;
         int place = length ? named(at, length, present) : -1;
-        if (place < 0) return count;
+        if (!count) are_uuids = is_uuid(at);
+        if (place < 0 || is_uuid(at) != are_uuids) return count;
         for (int i = 0; i < count; i++)
-            if (places[i] == place) return 0;
+            if (places[i] == place) return -1;
         places[count++] = place;
         at += strcspn(at, ",");
         if (!*at) return count;
