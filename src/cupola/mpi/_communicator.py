@@ -15,7 +15,7 @@ from cupola.core.device._stream import stream_in_force
 from . import _request
 from ._request import RECEIVING, Request
 from ._side import Side
-from ._staging import Plan, Stages, carry_out
+from ._staging import Plan, Settings, Stages, carry_out
 
 if TYPE_CHECKING:
     from cupola import Stream
@@ -55,7 +55,7 @@ MAKERS = ("Clone", "Create", "Create_cart", "Create_graph", "Create_group", "Dup
 IN_PARTS = ("Allreduce", "Bcast", "Reduce")
 
 
-class Comm:
+class Comm(Settings):
     """A communicator of mpi4py whose messages come from and go to the memory of devices.
 
     The methods with capital letters (`Send`, `Irecv`, `Allreduce`, ...) take a Buffer, an :class:`~cupola.Array` or any
@@ -104,7 +104,7 @@ class Comm:
             raise ValueError(f"timeout must be seconds above 0, or None for no limit, not {timeout!r}")
         if part < 1:
             raise ValueError(f"part must be a number of bytes from 1, not {part!r}")
-        self.comm: Any = plain  # of one class or another
+        self.comm = plain
         self.stream = stream
         self.timeout = timeout
         self.part = part
@@ -123,9 +123,10 @@ class Comm:
 
     # Everything that has no buffer.
     def __getattr__(self, name: str) -> Any:
-        if name == "comm":  # not made yet, while an object is copied or unpickled
-            raise AttributeError(name)
         return getattr(self.comm, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (self.comm, self.stream, self.timeout, self.part)
 
     def _like(self, comm: MPI.Comm) -> Comm:
         made = Comm(comm, stream=self.stream, timeout=self.timeout, part=self.part)
@@ -227,6 +228,10 @@ class Comm:
             under_way.append(self._start(name, part))
         for request in under_way:
             request.Wait()
+
+
+def _made(comm: MPI.Comm, stream: Stream | None, timeout: float | None, part: int) -> Comm:
+    return Comm(comm, stream=stream, timeout=timeout, part=part)
 
 
 def world(*, stream: Stream | None = None, timeout: float | None = None, part: int = 4 << 20) -> Comm:
