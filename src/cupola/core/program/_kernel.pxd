@@ -53,6 +53,7 @@ cdef class Kernel:
     cdef object known_attributes
     cdef object known_occupancy
     cdef str known_name
+    cdef object attached            # what a room above keeps with the kernel, or None
     cdef object __weakref__
     cdef int read_layout(self) except -1
     cdef str find_name(self)        # for messages
