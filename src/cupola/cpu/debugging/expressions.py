@@ -36,13 +36,16 @@ from .values import (
     pointed,
 )
 
-_TOKEN = re.compile(
+_PATTERN = (
     r"\s*(?:(?P<real>\d+\.\d*(?:[eE][+-]?\d+)?[fF]?|\.\d+(?:[eE][+-]?\d+)?[fF]?|\d+[eE][+-]?\d+[fF]?|\d+[fF]\b)"
     r"|(?P<whole>0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)(?P<suffix>[uUlL]*)"
-    r"|(?P<name>%[A-Za-z_][\w.]*|[A-Za-z_$][\w$]*(?:::[A-Za-z_$][\w$]*)*)"
+    r"|(?P<name>REGISTER[A-Za-z_$][\w$]*(?:::[A-Za-z_$][\w$]*)*)"
     r"|'(?P<char>\\.|[^'\\])'"
     r"|(?P<symbol><<|>>|<=|>=|==|!=|&&|\|\||->|[-+*/%&|^~!<>?:()\[\].,=]))"
 )
+_TOKEN = re.compile(_PATTERN.replace("REGISTER", r"%[A-Za-z_][\w.]*|"))
+_BEHIND_OPERAND = re.compile(_PATTERN.replace("REGISTER", ""))
+"""Behind a value a % is the operator: ``i %n`` is no register."""
 _ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "r": "\r", "\\": "\\", "'": "'"}
 _LEVELS = (
     ("||",),
@@ -151,13 +154,27 @@ class _Parser:
         self.tokens: list[re.Match[str]] = []
         at, end = 0, len(text.rstrip())
         while at < end:
-            match = _TOKEN.match(text, at)
+            before = self.tokens[-1] if self.tokens else None
+            is_value = before is not None and (not before["symbol"] or before["symbol"] in ")]")
+            is_value &= not self._is_cast()
+            match = (_BEHIND_OPERAND if is_value else _TOKEN).match(text, at)
             if match is None:
                 raise ExpressionError(f"'{text}': {text[at:].strip()[:20]!r} is not understood")
             self.tokens.append(match)
             at = match.end()
         self.at = 0
         self.depth = 0
+
+    def _is_cast(self) -> bool:
+        """Whether the tokens so far end with ``(float *)`` and the like, behind which a value begins."""
+        words = [token[0].strip() for token in self.tokens]
+        if words[-1:] != [")"] or "(" not in words:
+            return False
+        begin = len(words) - 1 - words[::-1].index("(")
+        inside = [word for word in words[begin + 1 : -1] if word != "*"]
+        behind = words[begin - 1] if begin else ""
+        known = all(word in _WORDS or word in TYPES for word in inside)
+        return bool(inside) and (known or words[-2] == "*") and behind != "sizeof"
 
     def whole(self) -> Evaluate:
         if not self.tokens:
@@ -303,9 +320,11 @@ class _Parser:
 
 
 def _whole(text: str, suffix: str) -> Value:
-    number = (
-        int(text, 8) if re.fullmatch(r"0[0-7]+", text) else int(text, 0) if text[:2].lower() != "0b" else int(text, 2)
-    )
+    is_octal = text[0] == "0" and text.isdecimal() and len(text) > 1
+    try:
+        number = int(text, 8 if is_octal else 0)
+    except ValueError:
+        raise ExpressionError(f"{text} is no number: one that begins with 0 is in base 8") from None
     if "u" in suffix:
         return make(ULONG if "l" in suffix or number >> 32 else UNSIGNED, number)
     if number >> 63:
