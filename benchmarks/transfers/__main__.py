@@ -110,12 +110,10 @@ def scaling(counts: list[int]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for ranks in counts:
         environment = {"CUPOLA_CPU_DEVICES": str(ranks), "CUPOLA_CPU_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        row: dict[str, Any] = {"ranks": ranks}
-        for kind, height in (("strong", 2048), ("weak", 512 * ranks)):
-            program = ["-m", "benchmarks.transfers.heat", str(height), "2048"]
-            found = json.loads(mpiexec(ranks, program, environment, bind=True))
-            row |= {kind: found["seconds"], "device": found["device"]}
-        rows.append(row)
+        program = ["-m", "benchmarks.transfers.heat", "2048", "2048", str(512 * ranks)]
+        found = json.loads(mpiexec(ranks, program, environment, bind=True))
+        strong, weak = found["seconds"]
+        rows.append({"ranks": ranks, "device": found["device"], "strong": strong, "weak": weak})
     return rows
 
 

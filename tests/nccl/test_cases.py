@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cupola.bindings import nccl
+from tests.conftest import need_devices, on_cpu_device
 
 PROGRAM = Path(__file__).with_name("cases.py")
 ASSIGNED = next(
@@ -25,15 +26,16 @@ NAMES = [ast.unparse(name) for name in ASSIGNED.elts]
 
 
 def run(ranks: int, program: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a program on ranks of their own processes, of the CPU device."""
-    job = ["--devices", ranks, "-n", ranks, "--grace", 5]
+    """Run a program on ranks of their own processes, each with a device; skips where there are fewer GPUs."""
+    need_devices(ranks)
+    job = [*(["--devices", ranks] if on_cpu_device() else []), "-n", ranks, "--grace", 5]
     command = [sys.executable, "-m", "cupola", "run", *job, program, *arguments]
     return subprocess.run(
         list(map(str, command)),
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "CUPOLA_DEVICE": "cpu", **variables},
+        env={**os.environ, "CUPOLA_DEVICE": "cpu" if on_cpu_device() else "gpu", "NCCL_NVLS_ENABLE": "0", **variables},
     )
 
 
@@ -48,12 +50,10 @@ def test_all_devices_of_one_process(tmp_path):
     check(subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables))
 
 
-@pytest.mark.cpu_only("there may be one GPU only")
 def test_three_processes(tmp_path):
     check(run(3, PROGRAM, tmp_path / "id"))
 
 
-@pytest.mark.cpu_only("there may be one GPU only")
 def test_processes_that_share_no_memory(tmp_path):
     """As on several hosts: over sockets."""
     check(run(3, PROGRAM, tmp_path / "id", NCCL_SHM_DISABLE="1"))
