@@ -1128,6 +1128,35 @@ def measured():
     return times.cpu_times.shape, times.gpu_times.shape, bool((times.gpu_times >= 0).all()), float(y[0])
 
 
+@program
+def polynomials():
+    p = cp.poly1d([1.0, -3.0, 2.0])
+    q = cp.poly1d(cp.asarray([2.0, 1.0]), variable="t")
+    parts = [p + q, p - 1, 2 * p, p * q, -p, p**2]
+    return (
+        [one.coeffs.get() for one in parts],
+        p(cp.asarray([0.0, 1.0, 2.0, 4.0])).get(),
+        (p.order, q.variable, len(p), str(p), p == cp.poly1d([1.0, -3.0, 2.0]), p == q),
+        cp.poly1d([1.0, 2.0], True).coeffs.get(),
+        type(p.get()).__name__,
+        float(p[1]),
+    )
+
+
+@program
+def memory_of_others():
+    """What CuPy says of memory that it does not own."""
+
+    class Lent:
+        def __init__(self, array):
+            self.array, self.__cuda_array_interface__ = array, array.__cuda_array_interface__
+
+    x = cp.arange(12, dtype=cp.float32).reshape(3, 4)
+    whole, part = cp.asarray(Lent(x)), cp.asarray(Lent(x[:, ::2]))
+    part += 100
+    return whole.get(), part.strides, whole.data.ptr == x.data.ptr, whole.data.mem.size >= 48, part.shape
+
+
 # --- running them -------------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,28 @@ EXPECTED: dict[str, list[Any]] = {
         [2.0, 1.0],
         [12.0, 8.0, 10.0],
     ],
+    "polynomials": [
+        [
+            {"array": [1.0, -1.0, 3.0], "dtype": "float64"},
+            {"array": [1.0, -3.0, 1.0], "dtype": "float64"},
+            {"array": [2.0, -6.0, 4.0], "dtype": "float64"},
+            {"array": [2.0, -5.0, 1.0, 2.0], "dtype": "float64"},
+            {"array": [-1.0, 3.0, -2.0], "dtype": "float64"},
+            {"array": [1.0, -6.0, 13.0, -12.0, 4.0], "dtype": "float64"},
+        ],
+        {"array": [2.0, 0.0, 0.0, 6.0], "dtype": "float64"},
+        [2, "t", 2, "   2\n1 x - 3 x + 2", True, False],
+        {"array": [1.0, -3.0, 2.0], "dtype": "float64"},
+        "poly1d",
+        -3.0,
+    ],
+    "memory_of_others": [
+        {"array": [[100.0, 1.0, 102.0, 3.0], [104.0, 5.0, 106.0, 7.0], [108.0, 9.0, 110.0, 11.0]], "dtype": "float32"},
+        [16, 8],
+        True,
+        True,
+        [3, 2],
+    ],
     "reduction_with_a_type": [49.5 + 100 * k for k in range(10)],
 }
 

@@ -86,7 +86,7 @@ def test_nothing_is_replaced_on_a_gpu(tmp_path):
 MISSING = """
 import cupy, cupyx
 for function in (
-    lambda: cupy.poly1d,
+    lambda: cupy.polynomial,
     lambda: cupy.block,
     lambda: cupy.nothing,
     lambda: cupy.cuda.nccl,
@@ -98,6 +98,19 @@ for function in (
     lambda: cupy.cuda.driver.launchKernel,
     lambda: cupy.zeros(2).base,
     lambda: __import__("cupyx.scipy.sparse"),
+    lambda: __import__("cupyx", fromlist=["jit"]),
+    lambda: __import__("cupy.nothing.at_all"),
+    lambda: cupy.get_array_wrap,
+    lambda: cupyx.optimizing,
+    lambda: cupyx.profiler.benchmark(len, devices=(0, 1)),
+    lambda: cupyx.scipy.special.erf(cupy.asarray([1j])),
+    lambda: cupy.cuda.MemoryPool().set_limit(),
+    lambda: cupy.cuda.PinnedMemory(-1),
+    lambda: cupy.ElementwiseKernel("T x", "", ""),
+    lambda: cupy.ElementwiseKernel("T x", "T y", "y = x")(cupy.ones(3), 1.0),
+    lambda: cupy.ElementwiseKernel("T x", "raw T y", "y[i] = x")(cupy.ones(3)),
+    lambda: cupy.ElementwiseKernel("T x", "T y", "y = x")(cupy.ones(3), block_size=0),
+    lambda: cupy.ReductionKernel("T x", "T y", "x", "a + b", "y = a", 0)(cupy.ones((2, 3)), axis=1, out=cupy.ones(3)),
     lambda: cupy.RawKernel("", "f", ("-unknown",)).compile(),
     lambda: cupy.RawKernel("", "f", backend="other").compile(),
     lambda: cupy.fromDlpack(None),
@@ -111,18 +124,31 @@ for function in (
         print("no error")
 """
 TOLD = [
-    "AttributeError CuPy has cupy.poly1d, and cupola's stand-in has not: polyfit",
+    "AttributeError CuPy has cupy.polynomial, and cupola's stand-in has not: poly1d",
     "AttributeError module 'cupy' has no attribute 'block'",
     "AttributeError module 'cupy' has no attribute 'nothing'",
-    "AttributeError cupola's stand-in for CuPy has no cupy.cuda.nccl; there is messages by cupola.mpi",
+    "AttributeError cupola's stand-in for CuPy has no cupy.cuda.nccl: there is cupola.bindings.nccl",
     "AttributeError cupola's stand-in for CuPy has no cupy.cuda.runtime.nothing; cupola.bindings.runtime",
     "AttributeError CuPy has cupyx.jit, and cupola's stand-in has not: RawKernel",
-    "AttributeError CuPy has cupyx.scipy.sparse, and cupola's stand-in has not; it has fft",
+    "AttributeError CuPy has cupyx.scipy.sparse, and cupola's stand-in has not: cupola.bindings.cusparse",
     "AttributeError cupola's stand-in for CuPy has no cupyx.scipy.special.nothing",
     "AttributeError cupola's stand-in for CuPy has no cupy.random.zipf",
     "AttributeError cupola's stand-in for CuPy has no cupy.cuda.driver.launchKernel; cupola.bindings.driver",
     "AttributeError ndarray.base is not in",
-    "ModuleNotFoundError cupola's stand-in for CuPy has no cupyx.scipy.sparse; docs/coming-from-cupy.md",
+    "ModuleNotFoundError CuPy has cupyx.scipy.sparse, and cupola's stand-in has not: cupola.bindings.cusparse",
+    "ModuleNotFoundError CuPy has cupyx.jit, and cupola's stand-in has not: RawKernel",
+    "ModuleNotFoundError cupola's stand-in for CuPy has no cupy.nothing; docs/coming-from-cupy.md",
+    "AttributeError CuPy has cupy.get_array_wrap, and cupola's stand-in has not: arrays need none",
+    "AttributeError CuPy has cupyx.optimizing, and cupola's stand-in has not: RawKernel(...).attributes",
+    "NotImplementedError benchmark(devices=(0, 1)): only the current device, 0, is measured",
+    "TypeError cupyx.scipy.special.erf takes real numbers here",
+    "ValueError a limit is either a size or a fraction",
+    "ValueError size must not be negative",
+    "ValueError kernel has no parameter for a result",
+    "TypeError kernel: a result is an array of cupy, not float",
+    "ValueError kernel: a raw result has no size; pass an array for it",
+    "ValueError kernel: block_size is 0",
+    "ValueError Out shape is mismatched: (3,) was given, the reduction has (2,)",
     "ValueError the option '-unknown' is not known",
     'ValueError Invalid backend: "other"',
     "NotImplementedError cupy.fromDlpack takes capsules, which CuPy has deprecated: cupy.from_dlpack",
@@ -203,3 +229,21 @@ def test_a_sum_that_blocks_share_in_a_graph(tmp_path):
     """What its blocks count with is not what they count with outside."""
     done = run(tmp_path, RECORDED, "--cupy")
     assert done.stdout.split() == ["0", "200000", "400000"], done.stderr
+
+
+POOL = """
+import cupy
+pool = cupy.cuda.MemoryPool()
+one, other = pool.malloc(1000), pool.malloc(5000)
+with pool._changing():
+    del one
+    print(pool._used)
+print(pool.used_bytes(), pool.n_free_blocks())
+del other
+print(pool.used_bytes(), pool.total_bytes())
+"""
+
+
+def test_what_is_given_back_in_the_middle_of_an_allocation(tmp_path):
+    """As the collector does when it finds a cycle with arrays."""
+    assert run(tmp_path, POOL, "--cupy").stdout.splitlines() == ["{0: 6144}", "5120 1", "0 6144"]

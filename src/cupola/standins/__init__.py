@@ -115,6 +115,17 @@ class _Finder:
         return ModuleSpec(name, _Alias()) if name.split(".")[0] in STANDINS else None
 
 
+def _advice(name: str) -> str:
+    """What to say of a module that is not there: what its package says of the name."""
+    parent, _, leaf = name.rpartition(".")
+    try:
+        getattr(sys.modules[parent], leaf)
+    except AttributeError as error:
+        if "cupola's stand-in" in str(error):
+            return str(error)
+    return f"cupola's stand-in for CuPy has no {name}; docs/coming-from-cupy.md lists what it has and what not"
+
+
 class _Alias(Loader):
     def create_module(self, spec: ModuleSpec) -> None:
         return None
@@ -129,10 +140,8 @@ class _Alias(Loader):
         except ModuleNotFoundError as error:
             if error.name is None or not target.startswith(error.name):
                 raise
-            raise ModuleNotFoundError(
-                f"cupola's stand-in for CuPy has no {name}; docs/coming-from-cupy.md lists what it has and what not",
-                name=name,
-            ) from None
+            # With its own name `from cupyx import jit` would say no more than that there is none.
+            raise ModuleNotFoundError(_advice(name), name=target) from None
 
 
 def _is_spawned(name: str) -> bool:

@@ -163,7 +163,7 @@ template <typename T> __device__ T complex_asinh(T a) { return over_i(complex_as
 template <typename T> __device__ T complex_atanh(T a) {
     auto x = a.re, y = a.im;
     decltype(x) half = 1.5707963267948966;
-    if (isinf(x) || isinf(y)) return T(copysign(decltype(x)(0), x), y != y ? y : copysign(half, y));
+    if (isinf(x) || isinf(y)) return T(x != x ? decltype(x)(0) : copysign(decltype(x)(0), x), y != y ? y : copysign(half, y));
     if (x != x || y != y) return T(x == 0 ? x : x + y, x + y);
     if (fabs(x) > 1e18 || fabs(y) > 1e18) {
         T inverse = T(1) / a;

@@ -28,6 +28,7 @@ from cupola.standins.cupy._kernels import ElementwiseKernel as ElementwiseKernel
 from cupola.standins.cupy._kernels import ReductionKernel as ReductionKernel
 from cupola.standins.cupy._names import MISSING as _MISSING
 from cupola.standins.cupy._names import NOT_IN_CUPY as _NOT_IN_CUPY
+from cupola.standins.cupy._poly1d import poly1d as poly1d
 from cupola.standins.cupy._raw import RawKernel as RawKernel
 from cupola.standins.cupy._raw import RawModule as RawModule
 
@@ -56,9 +57,7 @@ _functions.NAMESPACE.append(_sys.modules[__spec__.name])
 
 def __getattr__(name: str) -> Any:
     if name in _MISSING:
-        advice = _MISSING[name]
         raise AttributeError(
-            f"CuPy has cupy.{name}, and cupola's stand-in has not{f': {advice}' if advice else ''} "
-            "(docs/coming-from-cupy.md)"
+            f"CuPy has cupy.{name}, and cupola's stand-in has not: {_MISSING[name]} (docs/coming-from-cupy.md)"
         )
     raise AttributeError(f"module 'cupy' has no attribute {name!r}")

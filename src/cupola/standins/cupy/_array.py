@@ -139,17 +139,22 @@ def _become(self: ndarray, made: ndarray) -> None:
         raise NotImplementedError("cupy.ndarray(...) with strides: cupy.lib.stride_tricks.as_strided makes such views")
 
 
+def bytes_of(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> int:
+    """How many bytes there are from the first element of an array to behind its last one."""
+    if 0 in shape:
+        return 0
+    if strides is None:
+        return math.prod(shape) * itemsize
+    return sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True)) + itemsize
+
+
 def over(pointer: Any, shape: tuple[int, ...], dtype: numpy.dtype, strides: tuple[int, ...] | None) -> ndarray:
     """An array over memory that is there."""
-    if strides is None:
-        size = math.prod(shape) * dtype.itemsize
-    elif any(step < 0 for step in strides):
+    if strides is not None and any(step < 0 for step in strides):
         raise ValueError("negative strides of memory of another library")
-    else:
-        size = sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) + dtype.itemsize
     if 0 in shape:
         return ndarray(shape, dtype)
-    memory = Buffer.from_handle(int(pointer.ptr), size, owner=pointer)
+    memory = Buffer.from_handle(int(pointer.ptr), bytes_of(shape, strides, dtype.itemsize), owner=pointer)
     return borrowed(memory, shape, dtype, strides, current_stream())
 
 

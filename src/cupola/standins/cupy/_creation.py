@@ -8,7 +8,7 @@ import numpy
 
 import cupola.numpy as _np
 from cupola.numpy._ndarray import known_type, ndarray
-from cupola.standins.cupy._array import _order_of, column_major, copied, get, in_order, is_column_major, over
+from cupola.standins.cupy._array import _order_of, bytes_of, column_major, copied, get, in_order, is_column_major, over
 from cupola.standins.cupy.cuda import runtime
 from cupola.standins.cupy.cuda.memory import MemoryPointer, UnownedMemory
 from cupola.standins.cupy.cuda.stream import get_current_stream
@@ -29,15 +29,12 @@ def _viewed(obj: Any) -> Any:
     if found.get("mask") is not None:
         raise ValueError("mask currently not supported")
     shape, dtype = tuple(found["shape"]), known_type(numpy.dtype(found["typestr"]))
-    strides = found.get("strides")
+    strides = None if found.get("strides") is None else tuple(found["strides"])
     if found.get("stream"):
         runtime.streamSynchronize(found["stream"])
     address = int(found["data"][0] or 0)
-    size = dtype.itemsize
-    for extent, step in zip(shape, strides or (), strict=False):
-        size += (extent - 1) * step
-    memory = UnownedMemory(address, size, obj, 0 if not address else -1)
-    return over(MemoryPointer(memory, 0), shape, dtype, None if strides is None else tuple(strides))
+    memory = UnownedMemory(address, bytes_of(shape, strides, dtype.itemsize), obj, 0 if not address else -1)
+    return over(MemoryPointer(memory, 0), shape, dtype, strides)
 
 
 def _ordered(made: ndarray, given: Any, order: Any) -> Any:
@@ -136,9 +133,9 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
     view = StridedMemoryView.from_dlpack(array, stream_ptr=int(get_current_stream().ptr) or 1)
     dtype = known_type(view.dtype)
     strides = None if view.strides is None else tuple(step * dtype.itemsize for step in view.strides)
-    size = dtype.itemsize + sum((n - 1) * step for n, step in zip(view.shape, strides or (), strict=False))
-    memory = UnownedMemory(view.ptr, size, view, max(view.device_id, 0))
-    made = over(MemoryPointer(memory, 0), tuple(view.shape), dtype, strides)
+    shape = tuple(view.shape)
+    memory = UnownedMemory(view.ptr, bytes_of(shape, strides, dtype.itemsize), view, max(view.device_id, 0))
+    made = over(MemoryPointer(memory, 0), shape, dtype, strides)
     return made.copy() if copy else made
 
 

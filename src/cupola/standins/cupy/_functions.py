@@ -214,12 +214,12 @@ def unpackbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
 
 
 class vectorize:
-    """A function of elements as a function of arrays, which calls it with whole arrays.
+    """A function of numbers as a function of arrays, computed by the host.
 
     Parameters
     ----------
     pyfunc : callable
-        Of numbers. Where it has conditions, it is called for each element.
+        Is called for each element.
     **keywords
         As ``numpy.vectorize``.
     """

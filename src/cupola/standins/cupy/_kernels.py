@@ -148,6 +148,21 @@ def check(name: str, values: list[Any]) -> None:
             raise TypeError(f"Unsupported type {type(value)}: {name} takes arrays of cupy and numbers")
 
 
+def check_results(name: str, results: list[Any]) -> None:
+    """Refuse results that are no arrays."""
+    for one in results:
+        if not isinstance(one, ndarray):
+            raise TypeError(f"{name}: a result is an array of cupy, not {type(one).__name__}")
+
+
+def check_params(name: str, results: tuple[Parameter, ...]) -> None:
+    """Refuse a kernel without a name or a result."""
+    if not name.isidentifier():
+        raise ValueError(f"Invalid kernel name: {name!r}")
+    if not results:
+        raise ValueError(f"{name} has no parameter for a result")
+
+
 def typedefs(letters: dict[str, numpy.dtype]) -> str:
     """The letters as types of C++."""
     return "".join(f"typedef {TYPES[dtype.char]} {letter};\n" for letter, dtype in sorted(letters.items()))
@@ -192,9 +207,8 @@ class ElementwiseKernel:
         return_tuple: bool = False,
         **kwargs: Any,
     ) -> None:
-        if not name.isidentifier():
-            raise ValueError(f"Invalid kernel name: {name!r}")
         self.in_params, self.out_params = tuple(parameters(in_params)), tuple(parameters(out_params))
+        check_params(name, self.out_params)
         self.params = self.in_params + self.out_params
         self.nin, self.nout, self.nargs = len(self.in_params), len(self.out_params), len(self.params)
         self.operation, self.name, self.preamble, self.reduce_dims = operation, name, preamble, reduce_dims
@@ -225,8 +239,13 @@ class ElementwiseKernel:
             raise ValueError("Loop size is undecided.")
         else:
             shape = numpy.broadcast_shapes(*spread)
+        if block_size < 1:
+            raise ValueError(f"{self.name}: block_size is {block_size}; a block has a thread at least")
         outs = list(args[self.nin :])
+        check_results(self.name, outs)
         if not outs:
+            if any(one.raw for one in self.out_params):
+                raise ValueError(f"{self.name}: a raw result has no size; pass an array for it")
             outs = [empty(shape, self._type(one, letters)) for one in self.out_params]
         for parameter, one in zip(self.out_params, outs, strict=True):
             if not parameter.raw and one.shape != shape:
@@ -323,9 +342,8 @@ class ReductionKernel:
         preamble: str = "",
         options: tuple[str, ...] = (),
     ) -> None:
-        if not name.isidentifier():
-            raise ValueError(f"Invalid kernel name: {name!r}")
         self.in_params, self.out_params = tuple(parameters(in_params)), tuple(parameters(out_params))
+        check_params(name, self.out_params)
         self.params = self.in_params + self.out_params
         self.nin, self.nout, self.nargs = len(self.in_params), len(self.out_params), len(self.params)
         self.map_expr, self.reduce_expr, self.post_map_expr = map_expr, reduce_expr, post_map_expr
@@ -341,6 +359,7 @@ class ReductionKernel:
         if len(args) not in (self.nin, self.nargs):
             raise TypeError(f"Wrong number of arguments for {self.name!r}: {self.nin} or {self.nargs}, not {len(args)}")
         check(self.name, list(args))
+        check_results(self.name, list(args[self.nin :]))
         letters = types([*self.params[: len(args)]], list(args))
         spread = [v.shape for p, v in zip(self.in_params, args, strict=False) if isinstance(v, ndarray) and not p.raw]
         if not spread:
@@ -354,6 +373,9 @@ class ReductionKernel:
         if not count and self.identity is None:
             raise ValueError(f"zero-size array to reduction operation {self.name} which has no identity")
         full = tuple(1 if k in gone else extent for k, extent in enumerate(shape)) if keepdims else extents
+        for one in args[self.nin :]:
+            if one.shape != full:
+                raise ValueError(f"Out shape is mismatched: {one.shape} was given, the reduction has {full}")
         results = [empty(extents, ElementwiseKernel._type(self, p, letters)) for p in self.out_params]  # type: ignore[arg-type]
         given = []
         for parameter, value in zip(self.params, [*args[: self.nin], *results], strict=True):

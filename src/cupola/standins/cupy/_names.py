@@ -1,11 +1,10 @@
 """Names of CuPy's namespace that the stand-in lacks, and names of cupola.numpy that CuPy lacks."""
 
-_POLY = "polyfit, polyval, roots and polyadd are there"
 _OLD = "NumPy 2 has removed it, too"
 
-# Name -> what there is instead; empty: nothing.
+# Name -> what there is instead.
 MISSING = {
-    "poly1d": _POLY, "polynomial": _POLY,
+    "polynomial": "poly1d, polyfit, polyval, roots and polyadd are there",
     **dict.fromkeys(
         [
             "Inf", "Infinity", "NAN", "NINF", "NZERO", "NaN", "PINF", "PZERO", "alltrue", "asfarray", "byte_bounds",
@@ -29,8 +28,11 @@ MISSING = {
     "flatiter": "x.flat is there",
     "format_float_scientific": "NumPy's is for x.item()",
     "cublas": "cupola.bindings.cublas has cuBLAS",
-    "DataSource": "", "format_parser": "", "get_array_wrap": "", "make_aligned_dtype": "",
-    "disable_experimental_feature_warning": "",
+    "DataSource": "open(path) of Python opens files",
+    "format_parser": "arrays of structures are made by cupola.numpy, with a dtype of NumPy",
+    "get_array_wrap": "arrays need none",
+    "make_aligned_dtype": "numpy.dtype({...}, align=True) aligns fields",
+    "disable_experimental_feature_warning": "the stand-in warns of nothing",
 }  # fmt: skip
 
 NOT_IN_CUPY = {

@@ -138,7 +138,6 @@ class RawKernel(_WithAttributes):
         self.file_path: str | None = None
         self._translate = translate_cucomplex
         self._known: dict[int, Function] = {}  # by device
-        self._module: RawModule | None = None
 
     @property
     def kernel(self) -> Function:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy
 
-import cupola.numpy as _np
 from cupola.numpy._ndarray import ndarray
 from cupola.numpy.random import Generator as Generator
 from cupola.numpy.random import Philox as _Philox
@@ -77,7 +76,7 @@ class RandomState:
 
     def tomaxint(self, size: Any = None) -> ndarray:
         """Integers from 0 to the largest."""
-        return self._generator.integers(0, numpy.iinfo(numpy.int32).max, size)
+        return self._generator.integers(0, numpy.iinfo(numpy.int32).max, size, endpoint=True)
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements chosen at random."""
@@ -132,7 +131,7 @@ def seed(seed: Any = None) -> None:
 
 def bytes(length: int) -> Any:
     """Random bytes."""
-    return _np.asarray(numpy.frombuffer(get_random_state()._generator.bytes(length), numpy.uint8)).tobytes()
+    return get_random_state()._generator.bytes(length)
 
 
 def _function(name: str) -> Any:
@@ -151,5 +150,8 @@ __all__ += [*_WITH_TYPE, *[name for name in _OTHERS if name != "tomaxint"], "ran
 
 def __getattr__(name: str) -> Any:
     if hasattr(numpy.random, name):
-        raise AttributeError(f"cupola's stand-in for CuPy has no cupy.random.{name}")
+        raise AttributeError(
+            f"cupola's stand-in for CuPy has no cupy.random.{name}: NumPy's computes it on the host, "
+            "and cupy.asarray copies it"
+        )
     raise AttributeError(f"module 'cupy.random' has no attribute {name!r}")

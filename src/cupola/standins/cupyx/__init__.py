@@ -119,10 +119,13 @@ def __getattr__(name: str) -> Any:
     there = {
         "jit": "RawKernel takes CUDA C++, and numba compiles kernels in Python (docs/kernels-in-python.md)",
         "time": "it is cupyx.profiler now",
-        "GeneralizedUFunc": "", "cusparse": "cupola.bindings.cusparse has cuSPARSE", "linalg": "", "optimizing": "",
-        "DeviceSynchronized": "", "distributed": "cupola.mpi has messages",
+        "GeneralizedUFunc": "cupy.einsum and broadcasting do most of it",
+        "cusparse": "cupola.bindings.cusparse has cuSPARSE",
+        "linalg": "cupy.linalg.solve and inv take stacks of matrices",
+        "optimizing": "RawKernel(...).attributes tells what a kernel needs, cupola profile how long it takes",
+        "DeviceSynchronized": "cupola.numpy.report() shows each wait with its line",
+        "distributed": "cupola.bindings.nccl has NCCL, cupola.mpi messages, cupola.dask arrays on several devices",
     }  # fmt: skip
     if name in there:
-        text = f": {there[name]}" if there[name] else ""
-        raise AttributeError(f"CuPy has cupyx.{name}, and cupola's stand-in has not{text}")
+        raise AttributeError(f"CuPy has cupyx.{name}, and cupola's stand-in has not: {there[name]}")
     raise AttributeError(f"module 'cupyx' has no attribute {name!r}")

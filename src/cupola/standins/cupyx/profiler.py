@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from cupola.profile import range as _range
+from cupola.standins.cupy.cuda.device import get_device_id
 from cupola.standins.cupy.cuda.profiler import profile as profile
 from cupola.standins.cupy.cuda.stream import Event, get_current_stream, get_elapsed_time
 
@@ -70,6 +71,14 @@ def benchmark(
 ) -> PerfCaseResult:
     """Call a function many times, and measure the calls on the host and their work on the device."""
     keywords = kwargs or {}
+    here = get_device_id()
+    if devices is not None and tuple(map(int, devices)) != (here,):
+        raise NotImplementedError(
+            f"benchmark(devices={devices}): only the current device, {here}, is measured; "
+            "measure others in a block of `with cupy.cuda.Device(n):`"
+        )
+    if n_repeat < 1:
+        raise ValueError(f"n_repeat is {n_repeat}: the function is called once at least")
     for _ in range(n_warmup):
         func(*args, **keywords)
     begin, end = Event(), Event()
@@ -88,7 +97,7 @@ def benchmark(
         if time.perf_counter() - started > max_duration:
             break
     given = name if name is not None else getattr(func, "__name__", "function")
-    return PerfCaseResult(given, numpy.asarray(rows).T, (0,))
+    return PerfCaseResult(given, numpy.asarray(rows).T, (here,))
 
 
 @contextlib.contextmanager

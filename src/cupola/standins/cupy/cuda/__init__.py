@@ -54,7 +54,7 @@ _ELSEWHERE = {
     "cublas": "cupola.bindings.cublas",
     "get_cublas_handle": "cupola.bindings.cublas",
     "nvrtc": "cupola.bindings.nvrtc",
-    "nccl": "messages by cupola.mpi",
+    "nccl": "cupola.bindings.nccl",
     "texture": "cupola.texture",
 }
 
@@ -71,5 +71,5 @@ def get_local_runtime_version() -> int:
 
 def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
-        raise AttributeError(f"cupola's stand-in for CuPy has no cupy.cuda.{name}; there is {_ELSEWHERE[name]}")
+        raise AttributeError(f"cupola's stand-in for CuPy has no cupy.cuda.{name}: there is {_ELSEWHERE[name]}")
     raise AttributeError(f"module 'cupy.cuda' has no attribute {name!r} in cupola's stand-in")

@@ -8,6 +8,7 @@ import ctypes
 import gc
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -288,6 +289,8 @@ class MemoryPool:
         self._total: dict[int, int] = {}
         self._used: dict[int, int] = {}
         self._limits: dict[int, int] = {}
+        self._returned: deque[tuple[_Chunk, int]] = deque()  # what is yet to be joined with its neighbors
+        self._inside = False  # whether the tables are being changed
         self._from_environment(os.environ.get("CUPY_GPU_MEMORY_LIMIT"))
 
     def _from_environment(self, text: str | None) -> None:
@@ -315,8 +318,11 @@ class MemoryPool:
         wanted, size = int(size), -(-int(size) // UNIT) * UNIT
         device, stream = _state.device_id(), get_current_stream()
         with self._lock:
-            chunk = self._found(device, int(stream.ptr), size) or self._fresh(device, int(stream.ptr), size)
-            self._used[device] = self._used.get(device, 0) + chunk.size
+            with self._changing():
+                chunk = self._found(device, int(stream.ptr), size)
+            chunk = chunk or self._fresh(device, int(stream.ptr), size)
+            with self._changing():
+                self._used[device] = self._used.get(device, 0) + chunk.size
         own = None if self._allocator is not None else self._own(wanted, stream, chunk)
         return MemoryPointer(PooledMemory(chunk, self, own), 0)
 
@@ -377,27 +383,54 @@ class MemoryPool:
         del free[place]
         chunk.is_free = False
 
-    def _give_back(self, chunk: _Chunk, stream: int) -> None:
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Change the tables. What is given back meanwhile, by the collector or other threads, comes after it."""
         with self._lock:
-            device = chunk.memory.device_id
-            self._used[device] -= chunk.size
-            chunk.stream = stream
-            for other, first in ((chunk.behind, chunk), (chunk.before, chunk.before)):
-                if other is None or first is None or not other.is_free or other.stream != stream:
-                    continue
-                second = first.behind
-                assert second is not None
-                self._remove(other, device)
-                first.size += second.size
-                first.behind = second.behind
-                if second.behind is not None:
-                    second.behind.before = first
-                chunk = first
-            self._add(chunk, device)
+            self._settle()
+            self._inside = True
+            try:
+                yield
+            finally:
+                self._inside = False
+
+    def _give_back(self, chunk: _Chunk, stream: int) -> None:
+        self._returned.append((chunk, stream))
+        if not self._inside:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take back what is returned."""
+        with self._lock:
+            if self._inside:
+                return
+            self._inside = True
+            try:
+                while self._returned:
+                    self._take_back(*self._returned.popleft())
+            finally:
+                self._inside = False
+
+    def _take_back(self, chunk: _Chunk, stream: int) -> None:
+        device = chunk.memory.device_id
+        self._used[device] -= chunk.size
+        chunk.stream = stream
+        for other, first in ((chunk.behind, chunk), (chunk.before, chunk.before)):
+            if other is None or first is None or not other.is_free or other.stream != stream:
+                continue
+            second = first.behind
+            assert second is not None
+            self._remove(other, device)
+            first.size += second.size
+            first.behind = second.behind
+            if second.behind is not None:
+                second.behind.before = first
+            chunk = first
+        self._add(chunk, device)
 
     def free_all_blocks(self, stream: Any = None) -> None:
         """Give the device back what no array has, of one stream or of all."""
-        with self._lock:
+        with self._changing():
             for (device, address), free in self._free.items():
                 if stream is None or address == stream.ptr:
                     for chunk in [chunk for chunk in free if chunk.before is None and chunk.behind is None]:
@@ -409,10 +442,12 @@ class MemoryPool:
     def n_free_blocks(self) -> int:
         """How many parts are free."""
         device = _state.device_id()
+        self._settle()
         return sum(len(free) for (place, _), free in self._free.items() if place == device)
 
     def used_bytes(self) -> int:
         """Bytes that arrays have."""
+        self._settle()
         return self._used.get(_state.device_id(), 0)
 
     def free_bytes(self) -> int:
@@ -426,7 +461,7 @@ class MemoryPool:
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Limit the bytes that the pool has of the current device; 0: as much as there is."""
         if (size is None) == (fraction is None):
-            raise ValueError("size and fraction cannot be specified at one time" if size is not None else "size=")
+            raise ValueError("a limit is either a size or a fraction: set_limit(size=...) or set_limit(fraction=...)")
         if fraction is not None:
             if not 0 <= fraction <= 1:
                 raise ValueError(f"memory limit fraction out of range: {fraction}")

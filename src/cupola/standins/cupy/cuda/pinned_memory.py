@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 from collections.abc import Callable
@@ -23,15 +24,19 @@ class PinnedMemory:
         Of ``cudaHostAlloc``.
     """
 
+    ptr = 0
+
     def __init__(self, size: int, flags: int = 0) -> None:
         if size < 0:
             raise ValueError(f"size must not be negative, got {size}")
         self.size = int(size)
-        self.ptr = int(runtime.hostAlloc(self.size, flags)) if size > 0 else 0
+        if size > 0:
+            self.ptr = int(runtime.hostAlloc(self.size, flags))
 
     def __del__(self) -> None:
         if self.ptr and runtime is not None:
-            runtime.freeHost(self.ptr)
+            with contextlib.suppress(runtime.CUDARuntimeError):  # the context is broken: it has no memory any more
+                runtime.freeHost(self.ptr)
 
 
 class PinnedMemoryPointer(numpy.ndarray):

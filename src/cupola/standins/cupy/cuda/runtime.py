@@ -91,7 +91,7 @@ def _function(name: str) -> Any:
         return _plain(_checked(native(*given)))
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"As cuda{name[0].upper()}{name[1:]}: {(native.__doc__ or '').strip().splitlines()[0]}"
+    call.__doc__ = f"As cuda{name[0].upper()}{name[1:]}: {(native.__doc__ or '').strip().partition(chr(10))[0]}"
     return call
 
 
@@ -264,7 +264,11 @@ def launchHostFunc(stream: int, callback: Any, arg: Any) -> None:
     place = id(function)
     _waiting[place] = function
     address = ctypes.cast(function, ctypes.c_void_p).value
-    _checked(_native.cudaLaunchHostFunc(stream, address, 0))
+    try:
+        _checked(_native.cudaLaunchHostFunc(stream, address, 0))
+    except CUDARuntimeError:
+        del _waiting[place]  # nobody calls it
+        raise
 
 
 def streamAddCallback(stream: int, callback: Any, arg: Any, flags: int = 0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import weakref
 from pathlib import Path
@@ -55,7 +56,8 @@ class Event:
 
 
 def _destroy_event(address: int) -> None:
-    runtime.eventDestroy(address)
+    with contextlib.suppress(runtime.CUDARuntimeError):  # the context is broken: it has no events any more
+        runtime.eventDestroy(address)
 
 
 def get_elapsed_time(start_event: Event, end_event: Event) -> float:
@@ -192,8 +194,9 @@ class Graph:
 
 
 def _destroy(graph: int, executable: int) -> None:
-    runtime.graphExecDestroy(executable)
-    runtime.graphDestroy(graph)
+    with contextlib.suppress(runtime.CUDARuntimeError):  # the context is broken: it has no graphs any more
+        runtime.graphExecDestroy(executable)
+        runtime.graphDestroy(graph)
 
 
 class Stream(_BaseStream):

@@ -9,7 +9,12 @@ from cupola.standins.cupy._functions import get_array_module as _get_cupy
 from cupola.standins.cupyx.scipy._host import MODULES as _MODULES
 
 __name__ = "cupyx.scipy"
-_OTHERS = ("fftpack", "interpolate", "sparse", "spatial")
+_OTHERS = {
+    "fftpack": "cupyx.scipy.fft has the functions",
+    "interpolate": "scipy.interpolate takes x.get(), and cupy.interp is there",
+    "sparse": "cupola.bindings.cusparse has cuSPARSE (docs/sparse.md), and scipy.sparse takes x.get()",
+    "spatial": "scipy.spatial takes x.get()",
+}
 
 
 def get_array_module(*args: Any) -> Any:
@@ -23,7 +28,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__spec__.name}.{name}")
     if name in _OTHERS:
         raise AttributeError(
-            f"CuPy has cupyx.scipy.{name}, and cupola's stand-in has not; it has {', '.join(_MODULES)} "
-            "(docs/coming-from-cupy.md)"
+            f"CuPy has cupyx.scipy.{name}, and cupola's stand-in has not: {_OTHERS[name]} (docs/coming-from-cupy.md)"
         )
     raise AttributeError(f"module 'cupyx.scipy' has no attribute {name!r}")

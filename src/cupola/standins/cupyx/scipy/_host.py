@@ -28,7 +28,9 @@ def function(module: str, name: str, known: list[str]) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'cupyx.scipy.{module}' has no attribute {name!r}")
     if name not in known:
-        raise AttributeError(f"cupola's stand-in for CuPy has no cupyx.scipy.{module}.{name}")
+        raise AttributeError(
+            f"cupola's stand-in for CuPy has no cupyx.scipy.{module}.{name}: scipy.{module} may have it for x.get()"
+        )
     if importlib.util.find_spec("scipy") is None:
         raise ImportError(
             f"cupyx.scipy.{module} in cupola's stand-in for CuPy computes with SciPy on the host: pip install scipy"
@@ -39,13 +41,13 @@ def function(module: str, name: str, known: list[str]) -> Any:
 
     @functools.wraps(theirs)
     def wrapped(*arguments: Any, **keywords: Any) -> Any:
-        outs = {key: value for key, value in keywords.items() if isinstance(value, ndarray)}
-        given = {key: to_host(value) for key, value in keywords.items()}
-        found = theirs(*map(to_host, arguments), **given)
-        for key in ("out", "output"):
-            if key in outs:
-                outs[key][...] = _np.asarray(given[key])
-                return outs[key]
+        host = list(map(to_host, arguments))
+        named = {key: to_host(value) for key, value in keywords.items()}
+        found = theirs(*host, **named)
+        for ours, copied in zip([*arguments, *keywords.values()], [*host, *named.values()], strict=True):
+            if found is copied and isinstance(ours, ndarray):  # an array for the result
+                ours[...] = _np.asarray(found)
+                return ours
         return to_device(found)
 
     return wrapped
@@ -62,8 +64,12 @@ def to_host(value: Any) -> Any:
 
 def to_device(value: Any) -> Any:
     """Arrays of NumPy, and numbers that were made of arrays, as arrays of the device."""
-    if isinstance(value, numpy.generic) or (isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc"):
+    if isinstance(value, (numpy.generic, numpy.ndarray)) and value.dtype.kind in "biufc":
         return _np.asarray(value)
     if type(value) in (list, tuple):
         return type(value)(map(to_device, value))
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(to_device, value))
+    if type(value) is dict:
+        return {key: to_device(one) for key, one in value.items()}
     return value

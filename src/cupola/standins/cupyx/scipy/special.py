@@ -125,11 +125,12 @@ DEVICE = {
     "j1": "j1(x)", "y0": "y0(x)", "y1": "y1(x)", "ndtr": "normcdf(x)", "ndtri": "normcdfinv(x)",
     "expit": "T(1) / (T(1) + exp(-x))", "logit": "log(x / (T(1) - x))", "round": "rint(x)",
     "log_expit": "x < 0 ? x - log1p(exp(x)) : -log1p(exp(-x))",
-    "entr": "x > 0 ? -x * log(x) : x == 0 ? T(0) : -T(INFINITY)", "cosm1": "T(-2) * sin(x / 2) * sin(x / 2)",
+    "entr": "x > 0 ? -x * log(x) : x < 0 ? -T(INFINITY) : x == 0 ? T(0) : x",
+    "cosm1": "T(-2) * sin(x / 2) * sin(x / 2)",
     "sinc": "x == 0 ? T(1) : sinpi(x) / (T(3.14159265358979323846) * x)",
     "xlogy": "x == 0 && y == y ? T(0) : x * log(y)", "xlog1py": "x == 0 && y == y ? T(0) : x * log1p(y)",
-    "kl_div": "x > 0 && y > 0 ? x * log(x / y) - x + y : x == 0 && y >= 0 ? y : T(INFINITY)",
-    "rel_entr": "x > 0 && y > 0 ? x * log(x / y) : x == 0 && y >= 0 ? T(0) : T(INFINITY)",
+    "kl_div": "x != x || y != y ? x + y : x > 0 && y > 0 ? x * log(x / y) - x + y : x == 0 && y >= 0 ? y : T(INFINITY)",
+    "rel_entr": "x != x || y != y ? x + y : x > 0 && y > 0 ? x * log(x / y) : x == 0 && y >= 0 ? T(0) : T(INFINITY)",
     "huber": "x < 0 ? T(INFINITY) : fabs(y) <= x ? y * y / 2 : x * (fabs(y) - x / 2)",
 }  # fmt: skip
 _PREAMBLE = "#define INFINITY __longlong_as_double(0x7ff0000000000000)\n"
@@ -150,6 +151,8 @@ def elementwise(name: str) -> Any:
     def special(*arguments: Any, out: Any = None) -> Any:
         arrays = [_np.asarray(one) for one in arguments]
         kind = _np.result_type(*arguments)
+        if kind.kind == "c":
+            raise TypeError(f"cupyx.scipy.special.{name} takes real numbers here; scipy.special takes x.get()")
         to = kind if kind.kind == "f" else _np.dtype(_np.float64)
         return kernel(*[one.astype(to, copy=False) for one in arrays], out=out)
 
