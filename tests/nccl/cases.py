@@ -580,6 +580,44 @@ def strangers(world: World) -> None:
         good(nccl.ncclCommDestroy(comm))
 
 
+def grows(world: World) -> None:
+    """All ranks but the last have a communicator, which the last one joins."""
+    if world.size < 2 or not on_cpu_device():
+        return
+    last, smaller, made = world.size - 1, {}, {}
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks:
+        smaller[rank.number] = good(nccl.ncclCommSplit(rank.comm, -1 if rank.number == last else 0, rank.number, None))
+    good(nccl.ncclGroupEnd())
+    own = bytes(128)
+    if world.ranks[0].number == 0:
+        own = bytes(good(nccl.ncclCommGetUniqueId(smaller[0])).internal)
+    told = world.results(
+        lambda rank: np.frombuffer(own, np.uint8),
+        lambda rank, s, t: nccl.ncclBroadcast(s, t, 128, Type.ncclUint8, 0, rank.comm, rank.handle),
+    )
+    identity = id_of(told[0].tobytes())
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks:
+        if rank.number == last:
+            call = nccl.ncclCommGrow(None, world.size, identity, last, None)
+        else:
+            call = nccl.ncclCommGrow(smaller[rank.number], world.size, identity if rank.number == 0 else None, -1, None)
+        made[rank.number] = good(call)
+    good(nccl.ncclGroupEnd())
+    totals = world.results(
+        lambda rank: np.full(3, 2.0**rank),
+        lambda rank, s, t: nccl.ncclAllReduce(s, t, 3, Type.ncclDouble, Op.ncclSum, made[rank.number], rank.handle),
+    )
+    for rank, total in zip(world.ranks, totals, strict=True):
+        assert (total == 2.0**world.size - 1).all()
+        assert good(nccl.ncclCommUserRank(made[rank.number])) == rank.number
+        assert nccl.ncclCommGrow(made[rank.number], world.size, None, -1, None)[0] == 4  # no more than there are
+        good(nccl.ncclCommDestroy(made[rank.number]))
+        if rank.number != last:
+            good(nccl.ncclCommDestroy(smaller[rank.number]))
+
+
 def id_of(raw: bytes) -> Any:
     identity = nccl.ncclUniqueId()
     identity.internal = raw
@@ -602,6 +640,7 @@ CASES = [
     questions,
     wrong_arguments,
     strangers,
+    grows,
 ]
 
 

@@ -404,6 +404,80 @@ static ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_
     return group_add_job(&job->job);
 }
 
+struct offered_id { /* what each rank of the parent says to the others */
+    int32_t given;
+    ncclUniqueId id;
+};
+
+struct grow_job {
+    struct job job;
+    struct offered_id offer;
+};
+
+/* One rank of the parent has the id, which the others hear from it. */
+static ncclResult_t run_grow(struct job *job) {
+    struct grow_job *grow = (struct grow_job *)job;
+    ncclComm_t parent = job->parent;
+    struct offered_id *all = calloc((size_t)parent->count, sizeof *all);
+    const struct offered_id *found = NULL;
+    int givers = 0;
+    if (!all) return nccl_fail(ncclSystemError, "the host has no memory for a communicator");
+    pthread_mutex_lock(&parent->control);
+    ncclResult_t status = control_gather(parent, &grow->offer, all, sizeof *all);
+    pthread_mutex_unlock(&parent->control);
+    for (int i = 0; !status && i < parent->count; i++)
+        if (all[i].given) found = &all[i], givers++;
+    if (!status && givers != 1)
+        status = nccl_fail(ncclInvalidArgument,
+                           "CommGrow: %d ranks of the communicator give the unique id: the one that called "
+                           "ncclCommGetUniqueId gives it, the others NULL",
+                           givers);
+    else if (!status && !rendezvous_knows(&found->id))
+        status = nccl_fail(ncclInvalidArgument, "CommGrow: the unique id is not one of ncclCommGetUniqueId");
+    if (!status) status = comm_connect(job->comm, &found->id);
+    free(all);
+    return status;
+}
+
+static ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *id) {
+    NCCL_RETURN_IF(comm_check(comm, "CommGetUniqueId", true));
+    if (!id) return nccl_fail(ncclInvalidArgument, "CommGetUniqueId : uniqueId argument is NULL");
+    return rendezvous_id(id);
+}
+
+/* The ranks of a communicator keep their numbers, and others join behind them: those have no communicator yet. */
+static ncclResult_t ncclCommGrow(ncclComm_t comm, int count, const ncclUniqueId *id, int rank, ncclComm_t *made,
+                                 ncclConfig_t *config) {
+    if (!made) return group_note(nccl_fail(ncclInvalidArgument, "CommGrow : newcomm argument is NULL"));
+    *made = NULL;
+    if (!comm) {
+        if (!id) return group_note(nccl_fail(ncclInvalidArgument, "CommGrow: a new rank needs the unique id"));
+        return init_rank("CommGrow", made, count, id, rank, config);
+    }
+    ncclResult_t status = comm_check(comm, "CommGrow", true);
+    if (!status && rank != -1)
+        status = nccl_fail(ncclInvalidArgument, "CommGrow: the rank is %d: ranks of the communicator keep theirs (-1)",
+                           rank);
+    if (!status && (count <= comm->count || count > MOST_RANKS))
+        status = nccl_fail(ncclInvalidArgument, "CommGrow: %d ranks cannot become %d", comm->count, count);
+    if (!status) status = check_config("CommGrow", config);
+    struct grow_job *job = status ? NULL : calloc(1, sizeof *job);
+    if (!status && !job) status = nccl_fail(ncclSystemError, "CommGrow: the host has no memory for a communicator");
+    ncclComm_t grown = NULL;
+    if (!status) status = comm_new("CommGrow", comm->context, count, comm->rank, config, comm, &grown);
+    if (status) {
+        free(job);
+        return group_note(status);
+    }
+    job->job.run = run_grow;
+    job->job.parent = handle_retain(comm);
+    job->job.comm = handle_retain(grown);
+    job->offer.given = id != NULL;
+    if (id) job->offer.id = *id;
+    *made = grown;
+    return group_add_job(&job->job);
+}
+
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 /* Wait until no operation is in a stream any more. */
@@ -533,23 +607,11 @@ static ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, ui
 #define NCCL_ENTRY(name) MATH_ENTRY(cupola_nccl_table, name)
 
 const struct entry nccl_communicator_entries[] = {
-    NCCL_ENTRY(ncclCommAbort),
-    NCCL_ENTRY(ncclCommCount),
-    NCCL_ENTRY(ncclCommCuDevice),
-    NCCL_ENTRY(ncclCommDestroy),
-    NCCL_ENTRY(ncclCommFinalize),
-    NCCL_ENTRY(ncclCommGetAsyncError),
-    NCCL_ENTRY(ncclCommInitAll),
-    NCCL_ENTRY(ncclCommInitRank),
-    NCCL_ENTRY(ncclCommInitRankConfig),
-    NCCL_ENTRY(ncclCommInitRankScalable),
-    NCCL_ENTRY(ncclCommMemStats),
-    NCCL_ENTRY(ncclCommResume),
-    NCCL_ENTRY(ncclCommRevoke),
-    NCCL_ENTRY(ncclCommShrink),
-    NCCL_ENTRY(ncclCommSplit),
-    NCCL_ENTRY(ncclCommSuspend),
-    NCCL_ENTRY(ncclCommUserRank),
-    NCCL_ENTRY(ncclGetUniqueId),
-    {NULL, NULL, NULL},
+    NCCL_ENTRY(ncclCommAbort),       NCCL_ENTRY(ncclCommCount),          NCCL_ENTRY(ncclCommCuDevice),
+    NCCL_ENTRY(ncclCommDestroy),     NCCL_ENTRY(ncclCommFinalize),       NCCL_ENTRY(ncclCommGetAsyncError),
+    NCCL_ENTRY(ncclCommGetUniqueId), NCCL_ENTRY(ncclCommGrow),           NCCL_ENTRY(ncclCommInitAll),
+    NCCL_ENTRY(ncclCommInitRank),    NCCL_ENTRY(ncclCommInitRankConfig), NCCL_ENTRY(ncclCommInitRankScalable),
+    NCCL_ENTRY(ncclCommMemStats),    NCCL_ENTRY(ncclCommResume),         NCCL_ENTRY(ncclCommRevoke),
+    NCCL_ENTRY(ncclCommShrink),      NCCL_ENTRY(ncclCommSplit),          NCCL_ENTRY(ncclCommSuspend),
+    NCCL_ENTRY(ncclCommUserRank),    NCCL_ENTRY(ncclGetUniqueId),        {NULL, NULL, NULL},
 };
