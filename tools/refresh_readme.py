@@ -41,8 +41,9 @@ def program(text: str, name: str) -> str:
 def run_program(source: str) -> str:
     """Run a program on the CPU device, in an empty folder, and return what it prints."""
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "number.py").write_text(source)  # a name that errors show
         done = subprocess.run(
-            [sys.executable, "-c", source],
+            [sys.executable, "number.py"],
             cwd=folder,
             env={**os.environ, "CUPOLA_DEVICE": "cpu"},
             capture_output=True,
@@ -50,7 +51,7 @@ def run_program(source: str) -> str:
         )
     if done.returncode:
         raise RuntimeError(done.stderr)
-    return done.stdout.strip()
+    return done.stdout.replace(f"{folder}/", "").strip()
 
 
 def main() -> None:

@@ -465,6 +465,7 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
 }
 
 static int execute(PyObject *module) {
+    (void)origin_find_folder();
     static const struct cpu_programs programs = {give_host,   give_host_12, give_exported, nvml_lookup,   host_adopt,
                                                  host_disown, say,          math,          explain_errors};
     if (PyModule_AddIntMacro(module, CUDA_VERSION)) return -1;

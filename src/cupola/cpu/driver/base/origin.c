@@ -58,9 +58,10 @@ static const struct cpu_origin *intern(const char *file, int number) {
     return line ? &line->origin : NULL;
 }
 
-/* Where cupola's own Python files are; empty when that is not known. With the GIL. */
-static const char *own_folder(void) {
-    static char folder[1024];
+static char folder[1024];
+const char *origin_folder(void) { return folder; }
+
+const char *origin_find_folder(void) {
     if (*folder) return folder;
     PyObject *module = PyImport_ImportModule("cupola"),
              *file = module ? PyObject_GetAttrString(module, "__file__") : NULL;
@@ -97,7 +98,7 @@ static const struct cpu_origin *find_line(bool of_program) {
     if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return NULL; /* a thread that runs no Python */
     const struct cpu_origin *found = NULL, *installed = NULL;
     PyGILState_STATE gil = PyGILState_Ensure();
-    const char *own = own_folder();
+    const char *own = origin_find_folder();
     PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
     while (frame && !found) {
         PyCodeObject *code = PyFrame_GetCode(frame);

@@ -11,6 +11,10 @@
  * Without locks held; takes the GIL. */
 const struct cpu_origin *origin_here(void) __attribute__((cold));
 
+/* Where cupola's own Python files are, with a slash behind; empty while that is not known. The first one with the GIL. */
+const char *origin_find_folder(void);
+const char *origin_folder(void);
+
 /* Memory is allocated, by a function, and freed again; the lines of both, NULL: not known. */
 void origin_allocated(uint64_t base, size_t size, const char *call) __attribute__((cold));
 void origin_freed(uint64_t base) __attribute__((cold));

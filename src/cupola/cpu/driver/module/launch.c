@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "driver/base/caller.h"
 #include "driver/base/origin.h"
 #include "driver/inject/inject.h"
 #include "driver/stream/moment.h"
@@ -281,6 +282,7 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
     }
     launch->variant = variant;
     if (checks(CHECK_ANY) || unlikely(cpu_engine_is_debugged(launch))) launch->origin = origin_here();
+    else caller_note(&launch->caller);
     if (unlikely(where && where->green)) {
         op->kernel.green = where;
         launch->share = where->share;
