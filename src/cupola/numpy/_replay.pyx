@@ -2,7 +2,8 @@
 
 A kernel that has been launched several times in a stream gets a graph. From then on its parameters and blocks are set in the
 executable graph, and that is launched. What was queued before keeps the parameters that it had. Streams that are being
-captured, and the CPU device, whose launches are quicker, have ordinary launches.
+captured, have a priority or may belong to a green context, and the CPU device, whose launches are quicker, have ordinary
+launches.
 """
 
 from cpython.pythread cimport (
@@ -106,6 +107,7 @@ cdef bint replayed(
     cdef CUcontext context = NULL
     cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
     cdef CUresult status
+    cdef int priority = 0
     if _wanted == 0:
         return False
     if kernel.attached is None:
@@ -119,8 +121,11 @@ cdef bint replayed(
         _wanted = _provider.current() == "gpu"
         if not _wanted:
             return False
-    # The stream of each thread is another one under the same handle.
-    if known.refused or <uintptr_t>stream.pointer == 2 or cu.cuCtxGetCurrent(&context) != CUDA_SUCCESS:
+    # The stream of each thread is another one under the same handle. A graph would leave the multiprocessors of a green context,
+    # which a stream with an owner may belong to.
+    if known.refused or <uintptr_t>stream.pointer == 2 or stream.owner is not None:
+        return False
+    if cu.cuCtxGetCurrent(&context) != CUDA_SUCCESS:
         return False
     if <uintptr_t>stream.pointer > 2:
         if cu.cuStreamIsCapturing(stream.pointer, &capture) != CUDA_SUCCESS or capture != CU_STREAM_CAPTURE_STATUS_NONE:
@@ -131,6 +136,9 @@ cdef bint replayed(
             break
     if chosen is None:
         if len(known.made) >= STREAMS:
+            return False
+        # A node has a priority of its own, whatever that of the stream is.
+        if cu.cuStreamGetPriority(stream.pointer, &priority) != CUDA_SUCCESS or priority != 0:
             return False
         chosen = Replay.__new__(Replay)
         chosen.stream, chosen.context = stream.pointer, context
