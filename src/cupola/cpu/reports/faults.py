@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import os
 import struct
 from enum import IntEnum
 from itertools import groupby
@@ -15,6 +17,7 @@ from cupola.cpu.compiler.ptx import ast
 Dim3 = tuple[int, int, int]
 
 _UNKNOWN = 0xFFFFFFFF
+_LARGEST_SOURCE = 1 << 24
 
 
 class Kind(IntEnum):
@@ -127,7 +130,8 @@ def describe(
     else:
         lines.append(f"in block {block}")
     if where is not None:
-        lines += place(where.instruction)
+        at, *rest = place(where.instruction)
+        lines += [at, *_text_of(where.instruction.location), *rest]
     lines += call_chain(variant.call_sites if calls[0] else (), *calls)
     return "\n  ".join(lines + [line for line in details if line])
 
@@ -164,6 +168,21 @@ def place(instruction: ast.Instruction) -> list[str]:
     if not lines:
         lines.append("(compile with -lineinfo, ProgramOptions(lineinfo=True), to see the line of the CUDA source)")
     return [*lines, f"PTX line {instruction.location.ptx_line}: {instruction.text.strip()}"]
+
+
+def _text_of(location: ast.Location) -> list[str]:
+    """The text of a line: of a file, or of a program that is kept in memory, as while something is checked."""
+    if location.file is None:
+        return []
+    kept = _driver.source_text(location.file)
+    if kept is not None:
+        lines = kept.splitlines()
+    elif os.path.isfile(location.file) and os.path.getsize(location.file) < _LARGEST_SOURCE:
+        lines = linecache.getlines(location.file)
+    else:
+        return []
+    text = lines[location.line - 1].strip() if 0 < location.line <= len(lines) else ""
+    return [f"  {text}"] if text else []
 
 
 def call_chain(sites: tuple[ast.Instruction, ...], count: int, numbers: tuple[int, ...]) -> list[str]:

@@ -258,6 +258,25 @@ ctypes.string_at(8)
     assert done.returncode < 0 and "Fatal Python error: Segmentation fault" in done.stderr
 
 
+def test_the_text_of_the_line_where_its_file_is_there(run_python, tmp_path):
+    path = tmp_path / "bad.cu"
+    path.write_text('extern "C" __global__ void bad(int* x) {\n    x[1 << 22] = 1;\n}\n')
+    done = run_python(f"""
+from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
+dev = Device()
+dev.set_current()
+stream = dev.create_stream()
+options = ProgramOptions(name={str(path)!r})
+kernel = Program(open(options.name).read(), "c++", options).compile("cubin").get_kernel("bad")
+launch(stream, LaunchConfig(grid=1, block=1), kernel, dev.allocate(64, stream=stream))
+try:
+    stream.sync()
+except Exception as error:
+    print(error)
+""")
+    assert f"at {path}:2 in bad\n    x[1 << 22] = 1;\n  PTX line" in done.stdout, done.stdout + done.stderr
+
+
 def test_memory_of_the_host_that_was_passed_for_a_pointer():
     numbers = ctypes.create_string_buffer(64)
     assert nearest(ctypes.addressof(numbers), 4, None).endswith("a NumPy array's; copy that to a Buffer")
