@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import cupola.numpy as np
 from cupola.numpy import _ahead, _kernels
 from cupola.numpy._kernels import elementwise
+from tests.conftest import on_cpu_device
 
 TOOL = Path(__file__).parents[2] / "tools" / "kernels_ahead.py"
 
@@ -20,44 +20,45 @@ def test_the_file_has_what_the_statements_need():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def compiled(source: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
-    """With which options a source is compiled when it is needed."""
-    seen: list[dict[str, object]] = []
-    real = _ahead.compile
+@pytest.fixture
+def targets(device, monkeypatch):
+    """What is compiled, and to what."""
+    seen: list[str] = []
+    real = _ahead.compile_to
 
-    def compile(source: str, *, options: dict[str, object]):
-        seen.append(options)
-        return real(source, options=options)
+    def compile_to(target: str, source: str, *, options: dict[str, object]):
+        seen.append(target)
+        return real(target, source, options=options)
 
-    monkeypatch.setattr(_ahead, "compile", compile)
-    code = _ahead.code(source)
-    assert code.code_type == ("cubin" if seen else "ptx")
+    monkeypatch.setattr(_ahead, "compile_to", compile_to)
     return seen
 
 
-def test_a_common_kernel_needs_no_compiler(device, monkeypatch):
+def test_a_common_kernel_needs_no_compiler(targets, monkeypatch):
     seen = []
     monkeypatch.setattr(_kernels, "compiled", lambda source, name: seen.append(source))
     elementwise.__wrapped__(("const double v0 = READ(0);", "const double v1 = (double)(v0 + s0);"),
                             "v1", ("d",), ("d",), "cc", -1, "d")  # fmt: skip
     (source,) = seen
-    np.empty(1)  # a current device
-    assert compiled(source, monkeypatch) == []
-    assert compiled(source.replace("v0 + s0", "v0 + s0 * 5"), monkeypatch) == [{"fma": False, "name": "cupola.numpy"}]
+    assert _ahead.code(source).code_type == "ptx"
+    assert targets == []
+    made = _ahead.code(source.replace("v0 + s0", "v0 + s0 * 5"))
+    assert targets == [made.code_type] == ["ptx" if on_cpu_device() else "cubin"]
 
 
-def test_who_observes_kernels_gets_those_compiled_here(device, monkeypatch):
+def test_who_observes_kernels_gets_those_compiled_here(targets, monkeypatch):
     source = 'extern "C" __global__ void nothing() {}\n'
 
     class Everything:
         def get(self, name: bytes) -> bytes:
             return b".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
 
-    np.empty(1)
     monkeypatch.setattr(_ahead, "known", Everything)
-    assert compiled(source, monkeypatch) == []
+    assert _ahead.code(source).code_type == "ptx"
+    assert targets == []
     monkeypatch.setattr(_ahead._provider, "is_observed", lambda: True)
-    assert len(compiled(source, monkeypatch)) == 1
+    assert _ahead.code(source).code_type == "cubin"
+    assert targets == ["cubin"]
 
 
 def test_another_file_is_refused():

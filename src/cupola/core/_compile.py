@@ -63,6 +63,17 @@ def compile(
     >>> source = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
     >>> twice = cupola.compile(source).get_kernel("twice")
     """
+    return compile_to("cubin", source, names, options, cache)
+
+
+def compile_to(
+    target: str,
+    source: str,
+    names: tuple[str, ...] = (),
+    options: ProgramOptions | dict[str, Any] | None = None,
+    cache: ProgramCacheResource | bool = True,
+) -> ObjectCode:
+    """What `compile` does, for the target ``"cubin"`` or ``"ptx"``."""
     chosen = options if isinstance(options, ProgramOptions) else ProgramOptions(**{"std": "c++17", **(options or {})})
     storage = _default_cache() if cache is True else None if cache is False else cache
     if storage is not None and not isinstance(storage, ProgramCacheResource):
@@ -71,25 +82,26 @@ def compile(
     if storage is not None and not _provider.is_observed():  # observers know the sources compiled in this process
         try:
             key = make_program_cache_key(
-                code=source, code_type="c++", options=chosen, target_type="cubin", name_expressions=names
+                code=source, code_type="c++", options=chosen, target_type=target, name_expressions=names
             )
         except ValueError:
             key = None  # the result depends on files that the key cannot cover
     if storage is None or key is None:
-        return _compile(source, chosen, names)
+        return _compile(source, chosen, names, target)
     code, symbols = storage.get(key), storage.get(key + b" names") if names else b"{}"
     if code is not None and symbols is not None:
-        return ObjectCode.from_cubin(code, name=chosen.name or "", symbol_mapping=json.loads(bytes(symbols)))
-    made = _compile(source, chosen, names)
+        make = ObjectCode.from_cubin if target == "cubin" else ObjectCode.from_ptx
+        return make(code, name=chosen.name or "", symbol_mapping=json.loads(bytes(symbols)))
+    made = _compile(source, chosen, names, target)
     storage[key] = made._to_cache()
     if names:
         storage[key + b" names"] = json.dumps({name: _text(made, name) for name in names}).encode()
     return made
 
 
-def _compile(source: str, options: ProgramOptions, names: tuple[str, ...]) -> ObjectCode:
+def _compile(source: str, options: ProgramOptions, names: tuple[str, ...], target: str) -> ObjectCode:
     with Program(source, "c++", options) as program:
-        return program.compile("cubin", name_expressions=names)
+        return program.compile(target, name_expressions=names)
 
 
 def _text(made: ObjectCode, name: str) -> str:

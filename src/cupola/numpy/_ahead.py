@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cupola.bindings import _provider
-from cupola.core._compile import compile
+from cupola.core._compile import compile_to
 from cupola.core.device._device import Device
 from cupola.core.program._object_code import ObjectCode
 
@@ -33,11 +33,18 @@ FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 4, "lp": 0, "pb": 0, "di
 
 def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
     """Machine code or PTX of a source: what came with the package, else compiled or from the disk."""
-    if not options and not _provider.is_observed():  # observers know the sources that this process compiles
+    chosen = {"fma": fma, "name": "cupola.numpy", **options}
+    device = Device()
+    if _provider.is_observed():  # observers know the sources that this process compiles
+        return compile_to("cubin", source, options=chosen)
+    if not options and device.compute_capability >= OLDEST:
         ptx = known().get(name_of(source, fma))
-        if ptx is not None and Device().compute_capability >= OLDEST:
+        if ptx is not None:
             return ObjectCode.from_ptx(ptx, name="cupola.numpy")
-    return compile(source, options={"fma": fma, "name": "cupola.numpy", **options})
+    if _provider.current() != "cpu":
+        return compile_to("cubin", source, options=chosen)
+    # The CPU device runs PTX, and half of the time that NVRTC takes is making a GPU's machine code.
+    return compile_to("ptx", source, options={"arch": f"compute_{device.arch}", **chosen})
 
 
 def name_of(source: str, fma: bool) -> bytes:

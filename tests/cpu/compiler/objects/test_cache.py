@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cupola.cpu.compiler.objects import machine
 from cupola.cpu.compiler.objects.cache import ObjectCache
 
 
@@ -165,3 +166,23 @@ def test_what_others_could_have_written_is_not_loaded(
     with caplog.at_level("WARNING", "cupola"):
         assert ObjectCache(cache.folder, "machine").get(key) is None
     assert ("other users may write to it" in caplog.text) == (what != "link")
+
+
+def test_quick_code_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled in the simplest way is longer, and is not what others find in the cache."""
+    ir = """
+define i32 @f(i32 %a) {
+  %place = alloca i32
+  store i32 %a, ptr %place
+  %b = load i32, ptr %place
+  %c = add i32 %b, 0
+  ret i32 %c
+}
+"""
+    made = []
+    for quick in (False, True):
+        monkeypatch.setattr(machine, "quick", quick)
+        made.append((machine.cache_key("kernel"), machine.emit_object(ir)))
+    (key, code), (other_key, longer) = made
+    assert key != other_key
+    assert len(longer) > len(code)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import os
 import platform
 import sys
 import threading
@@ -34,6 +35,9 @@ LARGE = 12_000
 
 HUGE = 25_000
 """Lines of LLVM IR up to which that is so for those that make machine code, with registers in memory."""
+
+quick = os.environ.get("CUPOLA_CPU_OPTIMIZE") == "0"
+"""Whether machine code is made in the simplest way, as for the largest kernels: in a third of the time, and slow."""
 
 _lock = threading.Lock()
 
@@ -150,12 +154,17 @@ def _target_machine(effort: int = 2) -> Any:
     return target.create_target_machine(cpu=chosen.name, features=chosen.features, opt=effort, jit=True)
 
 
-@functools.cache
 def _cache() -> ObjectCache:
+    return _cache_of(quick)
+
+
+@functools.cache
+def _cache_of(quick: bool) -> ObjectCache:
     binding = llvm()
     chosen = processor(binding)
     versions = ".".join(map(str, binding.llvm_version_info))
-    return ObjectCache.default(f"{chosen.name} {chosen.features} {versions} {binding.get_process_triple()}")
+    effort = " quick" if quick else ""
+    return ObjectCache.default(f"{chosen.name} {chosen.features} {versions} {binding.get_process_triple()}{effort}")
 
 
 def compile_ir(ir: str, name: str) -> MachineCode:
@@ -210,7 +219,7 @@ def optimise(module: Any, lines: int, machine: Any = None) -> None:
     inline = binding.create_new_module_pass_manager()
     inline.add_always_inliner_pass()
     inline.run(module, builder)
-    if lines > LARGE:
+    if quick or lines > LARGE:
         passes = binding.create_new_function_pass_manager()
         passes.add_dead_code_elimination_pass()
     else:
@@ -229,7 +238,7 @@ def optimised(ir: str, machine: Any = None) -> Any:
 
 def object_code(module: Any, lines: int) -> bytes:
     """The machine code of an optimized module."""
-    effort = 2 if lines <= LARGE else 1 if lines <= HUGE else 0
+    effort = 0 if quick or lines > HUGE else 2 if lines <= LARGE else 1
     return bytes(_target_machine(effort).emit_object(module))
 
 
