@@ -28,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cpu_only: checks something that only the CPU device does")
     config.addinivalue_line("markers", "gpu_only: needs a real GPU")
+    os.environ.setdefault("CUPOLA_NUMPY_AHEAD", "0")  # no process in the background
 
 
 def pytest_report_header(config: pytest.Config) -> str:

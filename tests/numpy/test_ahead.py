@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cupola.numpy import _ahead, _kernels
+from cupola.numpy import __main__ as command
+from cupola.numpy import _ahead, _background, _common, _kernels
 from cupola.numpy._kernels import elementwise
 from tests.conftest import on_cpu_device
 
@@ -75,3 +76,54 @@ def test_every_kernel_can_be_read():
         assert ptx.endswith(b"}\n")
         assert b".entry" in ptx
     assert known.get(b"0" * 16) is None
+
+
+# --- in the background ------------------------------------------------------------------------------------------
+
+
+def test_the_background_is_asked_once(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(_background, "_start", lambda: started.append(1))
+    for name, value, wanted in (
+        ("CUPOLA_NUMPY_AHEAD", "0", False), ("CUPOLA_CPU_CACHE", "0", False), ("CUPOLA_CPU_CACHE", "1", True),
+        ("CUPOLA_CPU_CACHE", "1", False),
+    ):  # fmt: skip
+        monkeypatch.setenv("CUPOLA_NUMPY_AHEAD", "1")
+        monkeypatch.setenv(name, value)
+        assert _background.begin(_ahead.FILE) is wanted
+    monkeypatch.setattr(sys, "executable", "/usr/bin/simulation")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    assert not _background.begin(_ahead.FILE)
+    assert started == [1]
+
+
+def test_the_background_runs_the_command(tmp_path, monkeypatch):
+    """Without what would make it observe its kernels."""
+    seen = []
+    monkeypatch.setenv("CUPOLA_CHECK", "race")
+    monkeypatch.setattr(_background.subprocess, "run", lambda command, **how: seen.append((command, how)))
+    _background._start()
+    ((command, how),) = seen
+    assert command[-1] == sys.executable
+    assert "-m cupola.numpy &" in command[2]
+    assert how["env"]["CUPOLA_NUMPY_AHEAD"] == "0"
+    assert "CUPOLA_CHECK" not in how["env"]
+
+
+def test_the_command(device, monkeypatch, capsys):
+    ran = []
+    monkeypatch.setattr(command, "beginnings", lambda namespace: iter([lambda: ran.append(namespace)] * 2))
+    monkeypatch.setattr(sys, "argv", ["cupola.numpy"])
+    command.main()
+    assert len(ran) == 2
+    assert capsys.readouterr().out == f"2 statements of cupola.numpy are compiled, for {device.name}\n"
+
+
+def test_statements_run(device):
+    """Not only with kernels that do nothing."""
+    import cupola.numpy as np
+
+    for statement in list(_common._choosing(np, "d"))[::4]:
+        statement()
+    device.sync()

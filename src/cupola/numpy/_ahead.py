@@ -37,6 +37,8 @@ def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
     device = Device()
     if _provider.is_observed():  # observers know the sources that this process compiles
         return compile_to("cubin", source, options=chosen)
+    if _provider.current() == "cpu":
+        _prepare()
     if not options and device.compute_capability >= OLDEST:
         ptx = known().get(name_of(source, fma))
         if ptx is not None:
@@ -45,6 +47,14 @@ def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
         return compile_to("cubin", source, options=chosen)
     # The CPU device runs PTX, and half of the time that NVRTC takes is making a GPU's machine code.
     return compile_to("ptx", source, options={"arch": f"compute_{device.arch}", **chosen})
+
+
+@functools.cache
+def _prepare() -> None:
+    """Once for each process: see to what programs begin with."""
+    from cupola.numpy import _background
+
+    _background.begin(FILE)
 
 
 def name_of(source: str, fma: bool) -> bytes:

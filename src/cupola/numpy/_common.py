@@ -32,9 +32,9 @@ def statements(np: Any) -> Iterator[Statement]:
     np : module
         cupola.numpy.
     """
+    yield from beginnings(np)
     for char in NUMBERS:
         yield from _first(np, char)
-    for char in NUMBERS:
         yield from _arithmetic(np, char)
         yield from _reductions(np, char)
         yield from _choosing(np, char)
@@ -51,14 +51,33 @@ def statements(np: Any) -> Iterator[Statement]:
     yield from _complex_numbers(np)
 
 
+def beginnings(np: Any) -> Iterator[Statement]:
+    """Those of nearly every program: some eighty kernels."""
+    for char in ("d", "f"):
+        yield from _first(np, char)
+    a = _Arrays(np, "d")
+    x = a.x
+    yield _calls(np.arange, 0, 1 << 15, 1, "l")
+    yield _calls(np.asarray, [1, 2, 3])
+    source = np.random.default_rng(1)
+    yield _now(lambda: source.random(64))
+    yield _now(lambda: source.normal(0, 1, 64))
+    for name in ("sqrt", "exp", "sin", "cos", "argmax", "cumsum", "sort", "argsort", "std", "nonzero"):
+        yield _calls(getattr(np, name), x)
+    yield _now(lambda: x[x > 1])
+    yield _now(lambda: x[np.zeros(5, int)])
+    yield _now(lambda: np.where(x > 1, x, 0))
+    yield _now(lambda: x**2)
+    yield _now(lambda: x.astype("f"))
+    yield _calls(np.sort, np.zeros(1 << 16))
+
+
 class _Arrays:
     """Arrays of one type that lie in the ways that there are."""
 
     def __init__(self, np: Any, char: str) -> None:
         def made(*shape: int) -> Any:
-            x = np.empty(shape, char)
-            x._compute_now()
-            return x
+            return np.full(shape, 2, char)
 
         self.x, self.y, self.z = made(64), made(64), made(64)
         self.p, self.q = made(128)[::2], made(128)[::2]
@@ -185,8 +204,7 @@ def _reductions(np: Any, char: str) -> Iterator[Statement]:
 
 def _choosing(np: Any, char: str) -> Iterator[Statement]:
     a = _Arrays(np, char)
-    flags = np.empty(64, bool)
-    flags._compute_now()
+    flags = np.ones(64, bool)
     for one, other in itertools.product((a.y, 2), (a.z, 0)):
         yield _calls(np.where, flags, one, other)
         yield _calls(lambda one, other: np.where(a.x > 1, one, other), one, other)
@@ -197,8 +215,7 @@ def _choosing(np: Any, char: str) -> Iterator[Statement]:
     yield _now(lambda: a.x[a.x > 1])
     yield _now(lambda: a.m[flags])
     yield _set(a.x, flags, 0)
-    places = np.empty(5, "l")
-    places._compute_now()
+    places = np.zeros(5, int)
     yield _now(lambda: a.x[places])
     yield _now(lambda: a.m[places])
     yield _now(lambda: a.m[:, places])
@@ -223,7 +240,7 @@ def _choosing(np: Any, char: str) -> Iterator[Statement]:
 
 def _order(np: Any, char: str) -> Iterator[Statement]:
     a = _Arrays(np, char)
-    long = np.empty(1 << 16, char)
+    long = np.zeros(1 << 16, char)
     yield _calls(np.argmax, a.x)
     yield _calls(np.argmin, a.x)
     yield _calls(np.argmax, a.m, 1)
