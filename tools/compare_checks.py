@@ -68,11 +68,16 @@ def watch(file: str, cubin: str, name: str, check: str) -> str:
     command = ["compute-sanitizer", "--tool", TOOLS[check], "--print-limit", "1000"]
     command += ["--racecheck-report", "all"] if check == "race" else []
     command += [sys.executable, __file__, "run", file, cubin, name]
+    lines: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
-        timer = threading.Timer(SECONDS, child.kill)
-        timer.start()
+        timer = threading.Timer(SECONDS, child.kill)  # of the kernel; all else may be slow on a busy machine
         assert child.stdout is not None
-        lines = list(child.stdout)
+        for line in child.stdout:
+            lines.append(line)
+            if line.startswith(f"{MARK} begins"):
+                timer.start()
+            elif line.startswith(f"{MARK} done"):
+                timer.cancel()
         timer.cancel()
     begun = next((i for i, line in enumerate(lines) if line.startswith(f"{MARK} begins")), None)
     if begun is None:

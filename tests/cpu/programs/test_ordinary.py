@@ -323,7 +323,7 @@ def test_cooperative_groups() -> None:
     """Groups of several warps keep their barriers in the shared memory that is reserved for the system."""
     threads = 256
     out = np.zeros((threads, 8), np.int32)
-    run(GROUPS, "groups", 2, threads, out)
+    run(GROUPS, "groups", 1, threads, out)
     for t, row in enumerate(out):
         warp = range(t // 32 * 32, t // 32 * 32 + 32)
         here = [u for u in warp if u % 3 == 1]
