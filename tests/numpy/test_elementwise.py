@@ -419,6 +419,10 @@ def test_what_is_missing_is_named(device):
         np.packbits  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         np.nonsense  # noqa: B018
+    with pytest.raises(AttributeError, match="'nanargmx'; did you mean 'nanargmax'"):
+        np.nanargmx  # noqa: B018
+    with pytest.raises(ValueError, match="Maximum allowed size exceeded: arange would have 1e\\+300"):
+        np.arange(0, 1e300)
     with pytest.raises(AttributeError, match="ndarray.byteswap"):
         x.byteswap()
     with pytest.raises(AttributeError):

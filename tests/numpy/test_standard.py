@@ -232,6 +232,8 @@ def test_members(device):
     assert [name for name in MEMBERS.split(" ") if not hasattr(x, name)] == []
     assert x.__array_namespace__(api_version="2024.12") is np
     assert np.__array_api_version__ == "2024.12"
+    with pytest.raises(ValueError, match="'1999.1' of the Array API is not known; 2024.12 is the last"):
+        x.__array_namespace__(api_version="1999.1")
     assert x.to_device(x.device) is x
     assert np.zeros(2, device=x.device).device == x.device
 

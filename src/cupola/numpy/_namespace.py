@@ -5,6 +5,7 @@ Imported when a name of it is first used, or the first array is made.
 
 from __future__ import annotations
 
+import difflib as _difflib
 import sys as _sys
 
 import numpy as _numpy
@@ -82,7 +83,8 @@ complete_arrays()
 
 
 def missing(name: str) -> str:
-    """What an AttributeError about a name says."""
+    """What an AttributeError about a name says, with the name of the nearest function."""
     if hasattr(_numpy, name) and not name.startswith("_"):
         return f"cupola.numpy has no {name!r} yet; x.to_numpy() gives NumPy the elements, asarray() takes them back"
-    return f"module 'cupola.numpy' has no attribute {name!r}"
+    near = _difflib.get_close_matches(name, __all__, 1)
+    return f"module 'cupola.numpy' has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")

@@ -342,9 +342,15 @@ class ndarray(Lazy):
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         (namespace,) = NAMESPACE
+        if api_version not in (None, *STANDARDS):
+            raise ValueError(
+                f"version {api_version!r} of the Array API is not known; {STANDARDS[-1]} is the last one here"
+            )
         return namespace
 
 
+# Versions of the Array API standard.
+STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _KNOWN = (*_NUMBERS, Array, numpy.ndarray, numpy.generic, list, tuple)
 
 
@@ -387,7 +393,10 @@ def on(place: Any) -> None:
     """Check a `device` argument."""
     here = current_device()
     if place is not None and place != here:
-        raise ValueError(f"arrays are made on the current device, {here}; {place}.set_current() makes that one current")
+        raise ValueError(
+            f"arrays are made on the current device, {here}, not on {place!r}; "
+            "set_current() of a cupola.Device makes another one current"
+        )
 
 
 def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, order: Any = "K") -> ndarray:

@@ -160,6 +160,8 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
     to = known_type(numpy.result_type(*map(numpy.asarray, (first, end, by))) if dtype is None else dtype)
     to = numpy.dtype(numpy.int64) if dtype is None and to.kind == "b" else to
     count = max(math.ceil((end - first) / by), 0) if by else 0
+    if count >= 1 << 60:
+        raise ValueError(f"Maximum allowed size exceeded: arange would have {float(count):.3g} elements")
     if count <= LARGE or to.kind not in "iuf":
         return array(numpy.arange(first, end, by, dtype=to))
     delta = to.type(to.type(first + by) - to.type(first))
