@@ -85,8 +85,11 @@ def eight_bits():
     a, b = torch.tensor(normal(64, 96)).to(e4m3), torch.tensor(normal(48, 96)).T
     exact = a.double().numpy() @ b.to(e4m3).double().numpy()
     scales = {"a": 0.5, "b": torch.full((1,), 4.0)}
-    for name, error in (("CUDA_R_16BF", 4e-3), ("CUDA_R_16F", 5e-4), ("CUDA_R_32F", 1e-6)):
-        options = {"result_type": nvmath.CudaDataType[name], "fast_accumulation": name == "CUDA_R_32F"}
+    for name, error in (("CUDA_R_16BF", 4e-3), ("CUDA_R_16F", 5e-4), ("CUDA_R_32F", 1e-3)):
+        options = {
+            "result_type": nvmath.CudaDataType[name],
+            "fast_accumulation": name == "CUDA_R_32F",
+        }  # on a GPU: less exact
         result = advanced.matmul(a, b.to(e4m3), quantization_scales=scales, options=options)
         agree(result.double().numpy(), 2 * exact, error)
     scales["d"] = 0.25
