@@ -12,6 +12,7 @@ static bool is_uuid(const char *name) { return !strncmp(name, "GPU-", 4); }
 static bool begins(const char *name, size_t length, const char *uuid) {
     bool any = false;
     for (size_t i = 4; i < length; i++) {
+        if (!*uuid) return true; /* what is behind it does not count */
         if (name[i] == '-') continue;
         uuid += *uuid == '-';
         if (tolower((unsigned char)name[i]) != *uuid++) return false;
@@ -34,7 +35,7 @@ static int named(const char *name, size_t length, int present) {
     }
     if (is_uuid(name)) return found;
     long number = strtol(name, &end, 10);
-    return end == name + length && number >= 0 && number < present ? (int)number : -1;
+    return end != name && number >= 0 && number < present ? (int)number : -1; /* what is behind it does not count */
 }
 
 /* Fills `places`; returns how many there are. A name that means nothing ends the list, and so does a number among UUIDs or a
@@ -44,7 +45,6 @@ static int read_list(const char *list, int present, int *places) {
     bool are_uuids = false;
     for (const char *at = list;; at++) {
         size_t length = strcspn(at, ",");
-        while (length && isspace((unsigned char)*at)) at++, length--;
         while (length && isspace((unsigned char)at[length - 1])) length--;
         int place = length ? named(at, length, present) : -1;
         if (!count) are_uuids = is_uuid(at);
