@@ -223,6 +223,15 @@ def test_transform(device, case):
     compare(evaluate(np, case), evaluate(numpy, case))
 
 
+def test_transform_of_a_view_that_begins_between_two_numbers(device):
+    for code in "fd":
+        x, a = np.asarray(F[2:].astype(code))[1:], F[3:].astype(code)
+        a[1], x[1] = 3, 3  # the infinity
+        compare(np.fft.rfft(x), numpy.fft.rfft(a))
+        compare(np.fft.ihfft(x), numpy.fft.ihfft(a))
+        compare(np.fft.rfftn(x), numpy.fft.rfftn(a))
+
+
 @pytest.mark.parametrize(
     ("function", "given"), [("inv", numpy.zeros((2, 2))), ("cholesky", -numpy.eye(2)), ("det", numpy.zeros((2, 3)))]
 )

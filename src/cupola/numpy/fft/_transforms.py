@@ -93,6 +93,8 @@ def _transform(x: Any, n: int | None, axis: int, norm: Any, kind: str, forward: 
         # Rows of real and of complex numbers have other lengths; those of each side follow each other.
         plan = _plan(type_of, size, rows.shape[0])
         more = () if kind != "c" else (cufft.CUFFT_FORWARD if forward else cufft.CUFFT_INVERSE,)
+        if rows._plain().handle % (2 * rows.itemsize if kind == "r" else rows.itemsize):
+            rows = rows.copy()  # cuFFT reads real numbers in pairs, and this view begins between two
         execute(plan, rows._plain().handle, made._plain().handle, *more)
     result = back(made, (*shape[:-1], columns), axis)
     factor = _scale(size, norm, forward)
