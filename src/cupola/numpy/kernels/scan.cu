@@ -42,13 +42,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) scan_totals(
             __syncthreads();
             COMPUTED sum = elements[at(threadIdx.x * EACH)];
             for (int k = 1; k < EACH; k++) sum = combined(sum, elements[at(threadIdx.x * EACH + k)]);
+            // What a thread has added up stays with it; the first has the sum of all.
             ((COMPUTED*)memory)[threadIdx.x] = sum;
             for (int half = 1; half < BLOCK; half *= 2) {
                 __syncthreads();
-                if (threadIdx.x % (2 * half) == 0)
-                    ((COMPUTED*)memory)[threadIdx.x] = combined(((COMPUTED*)memory)[threadIdx.x], ((COMPUTED*)memory)[threadIdx.x + half]);
+                if (threadIdx.x % (2 * half) == 0) {
+                    sum = combined(sum, ((COMPUTED*)memory)[threadIdx.x + half]);
+                    ((COMPUTED*)memory)[threadIdx.x] = sum;
+                }
             }
-            if (threadIdx.x == 0) total = any ? combined(total, ((COMPUTED*)memory)[0]) : ((COMPUTED*)memory)[0];
+            if (threadIdx.x == 0) total = any ? combined(total, sum) : sum;
             any = true;
             __syncthreads();
         }

@@ -84,9 +84,12 @@ def test_marks() -> None:
     (total,) = lower(b, parse("add.f32 d, a, b"), [x, x])
     assert total.raw_nan and "select" not in "\n".join(b.lines)
     (negative,) = lower(b, parse("neg.f32 d, a"), [total])
-    (chosen,) = lower(b, parse("selp.f32 d, a, b, p"), [x, negative, Value("%p", "i1")])
+    (chosen,) = lower(b, parse("selp.f32 d, a, b, p"), [total, negative, Value("%p", "i1")])
     (copy,) = lower(b, parse("mov.f32 d, a"), [chosen])
     assert negative.raw_nan and copy.raw_nan
+    # Beside a value of memory, whose bits count, the other one is settled.
+    (mixed,) = lower(b, parse("selp.f32 d, a, b, p"), [x, negative, Value("%p", "i1")])
+    assert not mixed.raw_nan and "2147483647" in "\n".join(b.lines)
     assert not lower(b, parse("neg.f32 d, a"), [x])[0].raw_nan
     settled = settle_nans(b, copy)
     assert not settled.raw_nan and settled.type == "float" and "2147483647" in b.lines[-2]
