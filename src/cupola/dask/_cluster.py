@@ -15,6 +15,10 @@ from cupola import Device
 from cupola.bindings import _provider
 from cupola.dask._spilling import SpillToHost
 
+# How many bytes of results one worker asks another for at a time. What was moved to the host comes back to the device
+# for that, and a worker answers several others, so a message is a small share of what results may take.
+MESSAGE, SHARE = "distributed.worker.transfer.message-bytes-limit", 16
+
 
 def local_cluster(
     devices: int | None = None,
@@ -67,11 +71,13 @@ def local_cluster(
     host_limit = MEMORY_LIMIT // count if memory_limit is None else parse_bytes(memory_limit)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(str(k) for k in range(len(known)))
     names = visible.split(",")[: len(known)]
+    config = options.pop("config", {})
     provider = _provider.current() or "auto"  # what this process drives: GPUs that are hidden here stay so
     workers = {}
     for rank in range(count):
         own = rank % len(known)
         limit = _device_limit(device_memory_limit, known[own])
+        message = min(parse_bytes(dask.config.get(MESSAGE)), max(limit // SHARE, 1))
         workers[rank] = {
             "cls": Nanny,
             "options": {
@@ -81,6 +87,7 @@ def local_cluster(
                 "env": {"CUDA_VISIBLE_DEVICES": ",".join(names[own:] + names[:own]), "CUPOLA_DEVICE": provider},
                 "preload": ["cupola.dask"],
                 "data": (SpillToHost, {"device_limit": limit, "host_limit": int(0.6 * host_limit)}),
+                "config": {MESSAGE: message, **config},
                 **options,
             },
         }

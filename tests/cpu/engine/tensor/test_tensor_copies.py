@@ -116,6 +116,7 @@ VARIANTS = {
 """What is changed in the pipeline; the names that do not begin with ``sound`` are races."""
 
 
+@pytest.mark.cpu_only
 def test_races(device, stream) -> None:
     source = COMMON
     for name, changes in VARIANTS.items():
