@@ -44,6 +44,16 @@ def test_a_launch(kernel):
     assert f"\n  launched at {__file__}:{line}" in error_of(stream)
 
 
+def test_a_launch_by_a_package_that_launches_for_others(kernel):
+    stream = Device().create_stream()
+    memory = Device().allocate(64, stream=stream)
+    names = {"launch": launch}
+    exec(compile("def call(*given):\n    launch(*given)", "/x/site-packages/torch/launcher.py", "exec"), names)
+    line = here() + 1
+    names["call"](stream, LaunchConfig(grid=1, block=1), kernel, memory)
+    assert f"\n  launched at {__file__}:{line}" in error_of(stream)
+
+
 def test_a_captured_launch(kernel):
     stream = Device().create_stream()
     memory = Device().allocate(64, stream=stream)

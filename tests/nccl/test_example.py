@@ -57,7 +57,8 @@ def test_a_rank_is_killed(tmp_path):
     done = run(4, program, CUPOLA_NCCL_TIMEOUT="1")
     assert done.returncode == 128 + signal.SIGKILL, done.stderr
     assert "cupola run: rank 1 was ended by SIGKILL" in done.stderr
-    told = re.findall(r"rank (\d) has ended, or has left the communicator \(ncclAllReduce on rank (\d) of 4\)", done.stderr)
+    text = r"rank (\d) has ended, or has left the communicator \(ncclAllReduce on rank (\d) of 4\)"
+    told = re.findall(text, done.stderr)
     assert {who for _, who in told} == {"0", "2", "3"} and "1" in {gone for gone, _ in told}, done.stderr
     assert "as NumPy has it" not in done.stdout
     assert left_behind() <= before

@@ -28,35 +28,47 @@
 
 enum { KNOWN = 256, MOST_FRAMES = 64 };
 
-/* Files that are known to be of cupola, or not: the address of the name, and in bit 0 whether it is. */
+/* Whose a file is: of cupola, of a package that launches kernels for others, or neither. */
+enum { OURS = 1, BETWEEN = 2, WHOSE = 3 };
+
+/* Files that were looked at: the address of the name, and in its lowest bits whose the file is. */
 static _Atomic uintptr_t known[KNOWN];
 
-static bool look(const PyObject *file) {
-    const char *folder = origin_folder();
-    return *folder && PyUnicode_IS_COMPACT_ASCII(file) &&
-           !strncmp((const char *)((const PyASCIIObject *)file + 1), folder, strlen(folder));
+static unsigned look(const PyObject *file) {
+    const char *folder = origin_folder(), *name = (const char *)((const PyASCIIObject *)file + 1);
+    if (!PyUnicode_IS_COMPACT_ASCII(file)) return 0;
+    if (*folder && !strncmp(name, folder, strlen(folder))) return OURS;
+    return origin_is_between(name) ? BETWEEN : 0;
 }
 
-static bool is_ours(const PyCodeObject *code) {
+static unsigned whose(const PyCodeObject *code) {
     const uintptr_t file = (uintptr_t)code->co_filename;
     _Atomic uintptr_t *place = &known[(file >> 4) % KNOWN];
     const uintptr_t before = atomic_load_explicit(place, memory_order_relaxed);
-    if ((before & ~(uintptr_t)1) == file) return before & 1;
-    const bool result = look(code->co_filename);
+    if ((before & ~(uintptr_t)WHOSE) == file) return before & WHOSE;
+    const unsigned result = look(code->co_filename);
     atomic_store_explicit(place, file | result, memory_order_relaxed);
     return result;
+}
+
+static void note(cpu_caller *caller, const _PyInterpreterFrame *frame) {
+    caller->code = CODE(frame);
+    caller->offset =
+        (uint32_t)((const char *)AT(frame) - (const char *)_PyCode_CODE((const PyCodeObject *)caller->code));
 }
 
 void caller_note(cpu_caller *caller) {
     const PyThreadState *state = PyGILState_GetThisThreadState();
     if (!state) return;
+    bool is_noted = false;
     int left = MOST_FRAMES;
     for (const _PyInterpreterFrame *frame = INNERMOST(state); frame && left; frame = frame->previous, left--) {
         const PyObject *code = CODE(frame);
-        if (!code || !PyCode_Check(code) || is_ours((const PyCodeObject *)code)) continue;
-        caller->code = code;
-        caller->offset = (uint32_t)((const char *)AT(frame) - (const char *)_PyCode_CODE((const PyCodeObject *)code));
-        return;
+        const unsigned of = code && PyCode_Check(code) ? whose((const PyCodeObject *)code) : OURS;
+        if (of == OURS || (of == BETWEEN && is_noted)) continue;
+        note(caller, frame);
+        if (of != BETWEEN) return;
+        is_noted = true; /* the innermost one, if there is no line of the program */
     }
 }
 #else

@@ -81,7 +81,7 @@ static bool is_installed(const char *file) {
 }
 
 /* Packages that launch kernels for others: of a launch by one of these, the line that has called it is the program's. */
-static bool is_between(const char *file) {
+bool origin_is_between(const char *file) {
     static const char *const packages[] = {"triton/",     "torch/", "cuda/",   "cupy/",   "numba/",
                                            "numba_cuda/", "jax/",   "jaxlib/", "nvmath/", "warp/"};
     const char *installed = strstr(file, "-packages/"); /* site-packages, dist-packages */
@@ -105,7 +105,7 @@ static const struct cpu_origin *find_line(bool of_program) {
         const char *file = PyUnicode_AsUTF8(code->co_filename);
         if (!file) PyErr_Clear();
         const bool is_ours = file && *own && !strncmp(file, own, strlen(own));
-        const bool is_passed = file && (of_program ? is_installed(file) : is_between(file));
+        const bool is_passed = file && (of_program ? is_installed(file) : origin_is_between(file));
         if (file && !is_ours && !is_passed) found = intern(file, PyFrame_GetLineNumber(frame));
         else if (file && !is_ours && !installed) installed = intern(file, PyFrame_GetLineNumber(frame));
         Py_DECREF(code);

@@ -2,6 +2,7 @@
 #ifndef CUPOLA_CPU_DRIVER_ORIGIN_H
 #define CUPOLA_CPU_DRIVER_ORIGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,9 @@ const struct cpu_origin *origin_here(void) __attribute__((cold));
 /* Where cupola's own Python files are, with a slash behind; empty while that is not known. The first one with the GIL. */
 const char *origin_find_folder(void);
 const char *origin_folder(void);
+
+/* Whether a file is of a package that launches kernels for others. */
+bool origin_is_between(const char *file);
 
 /* Memory is allocated, by a function, and freed again; the lines of both, NULL: not known. */
 void origin_allocated(uint64_t base, size_t size, const char *call) __attribute__((cold));
