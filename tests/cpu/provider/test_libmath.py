@@ -233,7 +233,7 @@ NOT_EMULATED = (
     ("libcurand.so.10", "curandGenerateBinomial", 999, "CURAND_STATUS_INTERNAL_ERROR"),  # it has no such status
     ("libcusolver.so.12", "cusolverDnXsytrf", 9, "CUSOLVER_STATUS_NOT_SUPPORTED"),
     ("libcusparse.so.12", "cusparseSgtsv2", 10, "CUSPARSE_STATUS_NOT_SUPPORTED"),
-    ("libcudss.so.1", "cudssCreateMg", 4, "CUDSS_STATUS_NOT_SUPPORTED"),
+    (f"libcudss.so.{programs.cudss_version()}", "cudssCreateMg", 4, "CUDSS_STATUS_NOT_SUPPORTED"),
 )
 
 
