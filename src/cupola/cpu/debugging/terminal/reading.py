@@ -19,17 +19,7 @@ _HISTORY = "~/.cache/cupola/debug-history"
 
 
 class Reading(Screen):
-    """Commands come from here.
-
-    Parameters
-    ----------
-    debugger
-        The debugger.
-    commands
-        What to do first, before anything is read.
-    stdin, stdout
-        Where commands come from, and where answers go; None for those of the process.
-    """
+    """Commands come from here: those that were given first, then those that are read."""
 
     prompt = "(cupola) "
 
