@@ -1,10 +1,11 @@
 """A pipeline of three actors of Ray, each with a device: numbers, a kernel on them, a sum; one actor dies on the way.
 
 Arrays stay on the device from actor to actor. When the second actor is killed Ray starts it again, and the pipeline
-goes on with the piece that was lost. Run it with several CPU devices:
+goes on with the piece that was lost. Fewer than three devices are shared. Run it with several CPU devices:
 CUPOLA_DEVICE=cpu CUPOLA_CPU_DEVICES=3 python examples/ray_pipeline.py
 """
 
+import math
 import os
 import time
 
@@ -22,7 +23,7 @@ extern "C" __global__ void square(const double* x, double* y, int n) {
 }"""
 
 
-@ray.remote(num_gpus=1, num_cpus=0)
+@ray.remote(num_cpus=0)
 class Numbers:
     def __init__(self) -> None:
         cupola.ray.device()
@@ -31,7 +32,7 @@ class Numbers:
         return cupola.ray.share(np.arange(k * SIZE, (k + 1) * SIZE, dtype="f8"))
 
 
-@ray.remote(num_gpus=1, num_cpus=0, max_restarts=1)
+@ray.remote(num_cpus=0, max_restarts=1)
 class Squares:
     def __init__(self) -> None:
         self.device = cupola.ray.device()
@@ -47,7 +48,7 @@ class Squares:
         return cupola.ray.share(y)
 
 
-@ray.remote(num_gpus=1, num_cpus=0)
+@ray.remote(num_cpus=0)
 class Sum:
     def __init__(self) -> None:
         cupola.ray.device()
@@ -58,7 +59,9 @@ class Sum:
 
 def main() -> None:
     cupola.ray.init(num_cpus=3, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-    numbers, squares, total = Numbers.remote(), Squares.remote(), Sum.remote()
+    devices = int(ray.cluster_resources()["GPU"])
+    share = 1 / math.ceil(3 / devices)  # of a device, for each actor
+    numbers, squares, total = (actor.options(num_gpus=share).remote() for actor in (Numbers, Squares, Sum))
     parts: dict[int, float] = {}
     tried = 0
     while len(parts) < PIECES:

@@ -1,51 +1,74 @@
 #!/usr/bin/env bash
-# Run on all GPUs of this host what uses several: examples, tests and benchmarks, and leave a log of each.
+# Run on all GPUs of this host what uses several: examples, tests and benchmarks. Leave a log of each and a table of how long
+# each took, all in ten minutes.
 #
-# usage: tools/many_gpus.sh [LOG_FOLDER]      (PYTHON names the interpreter; STEPS picks some of the steps; GPUS says how many)
+# usage: tools/many_gpus.sh [LOG_FOLDER]
 #
-# Needs Python with cupola[test,mpi,nccl,dask,ray] and a library of MPI. On the CPU device: CUPOLA_DEVICE=cpu GPUS=4.
+# Variables: PYTHON names the interpreter, STEPS picks some of the steps, GPUS says how many there are, STEP_SECONDS and
+# ALL_SECONDS are time limits, JOBS is how many tests run at a time. Needs Python with cupola[test,mpi,nccl,dask,ray] and a
+# library of MPI; a step whose package is missing says so. On the CPU device: CUPOLA_DEVICE=cpu GPUS=4.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 logs=${1:-many_gpus}
 python=${PYTHON:-python3}
-steps=${STEPS:-devices mpi nccl torchrun dask ray tests nccl_transfers mpi_transfers scaling}
+steps=${STEPS:-devices mpi nccl torchrun dask ray nccl_transfers mpi_transfers scaling tests}
 gpus=${GPUS:-$(nvidia-smi -L | grep -c '^GPU ')}
 mkdir -p "$logs"
 # Programs that use NVLink multicast can put the GPUs of a host out of service, for everybody: it stays off in NCCL, PyTorch and NVSHMEM.
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export CUPOLA_DEVICE=${CUPOLA_DEVICE:-gpu} CUPOLA_CPU_DEVICES=$gpus PYTHONUNBUFFERED=1 RAY_USAGE_STATS_ENABLED=0
+# Open MPI: in containers, and with more ranks than cores.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export OMPI_MCA_rmaps_base_oversubscribe=1
 export PYTHONPATH="$PWD:$PWD/examples${PYTHONPATH:+:$PYTHONPATH}"
-failed=()
+failed=() clocks=()
 
-step() { # NAME COMMAND...
-    local name=$1 start=$SECONDS
-    shift
+say() { # NAME WORDS
+    clocks+=("$(printf '%-15s %s' "$1" "$2")")
+    echo "== ${clocks[-1]}"
+}
+
+step() { # NAME DEVICES MODULES COMMAND...: runs where there are so many devices and the modules can be imported
+    local name=$1 least=$2 modules=$3 module start=$SECONDS left limit
+    shift 3
     case " $steps " in *" $name "*) ;; *) return ;; esac
-    echo "== $name"
-    timeout "${STEP_SECONDS:-600}" "$@" >"$logs/$name.log" 2>&1 || failed+=("$name")
+    ((gpus >= least)) || { say "$name" "not run: it needs $least devices, and there are $gpus" && return; }
+    for module in $modules; do
+        "$python" -c "import $module" 2>/dev/null || { say "$name" "not run: $python has no $module" && return; }
+    done
+    left=$((${ALL_SECONDS:-590} - SECONDS)) limit=${STEP_SECONDS:-240}
+    ((left > 5)) || { say "$name" "not run: ${ALL_SECONDS:-590} s are over" && failed+=("$name") && return; }
+    timeout -k 5 $((limit < left ? limit : left)) "$@" >"$logs/$name.log" 2>&1
+    local status=$?
     tail -n "${TAIL:-25}" "$logs/$name.log"
-    echo "== $name: $((SECONDS - start)) s"
+    if ((status == 124)); then
+        say "$name" "$((SECONDS - start)) s, FAILED: its time was over"
+    else
+        say "$name" "$((SECONDS - start)) s$( ((status)) && echo ", FAILED with $status")"
+    fi
+    ((status == 0)) || failed+=("$name")
 }
 
 counts=1
 for ((n = 2; n <= gpus; n *= 2)); do counts+=,$n; done
 
-step devices "$python" examples/several_devices.py
-step mpi mpiexec -n "$gpus" "$python" -m mpi4py examples/mpi_heat.py
-step nccl "$python" -m cupola run -n "$gpus" examples/nccl_allreduce.py
-"$python" -c 'import torch' 2>/dev/null &&
-    step torchrun "$python" -m torch.distributed.run --nproc-per-node="$gpus" examples/nccl_allreduce.py
-step dask "$python" examples/dask_statistics.py
-((gpus >= 3)) && step ray "$python" examples/ray_pipeline.py # an actor for each of three devices
-step tests "$python" -m pytest -q -p no:benchmark -n 0 tests/nccl tests/mpi tests/dask tests/ray \
+step devices 1 "" "$python" examples/several_devices.py
+step mpi 1 mpi4py mpiexec -n "$gpus" "$python" -m mpi4py examples/mpi_heat.py
+step nccl 1 "" "$python" -m cupola run -n "$gpus" examples/nccl_allreduce.py
+step torchrun 1 torch "$python" -m torch.distributed.run --nproc-per-node="$gpus" examples/nccl_allreduce.py
+step dask 1 distributed "$python" examples/dask_statistics.py
+step ray 1 ray "$python" examples/ray_pipeline.py
+step nccl_transfers 1 "" "$python" -m benchmarks.transfers --engine nccl --ranks "$gpus" --json "$logs/nccl.json"
+step mpi_transfers 1 mpi4py "$python" -m benchmarks.transfers --engine mpi --ranks "$gpus" --json "$logs/mpi.json"
+step scaling 1 mpi4py "$python" -m benchmarks.transfers --scaling "$counts" --json "$logs/scaling.json"
+step tests 1 "pytest xdist" "$python" -m pytest -q -p no:benchmark -n "${JOBS:-4}" -rs tests/nccl tests/mpi tests/dask tests/ray \
     tests/core/memory tests/core/exchange/test_copies.py tests/graph/test_definition.py tests/test_checkpoint.py
-step nccl_transfers "$python" -m benchmarks.transfers --engine nccl --ranks "$gpus" --json "$logs/nccl.json"
-step mpi_transfers "$python" -m benchmarks.transfers --engine mpi --ranks "$gpus" --json "$logs/mpi.json"
-step scaling "$python" -m benchmarks.transfers --scaling "$counts" --json "$logs/scaling.json"
 
+printf '%s\n' "${clocks[@]}" >"$logs/clocks.txt"
+echo "== in all $SECONDS s on $gpus devices"
+cat "$logs/clocks.txt"
 if ((${#failed[@]})); then
     echo "failed on $gpus devices: ${failed[*]}"
     exit 1
 fi
-echo "all passed on $gpus devices: $steps"

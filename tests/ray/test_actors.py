@@ -126,8 +126,8 @@ def test_an_actor_that_is_killed(workers):
     assert ray.get(third.total.remote(second.make.remote(10)), timeout=60) == (35, (5,))
 
 
-@pytest.mark.cpu_only
 def test_example():
+    """On three CPU devices, or on as many GPUs as there are."""
     example = Path(__file__).resolve().parents[2] / "examples" / "ray_pipeline.py"
     environment = {**os.environ, "CUPOLA_CPU_DEVICES": "3", "RAY_USAGE_STATS_ENABLED": "0"}
     before = left_behind()
