@@ -1,8 +1,9 @@
 """The table of the checks (tests/cpu/engine/checks/table) under compute-sanitizer on a GPU.
 
     compare_checks.py record FILE [PART/PARTS]   on a machine with a GPU: run the table, or a part of it, and write what
-                                                 compute-sanitizer found
-    compare_checks.py join FILE...               make the recorded file of such parts
+                                                 compute-sanitizer found; beside FILE is a log of the differences
+    compare_checks.py record FILE missing        the same of those kernels that are not in the recorded file yet
+    compare_checks.py join FILE...               add such files to the recorded one
     compare_checks.py                            say where the checks of the CPU device and compute-sanitizer differ
 
 Each kernel has a process of its own: of several in one process, compute-sanitizer tells too little of the later ones.
@@ -28,6 +29,7 @@ CHECKS = {"init.cu": "init", "sync.cu": "sync"}
 WORDS = 4096
 SECONDS = 15
 PROCESSES = 16
+MOST_LINES = 20
 MARK = "##"
 FINDING = re.compile(r"=+ +(Error|Warning|Race|Potential|Uninitialized|Barrier|Divergent|Invalid|ERROR|.*hazard)")
 SUMMARY = re.compile(r"SUMMARY|LEAK")
@@ -63,8 +65,11 @@ def run(file: str, cubin: str, name: str) -> None:
     print(MARK, "done", flush=True)
 
 
-def watch(file: str, cubin: str, name: str, check: str) -> str:
-    """Say ``found``, ``clean``, ``endless`` when the kernel does not end, or ``failed`` when it was not launched."""
+def watch(file: str, cubin: str, name: str, check: str) -> tuple[str, str]:
+    """Say ``found``, ``clean``, ``endless`` when the kernel does not end, or ``failed`` when it was not launched.
+
+    And the beginning of what compute-sanitizer has written.
+    """
     command = ["compute-sanitizer", "--tool", TOOLS[check], "--print-limit", "1000"]
     command += ["--racecheck-report", "all"] if check == "race" else []
     command += [sys.executable, __file__, "run", file, cubin, name]
@@ -80,22 +85,22 @@ def watch(file: str, cubin: str, name: str, check: str) -> str:
                 timer.cancel()
         timer.cancel()
     begun = next((i for i, line in enumerate(lines) if line.startswith(f"{MARK} begins")), None)
+    text = "".join(lines[begun:][:MOST_LINES])
     if begun is None:
-        return "failed"
+        return "failed", text
     if any(FINDING.match(line) and not SUMMARY.search(line) for line in lines[begun:]):
-        return "found"
-    return "clean" if any(line.startswith(f"{MARK} done") for line in lines) else "endless"
+        return "found", text
+    return "clean" if any(line.startswith(f"{MARK} done") for line in lines) else "endless", text
 
 
-def record(path: Path, part: int, parts: int) -> None:
-    """Run the table, and write what was found."""
+def record(path: Path, chosen: Sequence[tuple[str, str, str, int, tuple[int, ...], bool]]) -> None:
+    """Run kernels of the table, and write what was found."""
     from cupola import Device, Program, ProgramOptions
 
     dev = Device()
     dev.set_current()
     said = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout
     version = re.findall(r"\d+\.\d+[.\d]*", said)[:1]
-    chosen = rows()[part - 1 :: parts]
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(PROCESSES) as pool:
         for file in {row[0] for row in chosen}:
@@ -106,25 +111,39 @@ def record(path: Path, part: int, parts: int) -> None:
             pool.submit(watch, row[0], f"{folder}/{row[0]}", row[1], CHECKS.get(row[0], "race")): row for row in chosen
         }
         for job in concurrent.futures.as_completed(jobs):
-            file, name = jobs[job][:2]
-            lines.append(f"{file} {name} {job.result()}\n")
+            file, name, expected = jobs[job][:3]
+            result, said = job.result()
+            lines.append(f"{file} {name} {result}\n")
+            if (result == "found") != (expected != "none"):
+                with path.with_suffix(".log").open("a") as log:
+                    log.write(f"{MARK} {file} {name} {result}\n{said}\n")
             text = f"# {dev.name}, compute-sanitizer {' '.join(version)}\n" + "".join(sorted(lines))
             path.write_text(text)  # again and again: the time on the machine may run out
 
 
+def recorded(path: Path) -> dict[tuple[str, str], str]:
+    """What compute-sanitizer said of each kernel, by file and name."""
+    said = {}
+    for line in path.read_text().splitlines()[1:]:
+        file, name, result = line.split(" ", 2)
+        said[file, name] = result
+    return said
+
+
 def join(paths: Sequence[Path]) -> None:
-    """Put recorded parts together."""
-    texts = [path.read_text().splitlines(keepends=True) for path in paths]
-    lines = {line for text in texts for line in text[1:]}
-    RECORDED.write_text(texts[0][0] + "".join(sorted(lines)))
+    """Add parts to what is recorded, of kernels that the table has; the later one counts."""
+    head = paths[0].read_text().splitlines()[0]
+    said = recorded(RECORDED)
+    for path in paths:
+        said |= recorded(path)
+    known = {row[:2] for row in rows()}
+    lines = [f"{file} {name} {said[file, name]}\n" for file, name in sorted(known & set(said))]
+    RECORDED.write_text(f"{head}\n" + "".join(lines))
 
 
 def differences() -> list[tuple[str, str, str, str]]:
     """File, kernel, what the table expects, and what compute-sanitizer said, where that is something else."""
-    said = {}
-    for line in RECORDED.read_text().splitlines()[1:]:
-        file, name, result = line.split(" ", 2)
-        said[file, name] = result
+    said = recorded(RECORDED)
     found = []
     for file, name, expected, *_ in rows():
         result = said.get((file, name), "not recorded")
@@ -139,10 +158,12 @@ def main() -> None:
         case ["run", file, cubin, name]:
             run(file, cubin, name)
         case ["record", path]:
-            record(Path(path), 1, 1)
+            record(Path(path), rows())
+        case ["record", path, "missing"]:
+            record(Path(path), [row for row in rows() if row[:2] not in recorded(RECORDED)])
         case ["record", path, part]:
             which, _, of = part.partition("/")
-            record(Path(path), int(which), int(of))
+            record(Path(path), rows()[int(which) - 1 :: int(of)])
         case ["join", *paths]:
             join([Path(path) for path in paths])
         case []:

@@ -47,7 +47,8 @@ def run(dev: Device, code: object, case: Case) -> set[str]:
         stream.sync()
     memory.close()
     stream.close()
-    return {finding.kind for finding in checks.findings} & {CONCERNED.get(case.file, "race")}
+    found = {finding.kind for finding in checks.findings}
+    return found & {CONCERNED.get(case.file, "race")} if case.expected != "none" else found
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in TABLE.glob("*.cu")))

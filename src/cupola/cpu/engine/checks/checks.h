@@ -71,6 +71,7 @@ struct cpu_watch {
     void *memory; /* of both */
     size_t memory_bytes;
     uint32_t shared_words, local_words;
+    uint32_t reserved; /* the first word of shared memory that is the system's: CUDA's headers use it */
 };
 
 /* The launch begins and ends. (order.c) */
@@ -89,6 +90,8 @@ bool cpu_watch_ordered(struct cpu_watch *watch, uint32_t thread, cpu_record befo
 bool cpu_watch_comes_after(struct cpu_watch *watch, uint32_t block);
 void cpu_watch_all(struct cpu_watch *watch); /* all threads of the block have met */
 void cpu_watch_warp(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive);
+/* Threads of a warp that wait for each other, without a barrier: each knows what the others have acquired. */
+void cpu_watch_hand_on(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive);
 void cpu_watch_arrive(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t barrier);
 void cpu_watch_release(struct cpu_watch *watch, uint32_t barrier, const uint32_t *waiting, const uint32_t *alive);
 void cpu_watch_cluster(cpu_cluster *cluster);

@@ -124,8 +124,11 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
         cpu_shadow_lay_out(&watch->shared, watch->memory, shared_words);
         cpu_shadow_lay_out(&watch->local, (char *)watch->memory + (size_t)shared_words * CPU_SHADOW_BYTES, local_words);
     }
+    const uint32_t reserved = shared_words ? launch->variant->reserved_shared / 4 : 0;
+    watch->reserved = shared_words - reserved;
     if (checks & CPU_CHECK_INIT) {
-        memset(watch->shared.unset, 15, shared_words);
+        memset(watch->shared.unset, 15, watch->reserved);
+        memset(watch->shared.unset + watch->reserved, 0, reserved);
         memset(watch->local.unset, 15, local_words);
     }
     watch->checks = checks;
@@ -198,21 +201,55 @@ static void tell(const struct cpu_watch *watch, uint32_t thread, uint32_t stamp,
 
 void cpu_watch_all(struct cpu_watch *watch) { watch->floor = watch->now++; }
 
-void cpu_watch_warp(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive) {
-    const uint32_t first = warp * CPU_WARP_THREADS;
+/* What some threads of a warp have learned beyond it, in a row to be freed; NULL: nothing. */
+static uint32_t *learned_by(struct cpu_watch *watch, uint32_t warp, uint32_t lanes) {
     uint32_t *together = NULL;
-    if (watch->lane_row)
-        for (uint32_t left = lanes; left; left &= left - 1) {
-            const uint32_t thread = first + (uint32_t)__builtin_ctz(left);
-            if (!watch->lane_row[thread]) continue;
-            if (!together && !(together = new_row(watch))) break;
-            join(together, watch->lane_row[thread], watch->threads);
-        }
+    for (uint32_t left = watch->lane_row ? lanes : 0; left; left &= left - 1) {
+        const uint32_t *row = watch->lane_row[warp * CPU_WARP_THREADS + (uint32_t)__builtin_ctz(left)];
+        if (!row) continue;
+        if (!together && !(together = new_row(watch))) break;
+        join(together, row, watch->threads);
+    }
+    return together;
+}
+
+/* Threads of a warp learn of a row. */
+static void learn(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive, const uint32_t *row) {
+    if (!(alive & ~lanes)) {
+        uint32_t *all = row_of_warp(watch, warp);
+        if (all) join(all, row, watch->threads);
+        return;
+    }
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        uint32_t *mine = row_of_lane(watch, warp * CPU_WARP_THREADS + (uint32_t)__builtin_ctz(left));
+        if (mine) join(mine, row, watch->threads);
+    }
+}
+
+/* PTX ISA, "shfl.sync": a thread waits "until all non-exited threads corresponding to membermask have executed" it; vote,
+ * match, redux and elect say the same. Unlike bar.warp.sync, which "guarantees memory ordering among participating threads",
+ * they do not speak of memory, and the CUDA C++ Programming Guide has it that they "do not imply a memory barrier". So
+ * what the threads have stored themselves stays unordered. What one of them has acquired is another matter: its atomic
+ * operation or load, and the fence behind it, are done when it gets here, and what that made visible is visible to its
+ * block. Cooperative groups build on that: in groups of several warps one thread adds to a counter (atom.acq_rel.cta),
+ * tells its warp the result by __shfl_sync, and all of them read what the other warps have written (details/sync.h,
+ * sync_warps_last_releases). */
+void cpu_watch_hand_on(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive) {
+    uint32_t *together = learned_by(watch, warp, lanes);
+    if (!together) return;
+    learn(watch, warp, lanes, alive, together);
+    free(together);
+    for (uint32_t left = alive & ~lanes ? 0 : lanes; left; left &= left - 1) { /* the warp's row has it all */
+        uint32_t **row = &watch->lane_row[warp * CPU_WARP_THREADS + (uint32_t)__builtin_ctz(left)];
+        free(*row);
+        *row = NULL;
+    }
+}
+
+void cpu_watch_warp(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive) {
+    cpu_watch_hand_on(watch, warp, lanes, alive);
     if (!(alive & ~lanes)) {
         watch->warp_floor[warp] = watch->now++;
-        uint32_t *row = together ? row_of_warp(watch, warp) : NULL;
-        if (row) join(row, together, watch->threads);
-        free(together);
         return;
     }
     uint32_t *pairs = watch->pairs[warp], known[CPU_WARP_THREADS];
@@ -227,11 +264,6 @@ void cpu_watch_warp(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint
         for (uint32_t left = lanes; left; left &= left - 1)
             memcpy(pairs + (uint32_t)__builtin_ctz(left) * CPU_WARP_THREADS, known, sizeof known);
     }
-    for (uint32_t left = together ? lanes : 0; left; left &= left - 1) {
-        uint32_t *row = row_of_lane(watch, first + (uint32_t)__builtin_ctz(left));
-        if (row) join(row, together, watch->threads);
-    }
-    free(together);
     watch->now++;
 }
 
@@ -243,19 +275,6 @@ void cpu_watch_arrive(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, ui
     for (uint32_t left = lanes; left; left &= left - 1)
         tell(watch, warp * CPU_WARP_THREADS + (uint32_t)__builtin_ctz(left), watch->now, *row);
     watch->now++;
-}
-
-/* Threads of a warp learn of a row. */
-static void learn(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive, const uint32_t *row) {
-    if (!(alive & ~lanes)) {
-        uint32_t *all = row_of_warp(watch, warp);
-        if (all) join(all, row, watch->threads);
-        return;
-    }
-    for (uint32_t left = lanes; left; left &= left - 1) {
-        uint32_t *mine = row_of_lane(watch, warp * CPU_WARP_THREADS + (uint32_t)__builtin_ctz(left));
-        if (mine) join(mine, row, watch->threads);
-    }
 }
 
 /* For each warp, the threads that go on, and those that have not exited. */

@@ -14,6 +14,7 @@ struct limits {
 };
 enum { WARP_SHIFT = 11, WARPS = 31 }; /* of a record's thread */
 #define THREAD_OF UINT64_C(0xFFFFFFFF0000FFC0) /* of a record: the block and the thread */
+#define NO_THREAD (UINT64_C(1) << 63)          /* in a record: it is none of any thread */
 
 /* Two reads of a word that a third one need not stand beside. */
 static inline bool are_read(const struct limits *limits, cpu_record first, cpu_record second) {

@@ -309,13 +309,15 @@ CPU_HELPER void cupola_watch_follow(cpu_context *context, cpu_warp *warp, uint32
 }
 
 /* The threads of a warp that an operation names are together; `members` is what each of them names. bar.warp.sync also
- * orders what they have done. */
+ * orders what they have done (1), others hand on what they have learned (2). */
 CPU_HELPER void cupola_watch_met(cpu_context *context, cpu_warp *warp, uint32_t mask, const uint32_t *members,
                                  uint32_t number, uint32_t orders) {
     struct cpu_watch *watch = cpu_watch_of(context->block);
     if (!watch) return;
-    if (orders && watch->checks & CPU_CHECK_RACE)
+    if (watch->checks & CPU_CHECK_RACE && orders == 1)
         cpu_watch_warp(watch, warp->first / CPU_WARP_THREADS, mask, warp->mask);
+    else if (watch->checks & CPU_CHECK_RACE && orders && watch->lane_row)
+        cpu_watch_hand_on(watch, warp->first / CPU_WARP_THREADS, mask, warp->mask);
     if (!(watch->checks & CPU_CHECK_SYNC)) return;
     const uint32_t begun = watch->threads - warp->first;
     const uint32_t exist = begun < CPU_WARP_THREADS ? (1u << begun) - 1 : UINT32_MAX;

@@ -116,10 +116,19 @@ static bool is_same_instruction(const struct access *access, uint32_t thread, cp
            record_thread(before) / CPU_WARP_THREADS == thread / CPU_WARP_THREADS;
 }
 
+/* Which records matter. In what is reserved for the system (%reserved_smem_offset_1), cooperative groups write a warp's slot
+ * again when no more than a vote or a shuffle has come behind the reads of it (collectives_scheme in cooperative_groups.h).
+ * A GPU carries out what a warp does to shared memory in the order of its instructions, and CUDA's own headers may know
+ * that; a user could not do anything about it. Reads of what was not written in order are found there, too. */
+static int records_of(const struct access *access, const struct place *place) {
+    if (!access->writes) return WRITTEN + 1;
+    return place->owner && place->index >= place->owner->reserved ? WRITTEN + 1 : RECORDS;
+}
+
 static void look(const struct access *access, uint32_t lane, uint32_t bytes, const struct place *place) {
     const uint32_t thread = access->warp->first + lane;
     cpu_watch_unroll(place->shadow, place->index);
-    for (int i = 0; i < (access->writes ? RECORDS : 1); i++) {
+    for (int i = 0; i < records_of(access, place); i++) {
         const cpu_record before = load(&place->shadow->records[i][place->index]);
         if (likely(!conflicts(access, thread, bytes, place, before))) continue;
         const uint32_t site = load(&place->shadow->sites[i][place->index]);
@@ -447,7 +456,9 @@ static bool watch_row(const struct access *access, uint32_t mask, uint64_t first
         return true;
     }
     struct slot slot = {place.shadow, place.index, count, shift, WRITTEN};
-    const unsigned written = survey_slot(&limits, &slot, mine, is_row);
+    /* Of several lanes that read one word no more than one may have written it. */
+    const bool is_own = !uniform || lanes == 1 || access->writes;
+    const unsigned written = survey_slot(&limits, &slot, is_own ? mine : mine | NO_THREAD, is_row);
     if (!(written & 1)) return false;
     slot.which = READ;
     const unsigned read = survey_slot(&limits, &slot, mine, is_row);

@@ -33,6 +33,8 @@ ACQUIRES, RELEASES, ORDERS = 4, 8, 16
 _ACQUIRING, _RELEASING = frozenset(["acquire", "acq_rel", "sc"]), frozenset(["release", "acq_rel", "sc"])
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 _MEETS = frozenset(["bar", "barrier", "mbarrier", "call"])
+_STRONG = frozenset(["acquire", "acq_rel", "sc", "relaxed", "volatile", "mmio"])
+_LEARNS = frozenset(["atom", "mbarrier", "barrier"])
 _ORDERS_NOTHING = frozenset(["proxy", "mbarrier_init"])
 
 
@@ -201,8 +203,14 @@ class Race(Accesses):
             self._tell("follow", f"i32 {lanes.ir}", f"ptr {buffer}")
 
     def met(self, instruction: ast.Instruction, members: Value | None = None) -> None:
-        if instruction.opcode == "bar":
+        if instruction.opcode == "bar" or (self._acquires and not instruction.description.whole_warp):
             _meet(self, instruction, members)
+
+    @cached_property
+    def _acquires(self) -> bool:
+        """Whether a thread can learn of what others have done, other than by a barrier of all, to hand it on."""
+        code = (i for block in self.body.blocks for i in block.code())
+        return any(i.opcode in _LEARNS or not _STRONG.isdisjoint(i.modifiers) for i in code)
 
 
 class Sync(Accesses):
@@ -223,17 +231,18 @@ class Sync(Accesses):
             self._tell("leave", f"i32 {lanes.ir}")
 
     def met(self, instruction: ast.Instruction, members: Value | None = None) -> None:
-        told = instruction.opcode == "bar" and any(isinstance(each, Race) for each in self.body.instruments)
+        race = next((each for each in self.body.instruments if isinstance(each, Race)), None)
+        told = race is not None and (instruction.opcode == "bar" or race._acquires)
         if not told and not instruction.description.whole_warp:
             _meet(self, instruction, members)
 
 
 def _meet(self: Accesses, instruction: ast.Instruction, members: Value | None) -> None:
     named = self.body.operand(instruction.operands[-1], "i32") if members is None else members
-    orders = instruction.opcode == "bar" and isinstance(self, Race)
+    orders = 0 if not isinstance(self, Race) else 1 if instruction.opcode == "bar" else 2
     number, lanes = self.number(instruction), self.lanes
     # Where all are there whom all of them name, as nearly always, there is nothing to tell.
     is_fine = self.builder.compare("icmp eq", named, lanes) if named.uniform and not orders else constant("i1", 0)
     with self._unless(is_fine) if not is_fine.is_constant else contextlib.nullcontext():
         buffer = self.body.spill("instrument.members", named)
-        self._tell("met", f"i32 {lanes.ir}", f"ptr {buffer}", f"i32 {number}", f"i32 {int(orders)}")
+        self._tell("met", f"i32 {lanes.ir}", f"ptr {buffer}", f"i32 {number}", f"i32 {orders}")
