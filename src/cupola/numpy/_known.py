@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 UFUNCS: dict[str, Any] = {}
 NAMESPACE: list[Any] = []  # the module, once it is imported
+
+
+def nearest(name: str, names: Iterable[str], instead: str | None = None) -> str:
+    """What an error about a name that is not there adds: what there is instead, or the name that is nearest.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    names : iterable of str
+        Those that there are.
+    instead : str, optional
+        What is known to do the same.
+    """
+    import difflib
+
+    if instead is not None:
+        return f"; {instead}"
+    there = {one.lower(): one for one in names if not one.startswith("_")}
+    near = difflib.get_close_matches(name.lower(), there, 1)
+    return f"; did you mean {there[near[0]]!r}?" if near else ""

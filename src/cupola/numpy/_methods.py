@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy
 
 from cupola.core.device._device import Device
+from cupola.numpy._flags import Flags
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
 from cupola.numpy._ndarray import _operand, elementwise, ndarray, on
@@ -59,6 +61,38 @@ def view(self: ndarray, dtype: Any = None, type: Any = None) -> ndarray:
 def tobytes(self: ndarray, order: Any = "C") -> bytes:
     """The elements as bytes in row-major order."""
     return self.to_numpy().tobytes(order)
+
+
+def dump(self: ndarray, file: Any) -> None:
+    """Write a pickle of the array to a file."""
+    if hasattr(file, "write"):
+        pickle.dump(self, file)
+    else:
+        with open(file, "wb") as opened:
+            pickle.dump(self, opened)
+
+
+def dumps(self: ndarray) -> bytes:
+    """A pickle of the array."""
+    return pickle.dumps(self)
+
+
+def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
+    """Write the elements to a file."""
+    self.to_numpy().tofile(fid, sep, format)
+
+
+def byteswap(self: ndarray, inplace: bool = False) -> ndarray:
+    """The elements with their bytes in the opposite order."""
+    width = self.itemsize // (2 if self.dtype.kind == "c" else 1)
+    if width == 1:
+        made = self.copy()
+    else:
+        made = self.ravel().view(numpy.uint8).reshape((-1, width))[:, ::-1].ravel().view(self.dtype).reshape(self.shape)
+    if inplace:
+        write(self, made)
+        return self
+    return made
 
 
 def contains(self: ndarray, value: Any) -> bool:
@@ -172,6 +206,7 @@ for _name, _function in METHODS.items():
 for _name, _function in {
     "sort": sort, "partition": partition, "conj": conjugate, "conjugate": conjugate, "view": view, "tobytes": tobytes,
     "__contains__": contains, "__divmod__": divmod_, "__rdivmod__": rdivmod, "__round__": round_,
+    "dump": dump, "dumps": dumps, "tofile": tofile, "byteswap": byteswap, "flags": property(Flags),
     "compress": compress, "__matmul__": matmul,
     "__rmatmul__": rmatmul, "__imatmul__": imatmul, "__pow__": power, "to_device": to_device, "set": from_host,
     "device": property(device), "flat": property(flat, set_flat),

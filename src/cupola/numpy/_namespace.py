@@ -5,7 +5,6 @@ Imported when a name of it is first used, or the first array is made.
 
 from __future__ import annotations
 
-import difflib as _difflib
 import sys as _sys
 
 import numpy as _numpy
@@ -13,15 +12,20 @@ import numpy as _numpy
 from cupola.numpy import _lazy, _methods, _user_kernels
 from cupola.numpy._known import NAMESPACE as _NAMESPACE
 from cupola.numpy._known import UFUNCS as _UFUNCS
+from cupola.numpy._known import nearest as _nearest
 from cupola.numpy._ndarray import ndarray as ndarray
 from cupola.numpy._operations import ALIASES as _ALIASES
 from cupola.numpy._report import report as report
 from cupola.numpy._ufunc import ufunc as ufunc
 from cupola.numpy.functions import (
+    _applied,
     _choosing,
     _creation,
     _einsum,
+    _files,
+    _grids,
     _numeric,
+    _poly1d,
     _polynomials,
     _products,
     _reductions,
@@ -34,12 +38,13 @@ from cupola.numpy.functions._types import __array_namespace_info__ as __array_na
 
 # NumPy's own types and constants, and what only looks at types or sets how arrays are printed.
 _TYPES = [
-    "bool_", "complex128", "complex64", "complexfloating", "dtype", "e", "euler_gamma", "exceptions", "float16",
-    "float32", "float64", "floating", "format_float_positional", "generic", "get_printoptions", "index_exp", "inexact",
-    "inf", "int16", "int32", "int64", "int8", "int_", "integer", "intp", "nan", "newaxis", "number", "pi",
-    "printoptions",
-    "s_", "set_printoptions", "signedinteger", "uint", "uint16", "uint32", "uint64", "uint8", "uintp",
-    "unsignedinteger",
+    "base_repr", "binary_repr", "bool_", "byte", "cdouble", "complex128", "complex64", "complexfloating", "csingle",
+    "double", "dtype", "e", "errstate", "euler_gamma", "exceptions", "float16", "float32", "float64", "floating",
+    "format_float_positional", "format_float_scientific", "generic", "get_printoptions", "geterr", "half", "index_exp",
+    "inexact", "inf", "int16", "int32", "int64", "int8", "int_", "intc", "integer", "intp", "iterable", "long",
+    "longlong", "mintypecode", "nan", "newaxis", "number", "pi", "printoptions", "s_", "set_printoptions", "seterr",
+    "short", "signedinteger", "single", "typecodes", "typename", "ubyte", "uint", "uint16", "uint32", "uint64", "uint8",
+    "uintc", "uintp", "ulong", "ulonglong", "unsignedinteger", "ushort",
 ]  # fmt: skip
 
 _ROOMS = (
@@ -55,6 +60,10 @@ _ROOMS = (
     _products,
     _einsum,
     _polynomials,
+    _poly1d,
+    _applied,
+    _files,
+    _grids,
 )
 _FUNCTIONS = [name for room in _ROOMS for name in room.__all__]
 
@@ -82,9 +91,40 @@ def complete_arrays() -> None:
 complete_arrays()
 
 
+# Of NumPy's names that are not here: what does the same.
+INSTEAD = {
+    "asarray_chkfinite": "asarray and isfinite are there",
+    "asmatrix": "arrays of two dimensions and @ are there",
+    "broadcast": "broadcast_arrays and broadcast_shapes are there",
+    "bmat": "block is there",
+    "char": "text stays on the host",
+    "complex256": "complex128 is the widest type",
+    "datetime64": "times are numbers on a device: x.astype('datetime64[s]').view('int64') before asarray",
+    "emath": "give the functions complex numbers: x.astype(complex)",
+    "flatiter": "x.flat is there",
+    "float128": "float64 is the widest type",
+    "fromregex": "asarray(numpy.fromregex(...)) copies what it reads",
+    "frompyfunc": "vectorize is there",
+    "longdouble": "float64 is the widest type",
+    "ma": "where=, the functions that leave out NaN, and x[mask] are there",
+    "matrix": "arrays of two dimensions and @ are there",
+    "memmap": "asarray(numpy.memmap(...)) copies a file to the device",
+    "nditer": "ndenumerate and ndindex are there",
+    "nested_iters": "ndindex is there",
+    "object_": "objects of Python stay on the host",
+    "polynomial": "poly1d, polyfit, polyval, roots, polyadd and the like are there",
+    "rec": "structured dtypes are there",
+    "recarray": "structured dtypes are there",
+    "spacing": "nextafter(x, inf) - x is it",
+    "strings": "text stays on the host",
+    "timedelta64": "times are numbers on a device: x.view('int64') before asarray",
+}
+
+
 def missing(name: str) -> str:
     """What an AttributeError about a name says, with the name of the nearest function."""
     if hasattr(_numpy, name) and not name.startswith("_"):
-        return f"cupola.numpy has no {name!r} yet; x.to_numpy() gives NumPy the elements, asarray() takes them back"
-    near = _difflib.get_close_matches(name, __all__, 1)
-    return f"module 'cupola.numpy' has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        near = _nearest(name, __all__, INSTEAD.get(name))
+        back = "x.to_numpy() gives NumPy the elements, asarray() takes them back"
+        return f"cupola.numpy has no {name!r} yet{near}; {back}".replace("?;", "?")
+    return f"module 'cupola.numpy' has no attribute {name!r}" + _nearest(name, __all__)

@@ -16,7 +16,7 @@ from cupola.core.device._stream import Stream
 from cupola.numpy import _faults, _lazy
 from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._evaluate import device as current_device
-from cupola.numpy._known import NAMESPACE, UFUNCS
+from cupola.numpy._known import NAMESPACE, UFUNCS, nearest
 from cupola.numpy._lazy import (
     Lazy,
     adopt,
@@ -33,6 +33,15 @@ from cupola.numpy._lazy import (
 from cupola.numpy._operations import MEMORY
 from cupola.numpy._report import noted
 
+# Of the attributes of NumPy's arrays that are not here: what does the same.
+_INSTEAD = {
+    "base": "shares_memory(x, y) tells whether arrays have the same memory",
+    "ctypes": "x.handle is the address on the device",
+    "data": "x.handle is the address on the device, and x.buffer the memory",
+    "getfield": "x['name'] is a field, and x.view(dtype) another type",
+    "setfield": "x['name'] = values overwrites a field",
+    "setflags": "arrays can always be written",
+}
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -307,9 +316,12 @@ class ndarray(Lazy):
         return device().device_id if self._node is not None else int(self._memory().device_id)
 
     def __getattr__(self, name: str) -> Any:
-        if hasattr(numpy.ndarray, name) and not name.startswith("__"):
-            raise AttributeError(f"ndarray.{name} is not in cupola.numpy yet")
-        raise AttributeError(f"'ndarray' object has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"'ndarray' object has no attribute {name!r}")
+        near = nearest(name, dir(type(self)), _INSTEAD.get(name))
+        if hasattr(numpy.ndarray, name):
+            raise AttributeError(f"ndarray.{name} is not in cupola.numpy yet{near}")
+        raise AttributeError(f"'ndarray' object has no attribute {name!r}{near}")
 
     # --- NumPy's functions of these arrays ----------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from cupola.numpy import _index, _lazy, _ndarray, _rows
-from cupola.numpy._known import UFUNCS
+from cupola.numpy._known import UFUNCS, nearest
 from cupola.numpy._lazy import Elementwise, quick_calls
 from cupola.numpy._operations import COMPUTED, MEMORY, OPERATIONS, expression
 from cupola.numpy.functions._reductions import running
@@ -304,7 +304,8 @@ class ufunc(Elementwise):
         return None
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{self.__name__!r} has no attribute {name!r}")
+        near = "" if name.startswith("_") else nearest(name, dir(type(self)))
+        raise AttributeError(f"the ufunc {self.__name__!r} has no attribute {name!r}{near}")
 
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r}>"

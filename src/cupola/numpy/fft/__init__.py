@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
 from cupola.numpy.fft._transforms import fft as fft
 from cupola.numpy.fft._transforms import fft2 as fft2
 from cupola.numpy.fft._transforms import fftfreq as fftfreq
@@ -25,3 +27,16 @@ __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+_INSTEAD = {
+    "dct": "rfft of the mirrored array is it",
+    "next_fast_len": "all lengths are fast whose prime factors are 2, 3, 5 and 7",
+    "test": "pytest tests it",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    from cupola.numpy._known import nearest
+
+    near = "" if name.startswith("_") else nearest(name, __all__, _INSTEAD.get(name))
+    raise AttributeError(f"module 'cupola.numpy.fft' has no attribute {name!r}{near}")

@@ -13,6 +13,7 @@ from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
 from cupola.numpy._ndarray import _axes, array, broadcast, known_type, mean, ndarray, on_device
+from cupola.numpy._user_kernels import ElementwiseKernel
 from cupola.numpy.functions._choosing import clip, where
 from cupola.numpy.functions._creation import asarray
 from cupola.numpy.functions._reductions import all as _all
@@ -26,9 +27,12 @@ from cupola.numpy.functions._sorting import searchsorted
 __all__ = [
     "allclose", "angle", "around", "array_equal", "array_equiv", "bartlett", "bincount", "blackman", "convolve",
     "correlate", "diff", "divmod", "ediff1d", "fix", "frexp", "gradient", "hamming", "hanning", "histogram",
-    "histogram2d", "histogram_bin_edges", "imag", "interp", "isclose", "iscomplex", "isneginf", "isposinf", "isreal",
-    "kaiser", "modf", "nan_to_num", "real", "real_if_close", "round", "sinc", "trapezoid", "unwrap",
+    "histogram2d", "histogram_bin_edges", "histogramdd", "i0", "imag",
+    "interp", "isclose", "iscomplex", "isneginf", "isposinf", "isreal", "kaiser",
+    "modf", "nan_to_num", "real", "real_if_close", "round", "sinc", "trapezoid", "unwrap",
 ]  # fmt: skip
+
+_BESSEL = ElementwiseKernel("T x", "T y", "y = cyl_bessel_i0(x)", "i0")
 
 
 def real(x: Any, /) -> ndarray:
@@ -543,6 +547,38 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool
     if density:
         counts = counts / _sum(counts) / diff(rows).reshape((-1, 1)) / diff(columns)
     return counts, rows, columns
+
+
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None) -> Any:
+    """How many points are in each bin of several dimensions, as ``numpy.histogramdd``."""
+    if isinstance(sample, (list, tuple)):
+        columns = [on_device(one).reshape(-1) for one in sample]
+    else:
+        points = on_device(sample)
+        points = points.reshape((-1, 1)) if points.ndim < 2 else points
+        columns = [points._part((slice(None), k)) for k in builtins.range(points.shape[1])]
+    each = [bins] * len(columns) if isinstance(bins, int) else list(bins)
+    ranges = [None] * len(columns) if range is None else list(range)
+    if len(each) != len(columns):
+        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
+    if len(ranges) != len(columns):
+        raise ValueError("range argument must have one entry per dimension")
+    edges = [histogram_bin_edges(v, b, r) for v, b, r in zip(columns, each, ranges, strict=True)]
+    counts = _counts(list(zip(columns, edges, strict=True)), weights).astype(numpy.float64, copy=False)
+    if density:
+        counts = counts / _sum(counts)
+        for place, one in enumerate(edges):
+            counts = counts / diff(one).reshape((-1,) + (1,) * (len(edges) - place - 1))
+    return counts, edges
+
+
+def i0(x: Any) -> ndarray:
+    """The modified Bessel function of order 0, as ``numpy.i0``."""
+    values = on_device(x)
+    if values.dtype.kind == "c":
+        raise TypeError("i0 not supported for complex values")
+    made: ndarray = _BESSEL(values if values.dtype.kind == "f" else values.astype(float))
+    return made
 
 
 def _counts(parts: list[tuple[ndarray, ndarray]], weights: Any) -> ndarray:

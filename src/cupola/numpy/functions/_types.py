@@ -11,8 +11,8 @@ from cupola.numpy._evaluate import device as current
 from cupola.numpy._ndarray import ndarray, on, on_device
 
 __all__ = [
-    "astype", "can_cast", "finfo", "iinfo", "iscomplexobj", "isdtype", "isrealobj", "isscalar", "issubdtype",
-    "may_share_memory", "min_scalar_type", "promote_types", "result_type", "shares_memory",
+    "astype", "can_cast", "common_type", "finfo", "iinfo", "iscomplexobj", "isdtype", "isfortran", "isrealobj",
+    "isscalar", "issubdtype", "may_share_memory", "min_scalar_type", "promote_types", "result_type", "shares_memory",
 ]  # fmt: skip
 
 
@@ -33,6 +33,16 @@ def promote_types(one: Any, other: Any) -> numpy.dtype:
 def min_scalar_type(value: Any) -> numpy.dtype:
     """As ``numpy.min_scalar_type``."""
     return numpy.min_scalar_type(_type_of(value))
+
+
+def common_type(*arrays: Any) -> Any:
+    """The floating-point type for arrays, as ``numpy.common_type``."""
+    return numpy.common_type(*[numpy.empty(0, _type_of(one)) for one in arrays])
+
+
+def isfortran(a: Any) -> bool:
+    """Whether the array is column-major and not row-major, as ``numpy.isfortran``."""
+    return bool(a.flags.fnc)
 
 
 def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:

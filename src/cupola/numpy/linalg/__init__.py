@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
 from numpy.linalg import LinAlgError as LinAlgError
 
 from cupola.numpy.linalg._decompositions import cholesky as cholesky
@@ -42,3 +44,17 @@ __all__ = [
     "qr",
     "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+_INSTEAD = {
+    "expm": "for a symmetric matrix v @ diag(exp(w)) @ v.T is it, with w, v = eigh(x)",
+    "lu": "solve, inv and det use it; qr and cholesky are there",
+    "solve_triangular": "solve is there",
+    "test": "pytest tests it",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    from cupola.numpy._known import nearest
+
+    near = "" if name.startswith("_") else nearest(name, __all__, _INSTEAD.get(name))
+    raise AttributeError(f"module 'cupola.numpy.linalg' has no attribute {name!r}{near}")

@@ -10,7 +10,7 @@ import numpy
 
 from cupola.numpy._evaluate import current_stream
 from cupola.numpy._index import getitem
-from cupola.numpy._known import UFUNCS
+from cupola.numpy._known import UFUNCS, nearest
 from cupola.numpy._lazy import Node, compute_into, reduce, write
 from cupola.numpy._ndarray import _axes, empty, known_type, ndarray, on_device
 from cupola.numpy.functions._choosing import where
@@ -124,6 +124,10 @@ class Generator:
 
     def __repr__(self) -> str:
         return f"Generator(Philox) at {self._bits.state['counter']}"
+
+    def __getattr__(self, name: str) -> Any:
+        near = "" if name.startswith("_") else nearest(name, dir(Generator))
+        raise AttributeError(f"'Generator' object has no attribute {name!r}{near}")
 
     # --- inside ---------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ def random(size: Any = None) -> ndarray:
     return _generator().random(size)
 
 
-random_sample = random
+random_sample = ranf = sample = random
 
 
 def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = int) -> ndarray:
@@ -77,3 +77,31 @@ def permutation(x: Any) -> ndarray:
 def shuffle(x: ndarray) -> None:
     """Bring elements into a random order in place."""
     _generator().shuffle(x)
+
+
+def bytes(length: int) -> Any:
+    """Random bytes."""
+    return _generator().bytes(length)
+
+
+def _distribution(name: str) -> Any:
+    def function(*arguments: Any, **keywords: Any) -> Any:
+        return getattr(_generator(), name)(*arguments, **keywords)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"As ``Generator.{name}``, of the shared generator."
+    return function
+
+
+(
+    beta, binomial, chisquare, dirichlet, gamma, geometric, gumbel, laplace, logistic, lognormal,
+    multivariate_normal, negative_binomial, pareto, poisson, power, rayleigh, standard_cauchy,
+    standard_exponential, standard_gamma, standard_t, triangular, weibull,
+) = map(
+    _distribution,
+    [
+        "beta", "binomial", "chisquare", "dirichlet", "gamma", "geometric", "gumbel", "laplace", "logistic",
+        "lognormal", "multivariate_normal", "negative_binomial", "pareto", "poisson", "power", "rayleigh",
+        "standard_cauchy", "standard_exponential", "standard_gamma", "standard_t", "triangular", "weibull",
+    ],
+)  # fmt: skip

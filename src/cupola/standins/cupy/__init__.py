@@ -13,6 +13,7 @@ from typing import Any
 import numpy as _numpy
 
 import cupola.numpy as _np
+from cupola.numpy._known import nearest as _nearest
 from cupola.standins import VERSION as _VERSION
 from cupola.standins import announce as _announce
 from cupola.standins.cupy import _array, _creation, _functions
@@ -28,7 +29,6 @@ from cupola.standins.cupy._kernels import ElementwiseKernel as ElementwiseKernel
 from cupola.standins.cupy._kernels import ReductionKernel as ReductionKernel
 from cupola.standins.cupy._names import MISSING as _MISSING
 from cupola.standins.cupy._names import NOT_IN_CUPY as _NOT_IN_CUPY
-from cupola.standins.cupy._poly1d import poly1d as poly1d
 from cupola.standins.cupy._raw import RawKernel as RawKernel
 from cupola.standins.cupy._raw import RawModule as RawModule
 
@@ -60,4 +60,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f"CuPy has cupy.{name}, and cupola's stand-in has not: {_MISSING[name]} (docs/coming-from-cupy.md)"
         )
-    raise AttributeError(f"module 'cupy' has no attribute {name!r}")
+    near = "" if name.startswith("_") else _nearest(name, globals())
+    raise AttributeError(f"module 'cupy' has no attribute {name!r}{near}")

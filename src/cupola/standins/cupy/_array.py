@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import pickle
 from typing import Any
 
 import numpy
@@ -30,44 +29,6 @@ CUPY = "cupy"
 def _method(function: Any) -> Any:
     _METHODS[function.__name__] = function
     return function
-
-
-class Flags:
-    """How the elements of an array lie in memory.
-
-    Parameters
-    ----------
-    array : ndarray
-        Which.
-    """
-
-    def __init__(self, array: ndarray) -> None:
-        self.c_contiguous = array.is_contiguous
-        self.f_contiguous = array.transpose().is_contiguous
-        memory = array._memory()
-        self.owndata = memory.owner is None and array.nbytes == memory.size
-
-    @property
-    def fnc(self) -> bool:
-        """bool: column-major and not row-major."""
-        return self.f_contiguous and not self.c_contiguous
-
-    @property
-    def forc(self) -> bool:
-        """bool: row-major or column-major."""
-        return self.f_contiguous or self.c_contiguous
-
-    def __getitem__(self, name: str) -> bool:
-        names = {
-            "C_CONTIGUOUS": "c_contiguous", "C": "c_contiguous", "F_CONTIGUOUS": "f_contiguous", "F": "f_contiguous",
-            "OWNDATA": "owndata", "O": "owndata", "FNC": "fnc", "FORC": "forc",
-        }  # fmt: skip
-        if name not in names:
-            raise KeyError(f"{name} is not defined for cupy.ndarray.flags")
-        return bool(getattr(self, names[name]))
-
-    def __repr__(self) -> str:
-        return f"  C_CONTIGUOUS : {self.c_contiguous}\n  F_CONTIGUOUS : {self.f_contiguous}\n  OWNDATA : {self.owndata}"
 
 
 def _address(self: ndarray) -> MemoryPointer:
@@ -308,28 +269,6 @@ def toDlpack(self: ndarray) -> Any:
 
 
 @_method
-def dump(self: ndarray, file: Any) -> None:
-    """Write a pickle to a file."""
-    if isinstance(file, str):
-        with open(file, "wb") as opened:
-            pickle.dump(self, opened)
-    else:
-        pickle.dump(self, file)
-
-
-@_method
-def dumps(self: ndarray) -> bytes:
-    """A pickle."""
-    return pickle.dumps(self)
-
-
-@_method
-def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
-    """Write the elements to a file."""
-    self.get().tofile(fid, sep, format)
-
-
-@_method
 def __copy__(self: ndarray) -> ndarray:
     return self.copy()
 
@@ -352,6 +291,6 @@ def _device(self: ndarray) -> Device:
 for _name, _function in _METHODS.items():
     _function.__qualname__ = f"ndarray.{_name}"
     setattr(ndarray, _name, _function)
-for _name, _get in {"data": _address, "flags": Flags, "device": _device, "cstruct": _cstruct}.items():
+for _name, _get in {"data": _address, "device": _device, "cstruct": _cstruct}.items():
     setattr(ndarray, _name, property(_get))
 ndarray.__module__ = CUPY

@@ -22,11 +22,8 @@ MISSING = {
         "it is in cupy.exceptions",
     ),
     "trapz": "trapezoid is its name now",
-    "apply_over_axes": "apply the function to one axis after the other",
     "broadcast": "broadcast_arrays and broadcast_shapes do the same",
-    "histogramdd": "histogram and histogram2d are there",
     "flatiter": "x.flat is there",
-    "format_float_scientific": "NumPy's is for x.item()",
     "cublas": "cupola.bindings.cublas has cuBLAS",
     "DataSource": "open(path) of Python opens files",
     "format_parser": "arrays of structures are made by cupola.numpy, with a dtype of NumPy",
@@ -36,6 +33,19 @@ MISSING = {
 }  # fmt: skip
 
 NOT_IN_CUPY = {
-    "__array_api_version__", "__array_namespace_info__", "block", "einsum_path", "geomspace", "histogram_bin_edges",
-    "insert", "matvec", "nanpercentile", "nanquantile", "report", "unstack", "vecdot", "vecmat",
+    "__array_api_version__", "__array_namespace_info__", "block", "einsum_path", "errstate", "geomspace", "geterr",
+    "histogram_bin_edges", "insert", "matvec", "nanpercentile", "nanquantile", "ndenumerate", "polyder", "polydiv",
+    "polyint", "report", "seterr", "typecodes", "unstack", "vecdot", "vecmat",
 }  # fmt: skip
+
+# Of CuPy's other namespaces.
+OF_LINALG = {
+    "expm": "cupyx.scipy.linalg.expm is there",
+    "lu": "cupyx.scipy.linalg.lu is there",
+    "solve_triangular": "cupyx.scipy.linalg.solve_triangular is there",
+}
+OF_FFT = {
+    "config": "plans are kept without it",
+    "dct": "cupyx.scipy.fft.dct is there",
+    "next_fast_len": "cupyx.scipy.fft.next_fast_len is there",
+}

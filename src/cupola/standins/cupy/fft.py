@@ -1,5 +1,7 @@
 """Fourier transforms: the functions of cupola.numpy.fft."""
 
+from typing import Any as _Any
+
 from cupola.numpy.fft import fft as fft
 from cupola.numpy.fft import fft2 as fft2
 from cupola.numpy.fft import fftfreq as fftfreq
@@ -18,3 +20,11 @@ from cupola.numpy.fft import rfft as rfft
 from cupola.numpy.fft import rfft2 as rfft2
 from cupola.numpy.fft import rfftfreq as rfftfreq
 from cupola.numpy.fft import rfftn as rfftn
+from cupola.standins.cupy._names import OF_FFT as _INSTEAD
+
+
+def __getattr__(name: str) -> _Any:
+    from cupola.numpy._known import nearest
+
+    near = "" if name.startswith("_") else nearest(name, globals(), _INSTEAD.get(name))
+    raise AttributeError(f"cupola's stand-in for CuPy has no cupy.fft.{name}{near}")

@@ -1,5 +1,7 @@
 """Linear algebra: the functions of cupola.numpy.linalg that CuPy has."""
 
+from typing import Any as _Any
+
 from cupola.numpy.linalg import LinAlgError as LinAlgError
 from cupola.numpy.linalg import cholesky as cholesky
 from cupola.numpy.linalg import cond as cond
@@ -23,3 +25,11 @@ from cupola.numpy.linalg import solve as solve
 from cupola.numpy.linalg import svd as svd
 from cupola.numpy.linalg import tensorinv as tensorinv
 from cupola.numpy.linalg import tensorsolve as tensorsolve
+from cupola.standins.cupy._names import OF_LINALG as _INSTEAD
+
+
+def __getattr__(name: str) -> _Any:
+    from cupola.numpy._known import nearest
+
+    near = "" if name.startswith("_") else nearest(name, globals(), _INSTEAD.get(name))
+    raise AttributeError(f"cupola's stand-in for CuPy has no cupy.linalg.{name}{near}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from cupola.numpy._known import nearest
 from cupola.numpy._ndarray import ndarray
 from cupola.numpy.random import Generator as Generator
 from cupola.numpy.random import Philox as _Philox
@@ -149,9 +150,10 @@ __all__ += [*_WITH_TYPE, *[name for name in _OTHERS if name != "tomaxint"], "ran
 
 
 def __getattr__(name: str) -> Any:
+    near = "" if name.startswith("_") else nearest(name, __all__)
     if hasattr(numpy.random, name):
         raise AttributeError(
             f"cupola's stand-in for CuPy has no cupy.random.{name}: NumPy's computes it on the host, "
-            "and cupy.asarray copies it"
+            f"and cupy.asarray copies it{near}"
         )
-    raise AttributeError(f"module 'cupy.random' has no attribute {name!r}")
+    raise AttributeError(f"module 'cupy.random' has no attribute {name!r}{near}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 import cupola.numpy as _np
+from cupola.numpy._known import nearest
 from cupola.numpy._ndarray import ndarray
 
 MODULES = ("fft", "linalg", "ndimage", "signal", "special", "stats")
@@ -30,6 +31,7 @@ def function(module: str, name: str, known: list[str]) -> Any:
     if name not in known:
         raise AttributeError(
             f"cupola's stand-in for CuPy has no cupyx.scipy.{module}.{name}: scipy.{module} may have it for x.get()"
+            + nearest(name, known)
         )
     if importlib.util.find_spec("scipy") is None:
         raise ImportError(

@@ -1,4 +1,4 @@
-"""Polynomials as objects."""
+"""Polynomials: as objects, and what is made of their coefficients, which are few and are computed by the host."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy
 
-import cupola.numpy as _np
-from cupola.numpy._ndarray import ndarray
+from cupola.numpy._ndarray import array, ndarray
+from cupola.numpy.functions._polynomials import polyval
+
+__all__ = ["poly", "poly1d", "polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "roots"]
 
 
 def _on_host(value: Any) -> Any:
     if isinstance(value, poly1d):
         return value._host
-    return value.get() if isinstance(value, ndarray) else value
+    return value.to_numpy() if isinstance(value, ndarray) else value
 
 
 class poly1d:
@@ -39,8 +41,7 @@ class poly1d:
     @property
     def coeffs(self) -> ndarray:
         """ndarray: the coefficients, the highest power first."""
-        made: ndarray = _np.asarray(self._host.coeffs)
-        return made
+        return array(self._host.coeffs)
 
     c = coef = coefficients = coeffs
 
@@ -54,8 +55,7 @@ class poly1d:
     @property
     def roots(self) -> ndarray:
         """ndarray: where it is zero."""
-        made: ndarray = _np.asarray(self._host.roots)
-        return made
+        return array(self._host.roots)
 
     r = roots
 
@@ -67,7 +67,7 @@ class poly1d:
     def __call__(self, val: Any) -> Any:
         if isinstance(val, poly1d):
             return poly1d(self._host(val._host))
-        return _np.polyval(self._host.coeffs.tolist(), val)
+        return polyval(self._host.coeffs.tolist(), val)
 
     def deriv(self, m: int = 1) -> poly1d:
         """The derivative."""
@@ -86,11 +86,11 @@ class poly1d:
     def set(self, polyin: numpy.poly1d, stream: Any = None) -> None:
         """Be equal to a polynomial of NumPy."""
         if not isinstance(polyin, numpy.poly1d):
-            raise TypeError("Only numpy.poly1d can be set to cupy.poly1d")
+            raise TypeError(f"poly1d.set takes a numpy.poly1d, not {type(polyin).__name__}")
         self._host = numpy.poly1d(polyin)
 
     def __getitem__(self, power: int) -> Any:
-        return _np.asarray(self._host[power])
+        return array(self._host[power])
 
     def __setitem__(self, power: int, value: Any) -> None:
         self._host[power] = _on_host(value)
@@ -138,3 +138,33 @@ def _operation(name: str) -> Any:
 
 for _name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__"):
     setattr(poly1d, _name, _operation(_name))
+
+
+def _by_host(name: str) -> Any:
+    theirs = getattr(numpy, name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        found = theirs(*map(_on_host, args), **{key: _on_host(value) for key, value in kwargs.items()})
+        objects = any(isinstance(one, poly1d) for one in given)
+        change = poly1d if objects else array
+        return tuple(map(change, found)) if isinstance(found, tuple) else change(found)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"As ``numpy.{name}``; the coefficients are computed by the host."
+    return function
+
+
+polyadd, polysub, polymul, polydiv, polyder, polyint = map(
+    _by_host, ("polyadd", "polysub", "polymul", "polydiv", "polyder", "polyint")
+)
+
+
+def poly(seq_of_zeros: Any) -> ndarray:
+    """The coefficients of the polynomial of these roots, as ``numpy.poly``."""
+    return array(numpy.poly(_on_host(seq_of_zeros)))
+
+
+def roots(p: Any) -> ndarray:
+    """Where a polynomial is zero, as ``numpy.roots``; computed by the host."""
+    return array(numpy.roots(_on_host(p)))
