@@ -23,6 +23,8 @@ from cupola.core.program._object_code import ObjectCode
 
 FILE = Path(__file__).with_name("kernels") / "ahead.bin"
 OLDEST = (7, 5)
+QUICK_FIRST = b"\n// cupola: quick first\n"
+"""Behind PTX for the CPU device: its kernels are to run soon, and well a little later."""
 
 MAGIC = b"cupola kernels 1\n"
 HEAD = struct.Struct("<II")  # how many kernels and how many chunks there are
@@ -37,24 +39,28 @@ def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
     device = Device()
     if _provider.is_observed():  # observers know the sources that this process compiles
         return compile_to("cubin", source, options=chosen)
-    if _provider.current() == "cpu":
-        _prepare()
+    quick_first = _provider.current() == "cpu" and _prepare()
     if not options and device.compute_capability >= OLDEST:
         ptx = known().get(name_of(source, fma))
         if ptx is not None:
-            return ObjectCode.from_ptx(ptx, name="cupola.numpy")
+            return ObjectCode.from_ptx(ptx + (QUICK_FIRST if quick_first else b""), name="cupola.numpy")
     if _provider.current() != "cpu":
         return compile_to("cubin", source, options=chosen)
     # The CPU device runs PTX, and half of the time that NVRTC takes is making a GPU's machine code.
-    return compile_to("ptx", source, options={"arch": f"compute_{device.arch}", **chosen})
+    made = compile_to("ptx", source, options={"arch": f"compute_{device.arch}", **chosen})
+    if not quick_first:
+        return made
+    text = made.code.encode() if isinstance(made.code, str) else bytes(made.code)
+    return ObjectCode.from_ptx(text.rstrip(b"\0") + QUICK_FIRST, name="cupola.numpy")
 
 
 @functools.cache
-def _prepare() -> None:
-    """Once for each process: see to what programs begin with."""
+def _prepare() -> bool:
+    """Once for each process: see to what programs begin with. Returns whether the background may compile."""
     from cupola.numpy import _background
 
     _background.begin(FILE)
+    return _background.is_allowed()
 
 
 def name_of(source: str, fma: bool) -> bytes:

@@ -24,7 +24,7 @@ _OBSERVED = ("CHECK", "COVERAGE", "DEBUGGER", "FINDINGS", "INJECT", "PROFILE")
 
 def begin(file: Path) -> bool:
     """Start the process, unless one was started before for this `file` of kernels; returns whether it was started."""
-    if "0" in (os.environ.get("CUPOLA_NUMPY_AHEAD"), os.environ.get("CUPOLA_CPU_CACHE")):
+    if not is_allowed():
         return False
     if not os.path.basename(sys.executable or "").startswith("python"):
         return False  # a program that has an interpreter inside would be started anew
@@ -34,6 +34,11 @@ def begin(file: Path) -> bool:
             _start()
             return True
     return False
+
+
+def is_allowed() -> bool:
+    """Whether processes in the background may compile, whose work would be kept."""
+    return "0" not in (os.environ.get("CUPOLA_NUMPY_AHEAD"), os.environ.get("CUPOLA_CPU_CACHE"))
 
 
 def _mark(file: Path) -> str:

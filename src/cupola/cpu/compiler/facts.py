@@ -71,6 +71,9 @@ class VariableInfo:
 FOR_DEBUGGER = "\n// cupola: for a debugger\n"
 """The end of the PTX of modules that are loaded while there is a debugger: lines are marked (passes/mark_lines.py)."""
 
+QUICK_FIRST = "\n// cupola: quick first\n"
+"""The end of PTX whose kernels are to run soon, in code made in the simplest way until better code is there."""
+
 
 def counts_lines(ptx: str) -> bool:
     """Whether a program was compiled without optimization, to have its lines counted (driver/module/observed.c)."""

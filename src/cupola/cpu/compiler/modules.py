@@ -7,6 +7,7 @@ again: see `recall`. Then the modules that read PTX and write LLVM IR are not ev
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import threading
@@ -19,7 +20,7 @@ from cupola.cpu.compiler import collector
 from cupola.cpu.compiler.emit.instruments import OF_ANY_WIDTH, names_of
 from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
 from cupola.cpu.compiler.errors import ImageError
-from cupola.cpu.compiler.facts import FOR_DEBUGGER, KernelInfo, VariableInfo, counts_lines
+from cupola.cpu.compiler.facts import FOR_DEBUGGER, QUICK_FIRST, KernelInfo, VariableInfo, counts_lines
 from cupola.cpu.compiler.images.containers import open_image
 from cupola.cpu.compiler.objects import machine, recall
 
@@ -99,6 +100,10 @@ class Variant:
         self._lock = threading.Lock()
         self._sites: list[Site] | None = None
         self._independent: machine.MachineCode | None = None
+        # With what replaces the body and the independent body: the engine reads their addresses in place.
+        self._better: tuple[ctypes.Array[ctypes.c_uint64], list[machine.MachineCode]] | None = None
+        if module.quick_first and not instruments:
+            self._better = (ctypes.c_uint64 * 2)(), []
         self.info = module.kernels[index]
         self._only_independent = "debug" in instruments
         self._code, facts = self._make_body(independent=self._only_independent)
@@ -150,7 +155,7 @@ class Variant:
             if code is not None:
                 return code, facts
         body = self._write(independent=independent)
-        code = machine.compile_ir(body.ir, self.info.name)
+        code = machine.compile_ir(body.ir, self.info.name, self._use(independent) if self._better else None)
         facts = (
             body.frame_bytes,
             len(body.sites),
@@ -164,6 +169,24 @@ class Variant:
         )
         recall.remember((code.key, code.helpers, facts), key)
         return code, facts
+
+    def _use(self, independent: bool) -> Callable[[machine.MachineCode], object]:
+        """A function that replaces a body, if the kernel is still there."""
+        this = weakref.ref(self)
+
+        def use(code: machine.MachineCode) -> None:
+            variant = this()
+            if variant is not None and variant._better is not None:
+                slots, codes = variant._better
+                codes.append(code)
+                machine.replace(slots, int(independent), code)
+
+        return use
+
+    @property
+    def better(self) -> int:
+        """The address of the addresses of code that replaces the two bodies; 0: none will."""
+        return ctypes.addressof(self._better[0]) if self._better else 0
 
     def clear_stops(self) -> None:
         """Stop nowhere."""
@@ -252,6 +275,8 @@ class LoadedModule:
         Names the image among all others.
     entries : list of (str, int)
         The names of the kernels, and their addresses (`KernelInfo.code`).
+    quick_first : bool
+        Whether kernels may run code made in the simplest way until better code is there.
     is_lazy : bool
         Whether the module is large, and its kernels are read one by one.
     kernels : sequence of KernelInfo
@@ -261,8 +286,9 @@ class LoadedModule:
         In the order in which the runtime wants their addresses.
     """
 
-    def __init__(self, text: str, registers: dict[str, int], architecture: int) -> None:
+    def __init__(self, text: str, registers: dict[str, int], architecture: int, *, quick_first: bool = False) -> None:
         self._text = text
+        self.quick_first = quick_first
         self._registers = registers
         self._architecture = architecture
         self._lock = threading.RLock()
@@ -439,10 +465,13 @@ def load_image(image: bytes) -> LoadedModule:
     """
     opened = open_image(bytes(image))
     machine.require_compiler()
-    text = opened.ptx + FOR_DEBUGGER if os.environ.get("CUPOLA_DEBUGGER") else opened.ptx
+    text = opened.ptx.removesuffix(QUICK_FIRST)
+    quick_first = len(text) < len(opened.ptx)
+    if os.environ.get("CUPOLA_DEBUGGER"):
+        text += FOR_DEBUGGER
     # Without optimization kernels take more registers than they would, and might not be launched.
     registers = {} if counts_lines(text) or text.endswith(FOR_DEBUGGER) else opened.registers
-    module = LoadedModule(text, registers, opened.architecture)
+    module = LoadedModule(text, registers, opened.architecture, quick_first=quick_first)
     if _loaded is not None:
         with _instrumented_lock:
             _loaded.append(module)

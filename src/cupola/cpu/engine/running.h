@@ -15,6 +15,9 @@ struct cpu_variant {
     struct _object *object; /* cupola.cpu.compiler.modules.Variant, which owns the code */
     cpu_body body;
     _Atomic(cpu_body) independent; /* NULL until a unit needs it */
+    /* What replaces the two, each 0 until it is there (modules.Variant.better): machine code of the same LLVM IR, so that
+     * units may go on in either. NULL: nothing will. */
+    const _Atomic(uintptr_t) *better;
     uint32_t block[3];
     uint32_t checks;             /* enum cpu_check: those whose instruments are in the code */
     const uint8_t *stops;        /* for a debugger (instruments/debug.c): the lines to stop at; NULL: for none */
@@ -33,6 +36,8 @@ struct cpu_variant {
     uint32_t resume_count, *resume_sites; /* the site of the barrier behind which a body resumes, by index - 1 */
     struct cpu_variant *next;
 };
+
+enum { CPU_BODIES = 4 }; /* of a variant: two, and those that replace them */
 
 enum cpu_warp_status { CPU_WARP_READY, CPU_WARP_BLOCKED, CPU_WARP_FINISHED };
 
@@ -121,7 +126,7 @@ typedef struct cpu_job {
     _Atomic int stop;  /* enum cpu_stop */
     struct {
         _Atomic uintptr_t begin, end;
-    } code[2]; /* where the bodies are, when it is to be stopped */
+    } code[CPU_BODIES]; /* where the bodies are, when it is to be stopped */
 } cpu_job;
 
 enum cpu_stop { CPU_STOP_NONE, CPU_STOP_TIMEOUT, CPU_STOP_INTERRUPT, CPU_STOP_FAILED, CPU_STOP_DEBUGGER };

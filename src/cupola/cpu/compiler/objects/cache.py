@@ -80,23 +80,30 @@ class ObjectCache:
             os.utime(path)
         return code
 
-    def put(self, key: str, code: bytes) -> None:
-        """Keep object code. If the cache cannot be written, that is not an error: the next process compiles again."""
+    def put(self, key: str, code: bytes) -> bool:
+        """Keep object code; False when the cache cannot be written, so that the next process compiles again."""
         if self.folder is None:
-            return
+            return False
         data = _MAGIC + hashlib.sha256(code).digest() + code
         try:
             if not make_private(str(self.folder)):
-                return
+                return False
             with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".new", delete=False) as file:
                 file.write(data)
             os.replace(file.name, self.folder / f"{key}.o")
         except OSError:
-            return
+            return False
         if self._total is not None:
             self._total += len(data)
         if self._total is None or self._total > self.limit:
             self._trim()
+        return True
+
+    def drop(self, key: str) -> None:
+        """Remove an entry that is not needed any more."""
+        if self.folder is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.folder / f"{key}.o")
 
     def _trim(self) -> None:
         """Remove what was not used for longest until the entries take three quarters of the limit."""

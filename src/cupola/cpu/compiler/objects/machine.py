@@ -19,11 +19,13 @@ import os
 import platform
 import sys
 import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from cupola.cpu.compiler.errors import ImageError
 
+from . import later
 from .cache import ObjectCache
 from .processor import X86, processor
 
@@ -167,20 +169,49 @@ def _cache_of(quick: bool) -> ObjectCache:
     return ObjectCache.default(f"{chosen.name} {chosen.features} {versions} {binding.get_process_triple()}{effort}")
 
 
-def compile_ir(ir: str, name: str) -> MachineCode:
-    """The machine code of the function ``name`` of an LLVM module."""
+def compile_ir(ir: str, name: str, use: Callable[[MachineCode], object] | None = None) -> MachineCode:
+    """The machine code of the function ``name`` of an LLVM module.
+
+    With `use`, that may be code made in the simplest way. Then `use` gets the usual one later, in another thread.
+    """
+    cache = _cache()
+    key, helpers = cache.key(ir), _helpers_of(ir)
+
+    def take() -> bool:
+        code = recall_code(key, name, helpers)
+        if code is not None and use is not None:
+            use(code)
+        return code is not None
+
+    def make() -> None:
+        if use is not None:
+            use(compile_ir(ir, name))
+
     with _lock:
-        cache = _cache()
-        key, helpers = cache.key(ir), _helpers_of(ir)
         loaded = _recall(key, name, helpers)
         if loaded is not None:
             return loaded
-        code = emit_object(ir)
-        cache.put(key, code)
+        if use is not None and not quick and later.ask(ir, take, make):
+            code = emit_object(ir, simply=True)
+        else:
+            code = emit_object(ir)
+            cache.put(key, code)
         loaded = _load(code, name, key, helpers)
         if loaded is None:
             raise ImageError("CUDA_ERROR_UNKNOWN", f"the machine code of kernel '{name}' could not be loaded")
         return loaded
+
+
+def keep(ir: str) -> None:
+    """Put the machine code of an LLVM module into the cache, if it is not there."""
+    key = _cache().key(ir)
+    if _cache().get(key) is None:
+        _cache().put(key, emit_object(ir))
+
+
+def replace(slots: ctypes.Array[ctypes.c_uint64], place: int, code: MachineCode) -> None:
+    """Have the engine run other code: the address goes to a place of `cpu_variant.better` (engine/running.h)."""
+    _runtime().cpu_code_replace(ctypes.byref(slots, 8 * place), ctypes.c_uint64(code.address))
 
 
 def cache_key(*what: object) -> str:
@@ -209,8 +240,8 @@ def parsed(ir: str, machine: Any = None) -> Any:
     return module
 
 
-def optimise(module: Any, lines: int, machine: Any = None) -> None:
-    """Run the passes over a module, by the effort that its size allows (see above)."""
+def optimise(module: Any, lines: int, machine: Any = None, *, simply: bool = False) -> None:
+    """Run the passes over a module, by the effort that its size allows (see above), or the least."""
     binding = llvm()
     options = binding.create_pipeline_tuning_options(speed_level=2 if lines <= MEDIUM else 1)
     options.loop_vectorization = options.slp_vectorization = False
@@ -219,7 +250,7 @@ def optimise(module: Any, lines: int, machine: Any = None) -> None:
     inline = binding.create_new_module_pass_manager()
     inline.add_always_inliner_pass()
     inline.run(module, builder)
-    if quick or lines > LARGE:
+    if simply or quick or lines > LARGE:
         passes = binding.create_new_function_pass_manager()
         passes.add_dead_code_elimination_pass()
     else:
@@ -236,15 +267,17 @@ def optimised(ir: str, machine: Any = None) -> Any:
     return module
 
 
-def object_code(module: Any, lines: int) -> bytes:
+def object_code(module: Any, lines: int, *, simply: bool = False) -> bytes:
     """The machine code of an optimized module."""
-    effort = 0 if quick or lines > HUGE else 2 if lines <= LARGE else 1
+    effort = 0 if simply or quick or lines > HUGE else 2 if lines <= LARGE else 1
     return bytes(_target_machine(effort).emit_object(module))
 
 
-def emit_object(ir: str) -> bytes:
+def emit_object(ir: str, *, simply: bool = False) -> bytes:
     """The object code of an LLVM module, not taken from the cache."""
-    return object_code(optimised(ir), ir.count("\n"))
+    module, lines = parsed(ir), ir.count("\n")
+    optimise(module, lines, simply=simply)
+    return object_code(module, lines, simply=simply)
 
 
 def load_object(code: bytes, name: str, ir: str) -> MachineCode | None:

@@ -126,7 +126,7 @@ static void on_stop(int signal, siginfo_t *information, void *machine_context) {
     const cpu_job *job = target ? cpu_stop_current() : NULL;
     if (job && job->stop) {
         uintptr_t place = place_of(machine_context);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < CPU_BODIES; i++) {
             if (place < job->code[i].begin || place >= job->code[i].end) continue;
             escape = NULL;
             siglongjmp(*target, LEFT_BY_STOP);

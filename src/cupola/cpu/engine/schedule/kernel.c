@@ -277,7 +277,7 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3], ui
     cpu_variant *variant = calloc(1, sizeof *variant);
     size_t stride = 0;
     uint32_t *ids = make_thread_ids(block, &stride);
-    long long address = get_integer(object, "address");
+    long long address = get_integer(object, "address"), better = get_integer(object, "better");
     if (!variant || !ids) PyErr_NoMemory();
     if (PyErr_Occurred() || get_uint32(object, "width", &variant->width) ||
         get_uint32(object, "frame_bytes", &variant->frame_bytes) ||
@@ -299,6 +299,7 @@ static cpu_variant *make_variant(cpu_kernel *kernel, const uint32_t block[3], ui
     variant->kernel = kernel;
     variant->object = object;
     variant->body = (cpu_body)(uintptr_t)address;
+    variant->better = (const _Atomic(uintptr_t) *)(uintptr_t)better;
     variant->instruments = instruments;
     memcpy(variant->block, block, sizeof variant->block);
     variant->static_shared = kernel->info.static_shared;
@@ -365,8 +366,23 @@ const cpu_variant *cpu_engine_prepare(cpu_kernel *kernel, const uint32_t block[3
     return variant;
 }
 
+/* Machine code that replaces other code from now on, at a place that cpu_variant.better points to. */
+CPU_HELPER void cpu_code_replace(_Atomic(uintptr_t) *place, uintptr_t code) {
+    atomic_store_explicit(place, code, memory_order_release);
+}
+
+static cpu_body better(const cpu_variant *variant, int which) {
+    return variant->better ? (cpu_body)atomic_load_explicit(&variant->better[which], memory_order_acquire) : NULL;
+}
+
+cpu_body cpu_variant_body(const cpu_variant *variant) {
+    const cpu_body found = better(variant, 0);
+    return found ? found : variant->body;
+}
+
 cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusal) {
-    cpu_body body = atomic_load(&variant->independent);
+    cpu_body body = better(variant, 1);
+    if (!body) body = atomic_load(&variant->independent);
     if (body) return body;
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *address = PyObject_CallMethod(variant->object, "independent_address", NULL);

@@ -7,6 +7,9 @@
 #include "engine/fault/fault.h"
 #include "engine/running.h"
 
+/* The body of the variant that is the best so far. */
+cpu_body cpu_variant_body(const cpu_variant *variant);
+
 /* The independent body of the variant, compiled on first use (takes the GIL). NULL on failure. */
 cpu_body cpu_variant_independent(const cpu_variant *variant, cpu_refusal *refusal);
 

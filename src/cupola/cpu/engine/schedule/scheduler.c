@@ -172,7 +172,7 @@ static void place_in(const uint32_t extent[3], uint64_t index, uint32_t place[3]
 
 static void block_begin(cpu_block *block, const cpu_launch *launch) {
     block->live = launch->block[0] * launch->block[1] * launch->block[2];
-    cpu_body body = launch->variant->body;
+    cpu_body body = cpu_variant_body(launch->variant);
     uint32_t width = launch->variant->width, left = block->live;
     for (uint32_t i = 0; i < block->warp_count; i++) {
         cpu_warp *warp = &block->warps[i];

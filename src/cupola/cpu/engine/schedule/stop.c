@@ -107,13 +107,14 @@ cpu_job *cpu_stop_current(void) { return self ? atomic_load_explicit(&self->job,
 /* The executable mappings in which the kernel's bodies are. Nothing else of them runs on a thread of the launch. */
 static void find_code(cpu_job *job) {
     const cpu_variant *variant = job->launch->variant;
-    uintptr_t bodies[2] = {(uintptr_t)variant->body, (uintptr_t)atomic_load(&variant->independent)};
+    uintptr_t bodies[CPU_BODIES] = {(uintptr_t)variant->body, (uintptr_t)atomic_load(&variant->independent)};
+    for (int i = 0; variant->better && i < 2; i++) bodies[2 + i] = atomic_load(&variant->better[i]);
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[512];
     while (maps && fgets(line, sizeof line, maps)) {
         unsigned long begin, end;
         if (sscanf(line, "%lx-%lx", &begin, &end) != 2) continue;
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < CPU_BODIES; i++) {
             if (bodies[i] < begin || bodies[i] >= end) continue;
             atomic_store(&job->code[i].end, end);
             atomic_store(&job->code[i].begin, begin);
