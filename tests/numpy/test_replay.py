@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 import cupola.numpy as np
+from cupola import Stream, StreamOptions, profile
 from cupola.bindings import driver
 from cupola.numpy import _replay
 
@@ -72,6 +73,40 @@ def test_a_stream_that_is_captured(device):
         numpy.testing.assert_array_equal(y.to_numpy(), 3 * numpy.arange(100.0))
         check(driver.cuGraphExecDestroy(executable))
         check(driver.cuGraphDestroy(graph))
+
+
+def calls(stream):
+    """What a launch in this stream calls, when its kernel has been launched there some times; the stream is closed."""
+    with stream:
+        x, y = np.arange(100.0), np.zeros(100)
+        for _ in range(20):
+            np.add(x, 1.0, out=y)
+        with profile.timeline() as timeline:
+            np.add(x, 2.0, out=y)
+        return {record.name for record in timeline.records if record.kind == "call"}
+
+
+def test_which_streams_have_graphs(device):
+    """Those of others may be destroyed, and their handles used again. A kernel keeps fewer graphs than this makes."""
+    for _ in range(6):
+        own = device.create_stream()
+        assert "cuGraphLaunch" not in calls(Stream.from_handle(int(own.handle)))
+        assert "cuGraphLaunch" in calls(own)
+    assert "cuGraphLaunch" not in calls(device.create_stream(options=StreamOptions(priority=-1)))
+
+
+@pytest.mark.gpu_only  # the CPU device uses no handle again
+def test_a_later_stream_under_the_same_handle(device):
+    """It has another priority, which the node of the graph of the first one has not."""
+    for _ in range(50):
+        first = device.create_stream()
+        handle = int(first.handle)
+        calls(first)
+        later = device.create_stream(options=StreamOptions(priority=-1))
+        same = int(later.handle) == handle
+        assert "cuGraphLaunch" not in calls(later)
+        if same:
+            break
 
 
 def check(result):

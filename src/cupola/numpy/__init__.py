@@ -25,6 +25,8 @@ _DUNDERS = ("__all__", "__array_api_version__", "__array_namespace_info__")
 
 
 def _load() -> None:
+    if "__all__" in globals():
+        return
     names = _import_module("cupola.numpy._namespace")
     globals().update({name: getattr(names, name) for name in (*names.__all__, "__all__") if name not in _PARTS})
 

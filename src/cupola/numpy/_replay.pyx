@@ -2,8 +2,8 @@
 
 A kernel that has been launched several times in a stream gets a graph. From then on its parameters and blocks are set in the
 executable graph, and that is launched. What was queued before keeps the parameters that it had. Streams that are being
-captured, have a priority or may belong to a green context, and the CPU device, whose launches are quicker, have ordinary
-launches.
+captured, have a priority, may belong to a green context or are not cupola's own, and the CPU device, whose launches are
+quicker, have ordinary launches.
 """
 
 from cpython.pythread cimport (
@@ -25,6 +25,7 @@ from cupola.core.program._kernel cimport Kernel
 cdef enum:
     ORDINARY = 8        # launches of a kernel before it gets a graph
     STREAMS = 4         # of a kernel, which have a graph each
+    MOST = 64           # graphs that a kernel is given in all; a program that goes on making streams has none then
 
 cdef int _wanted = -1   # -1: not known yet
 
@@ -42,6 +43,7 @@ cdef class Replay:
     cdef CUgraphExec executable
     cdef CUgraphNode node
     cdef CUstream stream
+    cdef unsigned long long serial      # of the stream, if it is none of the default streams
     cdef CUcontext context
     cdef unsigned long born             # `resets` when it was made
     cdef CUDA_KERNEL_NODE_PARAMS found
@@ -94,6 +96,7 @@ cdef class Replays:
     """What a kernel has as `attached`: how often it was launched, and its graphs."""
 
     cdef int launches
+    cdef int count              # of graphs that were made
     cdef list made
     cdef bint refused           # a graph could not be made
 
@@ -108,6 +111,7 @@ cdef bint replayed(
     cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
     cdef CUresult status
     cdef int priority = 0
+    cdef unsigned long long serial = 0
     if _wanted == 0:
         return False
     if kernel.attached is None:
@@ -122,33 +126,37 @@ cdef bint replayed(
         if not _wanted:
             return False
     # The stream of each thread is another one under the same handle. A graph would leave the multiprocessors of a green context,
-    # which a stream with an owner may belong to.
+    # which a stream with an owner may belong to. Another stream may take the place of one that others make and destroy.
     if known.refused or <uintptr_t>stream.pointer == 2 or stream.owner is not None:
         return False
     if cu.cuCtxGetCurrent(&context) != CUDA_SUCCESS:
         return False
     if <uintptr_t>stream.pointer > 2:
+        if not stream.owned:
+            return False
+        serial = stream.serial
         if cu.cuStreamIsCapturing(stream.pointer, &capture) != CUDA_SUCCESS or capture != CU_STREAM_CAPTURE_STATUS_NONE:
             return False
     for one in known.made:
-        if one.stream == stream.pointer and one.context == context and one.born == resets:
+        if one.stream == stream.pointer and one.serial == serial and one.context == context and one.born == resets:
             chosen = one
             break
     if chosen is None:
-        if len(known.made) >= STREAMS:
+        if known.count >= MOST:
             return False
         # A node has a priority of its own, whatever that of the stream is.
         if cu.cuStreamGetPriority(stream.pointer, &priority) != CUDA_SUCCESS or priority != 0:
             return False
         chosen = Replay.__new__(Replay)
-        chosen.stream, chosen.context = stream.pointer, context
+        chosen.stream, chosen.serial, chosen.context = stream.pointer, serial, context
         memset(&chosen.found, 0, sizeof(chosen.found))
         chosen.found.gridDimX, chosen.found.gridDimY, chosen.found.gridDimZ = <unsigned int>blocks, 1, 1
         chosen.found.blockDimX, chosen.found.blockDimY, chosen.found.blockDimZ = threads, 1, 1
         if chosen.make(kernel, parameters) != CUDA_SUCCESS:
             known.refused = True
             return False
-        known.made.append(chosen)
+        known.count += 1
+        known.made = [*known.made[-STREAMS + 1:], chosen]
     with nogil:
         status = chosen.launch(<unsigned int>blocks, parameters)
     return status == CUDA_SUCCESS       # else an ordinary launch says what is wrong

@@ -14,6 +14,7 @@ cdef class StreamHandle:
     cdef CUstream pointer
     cdef CUcontext context          # NULL until asked, and always for the default streams
     cdef unsigned long born         # `resets` at that time
+    cdef unsigned long long serial  # of this process: a later stream under the same pointer has another
     cdef bint owned                 # destroy the stream in the end
     cdef object owner               # what is kept alive: who owns it instead, or its green context; or None
     cdef bint is_gone(self) noexcept        # whether it went with its context

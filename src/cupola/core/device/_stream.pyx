@@ -60,10 +60,18 @@ cdef CUresult _destroy(void* stream) noexcept nogil:
     return cu.cuStreamDestroy(<CUstream>stream)
 
 
+cdef unsigned long long _serials = 0
+cdef object _counting = object()
+
+
 @cython.freelist(8)
 cdef class StreamHandle:
     def __cinit__(self):
+        global _serials
         self.born = resets
+        with cython.critical_section(_counting):
+            _serials += 1
+            self.serial = _serials
 
     def __dealloc__(self):
         cdef CUresult status = CUDA_ERROR_NOT_PERMITTED
