@@ -188,6 +188,25 @@ def test_setitem_converts_and_broadcasts(device):
         x["a"] = 1
 
 
+def test_views_changed_in_place(device):
+    """By expressions of the same memory, where each statement ends with ``x[k] = x[k]``."""
+
+    def program(n):
+        x = n.arange(20.0)
+        m = x.reshape(4, 5)
+        for _ in range(3):
+            x[1:-1] += 0.25 * (x[2:] - 2 * x[1:-1] + x[:-2])
+            m[1:, ::2] -= m[:-1, 1::1][:, 1:4] * m[1:, ::2]
+            x[::-1] *= x + 0.5
+            m.T[1:3] += m.T[2:4]
+            x -= x * x / (1 + x)
+        x[2:5] = x[2:5]
+        x[:] = x[::-1]
+        return x
+
+    numpy.testing.assert_allclose(program(np).to_numpy(), program(numpy), rtol=1e-12)
+
+
 def test_setitem_with_a_mask(device):
     x, a = np.array(A), A.copy()
     x[x < 0] = 0

@@ -35,13 +35,13 @@ def current_stream() -> Stream:
 
 
 def elementwise(
-    value: Operand, to: numpy.dtype, at: tuple[Operand, ...] | None, combine: str, modes: str, axes: int
+    value: Operand, to: numpy.dtype, at: tuple[Operand, ...] | None, combine: str, modes: str, axes: int, wide: bool
 ) -> Kernel:
-    """The kernel of an expression; the arguments are those of `_lazy.compute_into`, and how arrays lie."""
+    """The kernel of an expression; the arguments are those of `_lazy.compute_into`, how arrays lie, and if many."""
     text = Text()
     result = text.converted(text.add(value), value.dtype, to)
     place = text.place(at) if at else ""
-    return _kernels.elementwise(tuple(text.lines), result, *_types(text), modes, axes, to.char, place, combine)
+    return _kernels.elementwise(tuple(text.lines), result, *_types(text), modes, axes, to.char, place, combine, wide)
 
 
 def reduction(

@@ -72,15 +72,18 @@ def code(source: str, **options: Any) -> ObjectCode:
         return _ahead.code(source, **options)
 
 
-def _places(count: int, axes: int) -> str:
-    """Code that finds the places of element i in arrays with strides."""
+def _places(count: int, axes: int, wide: bool = True) -> str:
+    """Code that finds the places of element i in arrays with strides; without `wide`, there are less than 2**31."""
     if axes < 0:
         return ""
-    lines = ["long long rest = i;", *[f"long long p{k} = 0;" for k in range(count)]]
+    index = "unsigned long long" if wide else "unsigned int"
+    lines = [f"[[maybe_unused]] {index} rest = i;", *[f"long long p{k} = 0;" for k in range(count)]]
     for axis in reversed(range(axes)):
-        lines.append(f"{{ long long at = rest % layout.extent[{axis}]; rest /= layout.extent[{axis}];")
+        # The first dimension has what is left.
+        here = f"rest % ({index})layout.extent[{axis}]" if axis else "rest"
+        lines.append(f"{{ const long long at = {here};")
         lines += [f"p{k} += at * layout.stride[{k}][{axis}];" for k in range(count)]
-        lines.append("}")
+        lines.append(f"}} rest /= ({index})layout.extent[{axis}];" if axis else "}")
     return "\n".join(lines)
 
 
@@ -117,6 +120,7 @@ def elementwise(
     to: str,
     at: str = "",
     combine: str = "",
+    wide: bool = False,
 ) -> Kernel:
     """The kernel ``elementwise(out, n, arrays..., scalars...)``, with a layout behind `n` if there are strides.
 
@@ -138,6 +142,8 @@ def elementwise(
         Bytes from there to where the result is stored.
     combine : str
         How it is combined with what is there, ``a`` and ``b``, also if several threads do so; it is stored without.
+    wide : bool
+        Whether there may be 2**31 elements, where places follow from strides.
     """
     place = f"out + i * sizeof({MEMORY[to]})" if modes[-1] == "c" else f"out + p{len(types)}"
     place = f"({MEMORY[to]}*)({place}{' + ' + at if at else ''})"
@@ -164,8 +170,9 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
     char* out, long long n{layout_parameter(axes)}{_parameters(types, scalars)}) {{
     {"if (blockIdx.x || threadIdx.x) return;" if alone else ""}
     long long step = {"1" if alone else "(long long)gridDim.x * blockDim.x"};
+#pragma unroll 1
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
-        {_places(len(types) + 1, axes)}
+        {_places(len(types) + 1, axes, wide)}
         {_body(lines, types, modes[:-1])}
         {store}
     }}

@@ -41,6 +41,7 @@ import weakref
 import numpy
 
 from cupola._above import above
+from cupola.bindings import _provider
 from cupola.numpy._operations import MEMORY as _MEMORY
 from cupola.numpy._report import noted
 
@@ -87,6 +88,7 @@ cdef extern from *:
 cdef enum:
     BLOCK = 256             # threads; as in _kernels.py
     MOST_BLOCKS = 2048      # of one launch; their threads then take several elements
+    MANY_BLOCKS = 1 << 20   # the same on the CPU device, where threads that follow each other have neighbors in memory
     PARTS = 1056            # blocks that share a reduction: eight for each multiprocessor
     LEAST = 4096            # elements that are worth a block of their own
     LEAVES = 12             # of one kernel; what is larger is computed in parts
@@ -732,8 +734,19 @@ def enqueue(Kernel kernel not None, int64_t blocks, *arguments):
     start(in_force(), kernel, max(min(blocks, <int64_t>MOST_BLOCKS), 1), parameters)
 
 
-cdef int64_t blocks_for(int64_t elements) noexcept:
-    return min((elements + BLOCK - 1) // BLOCK, <int64_t>MOST_BLOCKS)
+cdef int64_t _most_blocks = 0       # 0: not known yet
+
+
+cdef int64_t blocks_for(int64_t elements) except -1:
+    """How many blocks compute so many elements, one or several in a thread."""
+    return min((elements + BLOCK - 1) // BLOCK, _most_blocks if _most_blocks else most_blocks())
+
+
+cpdef int64_t most_blocks() except -1:
+    """How many blocks one launch has at most, whose threads then take several elements."""
+    global _most_blocks
+    _most_blocks = MANY_BLOCKS if _provider.current() == "cpu" else MOST_BLOCKS
+    return _most_blocks
 
 
 cdef int operands_into(Walk* walk, Value* slots, void** parameters, int count, int arrays) except -1:
@@ -762,6 +775,7 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
     cdef int64_t n = target.count()
     cdef uint64_t to
     cdef int k, count, arrays
+    cdef bint wide
     cdef bytes key
     cdef Kernel kernel
     if n == 0:
@@ -784,12 +798,14 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
         modes[arrays] = c"c" if found.axes < 0 else c"g"
     for k in range(walk.arrays):
         push(&walk, modes[k])
-    push(&walk, found.axes & 0xffff)
+    wide = found.axes > 1 and n >= <int64_t>1 << 31
+    push(&walk, (found.axes & 0xff) | wide << 8)
     key = PyBytes_FromStringAndSize(<char*>walk.key, walk.words * sizeof(uint16_t))
     kernel = <Kernel>_known.get(key)
     if kernel is None:
         kernel = _elementwise(
-            value, target.type, at, combine or "", bytes([modes[k] for k in range(walk.arrays)]).decode(), found.axes
+            value, target.type, at, combine or "", bytes([modes[k] for k in range(walk.arrays)]).decode(), found.axes,
+            wide
         )
         _known[key] = kernel
     to = target.pointer
@@ -1446,6 +1462,8 @@ def write(Lazy target not None, value, tuple at=None, str combine=None):
         shape = shape_of(<Array>source)
     else:
         shape = ()
+    if not at and isinstance(source, Array) and target.memory is not None and is_same(target, <Array>source):
+        return      # x[k] += y ends with x[k] = x[k]
     if not has_shape(target, shape):
         own = shape_of(target)
         if numpy.broadcast_shapes(shape, own) != own:
@@ -1474,10 +1492,22 @@ cdef bint reads(Array place, object source) except -1:
     return isinstance(source, Array) and (<Array>source).open_memory() is place.open_memory()
 
 
+cdef bint is_same(Array one, Array other) noexcept:
+    """Whether both have the same elements in memory."""
+    cdef int axis
+    if one.memory is not other.memory or one.pointer != other.pointer or one.type is not other.type:
+        return False
+    if not same_shape(one, other):
+        return False
+    for axis in range(one.rank, 2 * one.rank):
+        if one.extents[axis] != other.extents[axis]:
+            return False
+    return True
+
+
 cdef bint conflicts(Array place, object source) except -1:
     """Whether an expression reads the memory of `place` in another layout than it is written."""
-    cdef Array other
-    cdef int axis, k
+    cdef int k
     if type(source) is Node:
         for k in range((<Node>source).reads):
             if (<Node>source).read[k] == <PyObject*>place.memory:
@@ -1491,13 +1521,7 @@ cdef bint conflicts(Array place, object source) except -1:
         return False
     if not isinstance(source, Array) or (<Array>source).open_memory() is not place.open_memory():
         return False
-    other = <Array>source
-    if other.pointer != place.pointer or other.itemsize != place.itemsize or not same_shape(place, other):
-        return True
-    for axis in range(place.rank):
-        if place.extents[place.rank + axis] != other.extents[other.rank + axis]:
-            return True
-    return False
+    return not is_same(place, <Array>source)
 
 
 # --- calls --------------------------------------------------------------------------------------------------------
@@ -1709,7 +1733,9 @@ cdef object _at_once(
     cdef object one, other = None
     cdef PyObject* values[2]
     cdef Node node
-    cdef bint plain = out._node is None and out.dense and n > 1
+    cdef bint plain
+    before_writing(out)     # first, as it may compute operands
+    plain = out.dense and n > 1
     cdef bint twice = function.nin == 2 and given[0] == given[1]
     for k in range(function.nin):
         if kinds[k] < TYPES and plain and isinstance(<object>given[k], Lazy):
@@ -1728,7 +1754,6 @@ cdef object _at_once(
     if plain:
         kernel = <Kernel>function.direct.get(which)
         if kernel is not None:
-            before_writing(out)
             require_open(out.memory)
             to = out.pointer
             parameters[0], parameters[1] = &to, &n
@@ -1751,7 +1776,6 @@ cdef object _at_once(
     node = node_of(
         function.name, function.code, values, function.nin, loop.inputs, loop.result, loop.number, shape_of(out), queue
     )
-    before_writing(out)
     if conflicts(out, node):
         into(out, computed(node, queue), queue, None, None)
     else:

@@ -22,6 +22,7 @@ from cupola.numpy._operations import COMPUTED, MEMORY, expression
 
 SCAN_TILE, SORT_TILE = 2048, 512
 SCAN_PARTS = 1056  # blocks that share the rows: eight for each multiprocessor
+FEW = 32  # elements of a row that a thread looks at alone
 RADIX_FROM = 1 << 12  # elements for each byte of one; shorter rows are merged
 RADIX_PARTS = 528  # blocks that share the rows: four for each multiprocessor
 
@@ -184,8 +185,13 @@ def best(rows: ndarray, greatest: bool) -> ndarray:
     """Where the greatest or least element of each row is."""
     char = rows.dtype.char
     head = f"#define BETTER (a {'>' if greatest else '<'} b)"
-    kernel = _kernels("best.cu", char, head, _order(char))["best"]
+    code = _kernels("best.cu", char, head, _order(char))
+    kernel = code["best"]
     many, count = rows.shape
+    if many and 0 < count <= FEW:
+        found = fresh((many,), numpy.int64)
+        enqueue(code["best_of_few"], -(-many // 256), rows, found, many, count)
+        return found
     share = count if many >= 256 else 1 << 14
     shares = -(-count // share)
     found = fresh((many, shares), numpy.int64)

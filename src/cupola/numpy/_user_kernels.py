@@ -13,7 +13,7 @@ from cupola.core.device._stream import Stream
 from cupola.core.launch._launch import launch
 from cupola.core.launch._launch_config import LaunchConfig
 from cupola.numpy import _lazy, _ndarray
-from cupola.numpy._evaluate import MOST_BLOCKS, current_stream
+from cupola.numpy._evaluate import current_stream
 from cupola.numpy._kernels import BLOCK, _places, compiled, layout_parameter, layout_struct, preamble
 from cupola.numpy._lazy import layout
 from cupola.numpy._ndarray import broadcast, empty, ndarray, on_device
@@ -152,7 +152,7 @@ whose operation on elements is CUDA C++.
         queue = current_stream()
         if n:
             kernel = self._kernel(tuple(signature), modes, axes, tuple(sorted(letters.items())))
-            config = LaunchConfig(grid=min(-(-n // block_size), MOST_BLOCKS * 4), block=block_size)
+            config = LaunchConfig(grid=min(-(-n // block_size), _lazy.most_blocks() * 4), block=block_size)
             launch(queue, config, kernel, n, *more, *plain, *scalars)
         for one in outs:
             one._stream = queue
@@ -204,6 +204,7 @@ extern "C" __global__ void {self.name}(long long _n{layout_parameter(axes)}, {pa
     const Indexer _ind = {{_n}};
     (void)_ind;
     long long _step = (long long)gridDim.x * blockDim.x;
+#pragma unroll 1
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < _n; i += _step) {{
         {_places(spread, axes)}
         {newline.join(before)}

@@ -425,21 +425,26 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
     values = on_device(x)
     if axis is None:
         return roll(values.ravel(), shift, axis=0).reshape(values.shape)
-    shifts = numpy.broadcast_to(numpy.asarray(shift), numpy.broadcast_shapes(numpy.shape(shift), numpy.shape(axis)))
-    axes = numpy.broadcast_to(numpy.asarray(axis), shifts.shape)
-    total: dict[int, int] = {}
-    for by, where in zip(shifts.reshape(-1).tolist(), axes.reshape(-1).tolist(), strict=True):
+    if type(shift) is int and type(axis) is int:
+        steps = [(shift, axis)]
+    else:
+        shifts, axes = numpy.broadcast_arrays(shift, axis)
+        steps = list(zip(shifts.reshape(-1).tolist(), axes.reshape(-1).tolist(), strict=True))
+    total = [0] * values.ndim
+    for by, where in steps:
         (where,) = _axes(where, values.ndim)
-        total[where] = total.get(where, 0) + by
-    for where, by in total.items():
-        extent = values.shape[where]
-        if extent and by % extent:
-            cut = extent - by % extent
-            before = (slice(None),) * where
-            values = concatenate(
-                [values._part((*before, slice(cut, None))), values._part((*before, slice(0, cut)))], where
-            )
-    return values.copy()
+        total[where] += by
+    made = empty(values.shape, values.dtype)
+    if values.size == 0:
+        return made
+    pieces: list[tuple[tuple[slice, ...], tuple[slice, ...]]] = [((), ())]
+    for by, extent in zip(total, values.shape, strict=True):
+        by %= extent
+        cuts = [(slice(by, None), slice(0, extent - by)), (slice(0, by), slice(extent - by, None))][: 2 if by else 1]
+        pieces = [((*to, a), (*source, b)) for to, source in pieces for a, b in cuts]
+    for to, source in pieces:
+        write(made._part(to), values._part(source))
+    return made
 
 
 def resize(x: Any, new_shape: Any) -> ndarray:

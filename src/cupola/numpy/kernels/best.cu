@@ -9,6 +9,18 @@ static __device__ bool better(COMPUTED a, long long at, COMPUTED b, long long bt
     return BETTER || (a == b && at < bt);
 }
 
+// Of short rows: a thread for each.
+extern "C" __global__ void __launch_bounds__(BLOCK) best_of_few(const T* in, long long* out, long long rows, long long count) {
+    for (long long row = (long long)blockIdx.x * BLOCK + threadIdx.x; row < rows; row += (long long)gridDim.x * BLOCK) {
+        const T* first = in + row * count;
+        long long at = 0;
+#pragma unroll 1
+        for (long long k = 1; k < count; k++)
+            if (better((COMPUTED)first[k], k, (COMPUTED)first[at], at)) at = k;
+        out[row] = at;
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK) best(
     const T* in, const long long* candidates, long long* out, long long rows, long long count, long long from_each, long long share) {
     __shared__ long long found[BLOCK];
