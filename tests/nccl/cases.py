@@ -307,6 +307,28 @@ def messages(world: World) -> None:
         assert (found[2000:] == (numbers + 10000 * rank.number)[2000:]).all()
 
 
+def simulated(world: World) -> None:
+    """A group that is only estimated: nothing moves, more takes longer, and the communicator goes on."""
+    arrays = {rank.number: rank.put(np.full(1 << 20, 1.0)) for rank in world.ranks}
+    times = []
+    for count in (1, 1 << 18, 1 << 20):
+        found = nccl.ncclSimInfo_t()
+        found.size, found.magic, found.version = 24, nccl.NCCL_API_MAGIC, nccl.NCCL_VERSION_CODE
+        found.estimatedTime = -1.0
+        good(nccl.ncclGroupStart())
+        for rank in world.ranks:
+            place = at(arrays[rank.number])
+            good(nccl.ncclAllReduce(place, place, count, Type.ncclDouble, Op.ncclSum, rank.comm, rank.handle))
+        good(nccl.ncclGroupSimulateEnd(found))
+        times.append(found.estimatedTime)
+    if on_cpu_device() or world.size > 1:  # NVIDIA's library does what is of one rank at once
+        assert 0 < times[0] < times[1] < times[2], times
+        for rank in world.ranks:
+            assert (rank.get(arrays[rank.number]) == 1).all()
+    assert nccl.ncclGroupSimulateEnd(found)[0] == nccl.ncclResult_t.ncclInvalidUsage  # there is no group
+    questions(world)
+
+
 def order_of_streams(world: World) -> None:
     """What a stream has left in memory is sent, and what comes is there for what follows; also with two streams."""
     others = {}
@@ -635,6 +657,7 @@ CASES = [
     large_and_in_place,
     moves,
     messages,
+    simulated,
     order_of_streams,
     graphs,
     splits,

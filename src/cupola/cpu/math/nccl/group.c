@@ -88,6 +88,13 @@ static void read_factors(struct portion *part) {
             memcpy(task->reduction.factor.bytes, task->reduction.factor.place, type_size(task->type));
 }
 
+static ncclResult_t run_tasks(struct portion *part) {
+    const uint64_t begin = clock_now();
+    ncclResult_t status = exchange(part->comm, part->first, part->text);
+    if (!status) pace_note(part->comm, part->first, (double)(clock_now() - begin + 1) * 1e-9);
+    return status;
+}
+
 static void run_portion(struct portion *part) {
     ncclComm_t comm = part->comm;
     part->failed = false;
@@ -96,7 +103,7 @@ static void run_portion(struct portion *part) {
     ncclResult_t status = (ncclResult_t)atomic_load(&comm->state);
     bool left = status;
     if (left) comm_text(comm, part->text);
-    else status = exchange(comm, part->first, part->text);
+    else status = run_tasks(part);
     if (status && status != ncclInProgress) {
         comm_leave(comm, status, part->text);
         bool may_wait = !left && (status == ncclRemoteError || status == ncclTimeout);
@@ -149,6 +156,14 @@ static void portion_free(struct portion *part) {
     free(part->streams);
     comm_release(part->comm);
     free(part);
+}
+
+static void drop(struct portion *parts) {
+    while (parts) {
+        struct portion *part = parts;
+        parts = part->next;
+        portion_free(part);
+    }
 }
 
 static void end(struct call *call) {
@@ -297,11 +312,7 @@ static CUresult submit(struct portion *parts) {
     if (!streams || !operation) {
         free(streams);
         free(operation);
-        while (parts) {
-            struct portion *part = parts;
-            parts = part->next;
-            portion_free(part);
-        }
+        drop(parts);
         return no_memory("an operation");
     }
     operation->call = (struct call){.references = 1, .run = run, .end = end, .waits = true};
@@ -347,15 +358,28 @@ static ncclResult_t submit_all(struct portion *parts) {
     for (struct portion *part = parts; part && !status && !checked; part = part->next)
         status = capture_of(part->streams[0], &part->capture);
     while (parts && !status && !checked) status = submit(take_together(&parts));
-    while (parts) {
-        struct portion *part = parts;
-        parts = part->next;
-        portion_free(part);
-    }
+    drop(parts);
     return checked ? checked : nccl_status(status);
 }
 
-ncclResult_t group_close(void) {
+/* Communicators are at work side by side. In microseconds, as NVIDIA's library. */
+static ncclResult_t simulate(struct portion *parts, ncclSimInfo_t *information) {
+    double longest = 0;
+    for (struct portion *part = parts; part; part = part->next) {
+        ncclResult_t status = check_messages(part->comm, part->first);
+        double seconds = status ? 0 : pace_estimate(part->comm, part->first);
+        if (seconds > longest) longest = seconds;
+        if (!status) continue;
+        drop(parts);
+        return status;
+    }
+    drop(parts);
+    information->estimatedTime = (float)(longest * 1e6);
+    return ncclSuccess;
+}
+
+/* End a group; with `information` its operations are not carried out. */
+static ncclResult_t close_or_simulate(ncclSimInfo_t *information) {
     if (--group.depth) return ncclSuccess;
     struct job *jobs = group.jobs;
     struct portion *parts = group.parts;
@@ -368,17 +392,15 @@ ncclResult_t group_close(void) {
     } else {
         status = comm_jobs_run(jobs);
         if (!status || status == ncclInProgress) {
-            ncclResult_t submitted = submit_all(parts);
+            ncclResult_t submitted = information ? simulate(parts, information) : submit_all(parts);
             return submitted ? submitted : status;
         }
     }
-    while (parts) {
-        struct portion *part = parts;
-        parts = part->next;
-        portion_free(part);
-    }
+    drop(parts);
     return status;
 }
+
+ncclResult_t group_close(void) { return close_or_simulate(NULL); }
 
 static ncclResult_t ncclGroupStart(void) {
     group_open();
@@ -390,10 +412,21 @@ static ncclResult_t ncclGroupEnd(void) {
     return group_close();
 }
 
+static ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *information) {
+    if (!group.depth) return nccl_fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
+    if (!information)
+        return group_note(nccl_fail(ncclInvalidArgument, "ncclGroupSimulateEnd : simInfo argument is NULL"));
+    if (information->magic != NCCL_API_MAGIC || information->size < sizeof *information)
+        return group_note(nccl_fail(ncclInvalidArgument, "ncclGroupSimulateEnd: ncclSimInfo_t argument not initialized "
+                                                         "via NCCL_SIM_INFO_INITIALIZER"));
+    return close_or_simulate(information);
+}
+
 #define NCCL_ENTRY(name) MATH_ENTRY(cupola_nccl_table, name)
 
 const struct entry nccl_group_entries[] = {
     NCCL_ENTRY(ncclGroupEnd),
+    NCCL_ENTRY(ncclGroupSimulateEnd),
     NCCL_ENTRY(ncclGroupStart),
     {NULL, NULL, NULL},
 };

@@ -2,8 +2,8 @@
  *
  * From the bottom up: wire.c moves bytes between two ranks; rendezvous.c finds the ranks that have the same id and connects
  * each with each; communicator.c makes, splits and ends communicators, whose ranks agree by control.c; reduce.c has the
- * arithmetic; exchange.c carries out collectives as messages over the wires; group.c collects what calls ask for and puts it
- * into streams; collective.c has the calls. A collective is one operation of its stream (math_submit), which waits for the
+ * arithmetic; exchange.c carries out collectives as messages over the wires; estimate.c tells how long they take; group.c
+ * collects what calls ask for and puts it into streams; collective.c has the calls. A collective is one operation of its stream (math_submit), which waits for the
  * other ranks on the stream's thread: every stream with work has a thread to itself, so ranks of one process never wait for
  * each other's threads.
  *
@@ -87,6 +87,10 @@ struct registration {
     bool is_window;
 };
 
+struct pace {           /* of the exchanges so far */
+    double delay, rate; /* seconds of one with few bytes, bytes a second of large ones; 0: not measured */
+};
+
 struct ncclComm {
     struct handle handle;
     CUcontext context;
@@ -108,6 +112,7 @@ struct ncclComm {
     struct factor *factors;
     int factor_count;
     struct registration *registrations;
+    struct pace pace; /* with the lock */
 };
 
 /* A live communicator; `ready`: and one whose last call is over, without an error. */
@@ -184,6 +189,10 @@ void reduce(ncclDataType_t type, const struct reduction *reduction, void *target
 ncclResult_t exchange(ncclComm_t comm, const struct task *tasks, char *text);
 ncclResult_t check_messages(ncclComm_t comm, const struct task *tasks); /* those of a rank to itself have a receiver */
 CUresult task_touch(ncclComm_t comm, const struct task *task);          /* check the memory of a task */
+
+/* How long tasks will take (estimate.c). */
+void pace_note(ncclComm_t comm, const struct task *tasks, double seconds); /* how long they took */
+double pace_estimate(ncclComm_t comm, const struct task *tasks);
 
 /* ---- groups (group.c) -------------------------------------------------------------------------------------------- */
 
