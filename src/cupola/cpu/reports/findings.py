@@ -444,6 +444,7 @@ def _finding(kernel: str, row: _Row, mine: ast.Instruction | None, other: ast.In
     if row.what == UNSET:
         summary = f"{_SPACES[row.space]} memory is read that nobody has written"
         advice = "write it first: cuMemsetD8 (Buffer.fill) for device memory, a store before the barrier for shared"
+        advice += "; a copy of memory that nobody has written does not count"
         return Finding(kind, kernel, summary, (here,), (_memory(row),), advice=advice)
     if row.what == UNNAMED:
         who = dataclasses.replace(here, what=f"a warp operation with the mask {row.address:#010x}")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cupola import CUDAError, Device, LaunchConfig, cpu, launch
+from cupola.bindings import driver
 from cupola.core.exchange._tensor_map import TensorMapSwizzle
 from cupola.utils import StridedMemoryView
 from tests.cpu.engine.kernels import compile_kernel
@@ -137,6 +138,54 @@ def test_races(device, stream) -> None:
     assert found == {name: set() if name.startswith("sound") else {"race"} for name in VARIANTS}
 
 
+THROUGH = (
+    COMMON
+    + r"""
+extern "C" __global__ void through(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap out) {
+    __shared__ alignas(1024) int box[32][32];
+    __shared__ uint64_t full;
+    if (threadIdx.x == 0) {
+        make(&full, 1);
+        expect(&full, sizeof box);
+        load(box, &in, -4, 40, &full);
+        while (!ptx::mbarrier_try_wait_parity(&full, 0)) {}
+        const int at[] = {32, 32};
+        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &out, at, box);
+        ptx::cp_async_bulk_commit_group();
+        ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+    }
+}
+"""
+)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("swizzle", [TensorMapSwizzle.NONE, TensorMapSwizzle.SWIZZLE_128B])
+def test_unset_memory_stays_unset(device, stream, swizzle) -> None:
+    """By tensor copies to shared memory and back; what is outside of the tensor is filled in, and so written."""
+    row, hole = 4 * 64, (50, 8, 4)  # row, column and number of the elements that nobody writes
+    place = hole[0] * row + hole[1] * 4
+    with cpu.checks(init=True, race=True) as checks:
+        given, made = (device.allocate(64 * row, stream=stream) for _ in range(2))
+        driver.cuMemsetD8Async(given.handle, 1, place, stream.handle)
+        driver.cuMemsetD8Async(
+            int(given.handle) + place + 4 * hole[2], 1, 64 * row - place - 4 * hole[2], stream.handle
+        )
+        made.fill(0, stream=stream)
+        maps = (view_of(each, (64, 64)).as_tensor_map((32, 32), swizzle=swizzle) for each in (given, made))
+        launch(stream, LaunchConfig(grid=1, block=32), compile_kernel(THROUGH, "through"), *maps)
+        stream.sync()
+        assert not checks.findings
+        made.copy_to(np.zeros(64 * row, np.uint8), stream=stream)
+        stream.sync()
+    (finding,) = checks.findings
+    assert finding.kind == "init"
+    first = (32 + hole[0] - 40) * row + 4 * (32 + hole[1] + 4)
+    assert f"{first} bytes inside" in str(finding) and "16 of" in str(finding), str(finding)
+    given.close()
+    made.close()
+
+
 FAULTS = (
     COMMON
     + r"""
@@ -259,8 +308,6 @@ def damaged_maps(count: int) -> None:
     device = Device(0)
     device.set_current()
     stream = device.create_stream()
-    from cupola.bindings import driver
-
     rng = np.random.default_rng(7)
     kernel = compile_kernel(FAULTS, "k")
     with device.allocate(1 << 14, stream=stream) as memory:

@@ -132,12 +132,22 @@ void cpu_watch_moved(const cpu_context *context, const cpu_warp *warp, int lane,
                      uint64_t size, uint64_t barrier);
 void cpu_watch_fetched(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                        uint64_t size, uint64_t barrier);
+/* Copies of memory that nobody has written, at generic addresses that are multiples of 4: what is copied to has been told to
+ * be written, and is unset where the source is. Or in two steps, with the unset bytes of each word in between. (spread.c) */
+void cpu_watch_spread(const cpu_context *context, uint64_t to, uint64_t from, uint64_t size);
+bool cpu_watch_sees_unset(const cpu_context *context);
+void cpu_watch_take_unset(const cpu_context *context, uint64_t address, uint64_t size, uint8_t *unset);
+void cpu_watch_put_unset(const cpu_context *context, uint64_t address, uint64_t size, const uint8_t *unset);
+/* The block whose shared memory has a generic address, and where it is there; NULL: none of this cluster. (told.c) */
+struct cpu_watch *cpu_watch_owner(const cpu_context *context, uint64_t *address);
 /* Give each word of a row a record of its own, where one stands for all of them. (watch.c) */
 void cpu_watch_unroll(const cpu_shadow *shadow, uint64_t index);
 /* Copies are complete: those of a thread up to a group, or those that a barrier counts. */
 void cpu_watch_finish(struct cpu_watch *watch, uint32_t thread, uint32_t group, uint64_t barrier);
 /* A range of bytes is written by one thread, at a generic address; for the checks that are on (watch.c). Or read, for
- * races only. */
+ * races only; or what was read is used, for reads of unset memory only. */
+void cpu_watch_used(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                    uint64_t size);
 void cpu_watch_read(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                     uint64_t size, uint32_t kind);
 void cpu_watch_write(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,

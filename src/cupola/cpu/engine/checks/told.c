@@ -80,8 +80,7 @@ void cpu_watch_barrier(cpu_block *block, uint32_t id) {
 
 /* ---- mbarriers ------------------------------------------------------------------------------------------------------ */
 
-/* The block whose shared memory has a generic address, and where it is there. */
-static struct cpu_watch *owner_of(const cpu_context *context, uint64_t *address) {
+struct cpu_watch *cpu_watch_owner(const cpu_context *context, uint64_t *address) {
     const cpu_cluster *cluster = context->block->cluster;
     const uint32_t named = (uint32_t)*address >> CPU_RANK_SHIFT;
     *address &= (1u << CPU_RANK_SHIFT) - 1;
@@ -90,14 +89,14 @@ static struct cpu_watch *owner_of(const cpu_context *context, uint64_t *address)
 }
 
 void cpu_watch_arrival(const cpu_context *context, const cpu_warp *warp, int lane, uint64_t address) {
-    struct cpu_watch *watch = cpu_watch_of(context->block), *owner = watch ? owner_of(context, &address) : NULL;
+    struct cpu_watch *watch = cpu_watch_of(context->block), *owner = watch ? cpu_watch_owner(context, &address) : NULL;
     if (!owner || !(watch->checks & CPU_CHECK_RACE)) return;
     cpu_watch_publish(watch, owner, address, warp->first + (uint32_t)lane, watch->now);
     watch->now++;
 }
 
 void cpu_watch_wait(const cpu_context *context, const cpu_warp *warp, uint32_t lanes, uint64_t address) {
-    struct cpu_watch *watch = cpu_watch_of(context->block), *owner = watch ? owner_of(context, &address) : NULL;
+    struct cpu_watch *watch = cpu_watch_of(context->block), *owner = watch ? cpu_watch_owner(context, &address) : NULL;
     if (!owner || !(watch->checks & CPU_CHECK_RACE)) return;
     const bool is_whole = context->width == CPU_WARP_THREADS; /* else others of the warp are in other units */
     cpu_watch_learn(watch, owner, address, warp->first / CPU_WARP_THREADS, lanes << warp->first % CPU_WARP_THREADS,
@@ -186,13 +185,13 @@ static void begin_copy(struct cpu_watch *owner, struct cpu_watch *watch, const c
 
 /* The generic address of an mbarrier with the rank of its block. */
 static uint64_t ranked(const cpu_context *context, uint64_t barrier) {
-    const struct cpu_watch *signaled = barrier ? owner_of(context, &barrier) : NULL;
+    const struct cpu_watch *signaled = barrier ? cpu_watch_owner(context, &barrier) : NULL;
     return signaled ? barrier | CPU_SHARED_WINDOW | (uint64_t)(signaled->rank + 1) << CPU_RANK_SHIFT : barrier;
 }
 
 void cpu_watch_copied(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                       uint64_t size, uint64_t barrier) {
-    struct cpu_watch *watch = cpu_watch_of(context->block), *owner = watch ? owner_of(context, &address) : NULL;
+    struct cpu_watch *watch = cpu_watch_of(context->block), *owner = watch ? cpu_watch_owner(context, &address) : NULL;
     if (!owner) return;
     const uint32_t thread = warp->first + (uint32_t)lane;
     cpu_watch_write(context, warp, lane, site,
@@ -229,7 +228,7 @@ void cpu_watch_fetched(const cpu_context *context, const cpu_warp *warp, int lan
     if (!watch) return;
     const bool is_shared = is_in_shared(address);
     cpu_watch_read(context, warp, lane, site, address, size, is_shared ? CPU_ACCESS_COPY : CPU_ACCESS_PLAIN);
-    struct cpu_watch *owner = is_shared ? owner_of(context, &address) : NULL;
+    struct cpu_watch *owner = is_shared ? cpu_watch_owner(context, &address) : NULL;
     const cpu_watch_copy copy = {.thread = warp->first + (uint32_t)lane,
                                  .bulk = true,
                                  .reads = true,
@@ -303,7 +302,7 @@ CPU_HELPER void cupola_watch_follow(cpu_context *context, cpu_warp *warp, uint32
         const uint32_t lane = copy->thread - warp->first;
         if (copy->bulk || copy->barrier || lane >= CPU_WARP_THREADS || !(mask >> lane & 1)) continue;
         uint64_t address = addresses[lane];
-        const struct cpu_watch *owner = owner_of(context, &address);
+        const struct cpu_watch *owner = cpu_watch_owner(context, &address);
         if (owner) copy->barrier = CPU_SHARED_WINDOW | (uint64_t)(owner->rank + 1) << CPU_RANK_SHIFT | address;
     }
 }

@@ -12,7 +12,13 @@
 #include "findings.h"
 #include "rows.h"
 
-enum { KIND = 3, ACQUIRES = 4, RELEASES = 8, ORDERS = 16 /* the kernel has fences or releases */ }; /* bits of `kind` */
+enum {
+    KIND = 3,
+    ACQUIRES = 4,
+    RELEASES = 8,
+    ORDERS = 16 /* the kernel has fences or releases */,
+    COPIES = 32 /* only to put it elsewhere */
+}; /* bits of `kind` */
 
 struct access {
     const cpu_context *context;
@@ -283,8 +289,7 @@ static void watch_lanes(const struct access *access, uint32_t mask, const uint64
                    unused = access->site.element * (access->site.flags >> CPU_SITE_UNUSED_SHIFT);
     const uint32_t used = size - unused;
     const uint32_t kind = access->kind & KIND;
-    const bool is_fetch = !access->writes && access->site.index & CPU_SITE_OF_VARIANT; /* cpu_watch_read() */
-    if (watch->checks & CPU_CHECK_INIT && !is_fetch) init(access, mask, addresses, used);
+    if (watch->checks & CPU_CHECK_INIT && !(access->kind & COPIES)) init(access, mask, addresses, used);
     if (!(watch->checks & CPU_CHECK_RACE) || access->site.space == CPU_SPACE_LOCAL) return;
     struct place place;
     if (kind == CPU_ACCESS_STRONG || kind == CPU_ACCESS_ATOMIC)
@@ -309,13 +314,18 @@ static void watch_lanes(const struct access *access, uint32_t mask, const uint64
 
 /* ---- ranges ----------------------------------------------------------------------------------------------------------- */
 
-static void watch_range(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
-                        uint64_t size, uint32_t kind, bool writes) {
+static struct access range_access(const cpu_context *context, const cpu_warp *warp, cpu_site site, uint32_t kind,
+                                  bool writes) {
     site.index |= CPU_SITE_OF_VARIANT;
     site.size = site.element = 4;
     site.flags = writes ? CPU_SITE_WRITE : 0;
     site.space = CPU_SITE_GENERIC;
-    const struct access access = {context, warp, cpu_watch_of(context->block), site, kind, writes};
+    return (struct access){context, warp, cpu_watch_of(context->block), site, kind, writes};
+}
+
+static void watch_range(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                        uint64_t size, uint32_t kind, bool writes) {
+    const struct access access = range_access(context, warp, site, kind, writes);
     uint64_t addresses[CPU_WARP_THREADS];
     for (uint64_t done = 0; done < size; done += 4) {
         addresses[lane] = address + done;
@@ -331,7 +341,19 @@ void cpu_watch_write(const cpu_context *context, const cpu_warp *warp, int lane,
 void cpu_watch_read(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                     uint64_t size, uint32_t kind) {
     const struct cpu_watch *watch = cpu_watch_of(context->block);
-    if (watch && watch->checks & CPU_CHECK_RACE) watch_range(context, warp, lane, site, address, size, kind, false);
+    if (watch && watch->checks & CPU_CHECK_RACE)
+        watch_range(context, warp, lane, site, address, size, kind | COPIES, false);
+}
+
+void cpu_watch_used(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
+                    uint64_t size) {
+    if (!cpu_watch_sees_unset(context)) return;
+    const struct access access = range_access(context, warp, site, CPU_ACCESS_PLAIN, false);
+    uint64_t addresses[CPU_WARP_THREADS];
+    for (uint64_t done = 0; done < size; done += 4) {
+        addresses[lane] = address + done;
+        init(&access, 1u << lane, addresses, 4);
+    }
 }
 
 /* ---- rows: lane i accesses the i-th of words that follow each other --------------------------------------------------- */

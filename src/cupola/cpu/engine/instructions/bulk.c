@@ -50,6 +50,7 @@ CPU_HELPER uint32_t cupola_bulk_copy(CPU_ACCESS_ARGUMENTS, uint64_t source, cons
             if (__builtin_expect(context->block->watch != NULL, 0)) {
                 cpu_watch_fetched(context, warp, lane, read, from[lane], sizes[lane], barrier);
                 cpu_watch_moved(context, warp, lane, written, target, sizes[lane], barrier);
+                cpu_watch_spread(context, target, from[lane], sizes[lane]);
             }
             if (barriers && cpu_mbarrier_complete(context, warp, lane, written, barrier, sizes[lane])) return 1;
         }
@@ -70,6 +71,7 @@ CPU_HELPER uint32_t cupola_bulk_reduce(CPU_ACCESS_ARGUMENTS, uint64_t source, co
         if (!find_ends(context, warp, lane, written, read, to[lane], from[lane], sizes[lane], &end, &begin)) return 1;
         if (__builtin_expect(context->block->watch != NULL, 0)) {
             cpu_watch_fetched(context, warp, lane, read, from[lane], sizes[lane], barriers ? barriers[lane] : 0);
+            cpu_watch_used(context, warp, lane, read, from[lane], sizes[lane]);
             cpu_watch_write(context, warp, lane, written, to[lane], sizes[lane], CPU_ACCESS_ATOMIC);
         }
         if (cpu_atomic_elements(context, warp, written, operation, to[lane], begin, element, sizes[lane] / element))
@@ -112,11 +114,17 @@ CPU_HELPER uint32_t cupola_bulk_fill(CPU_ACCESS_ARGUMENTS, const uint64_t *to, c
 }
 
 /* What st.async and red.async do after their access. */
-CPU_HELPER uint32_t cupola_bulk_signal(CPU_ACCESS_ARGUMENTS, const uint64_t *barriers, uint32_t bytes) {
+CPU_HELPER uint32_t cupola_bulk_signal(CPU_ACCESS_ARGUMENTS, const uint64_t *to, const uint64_t *barriers,
+                                       uint32_t bytes, uint32_t reduces) {
     CPU_ACCESS_ARGUMENTS_USED
+    const cpu_site site = unpack_site(packed);
     for (; mask; mask &= mask - 1) {
         const int lane = __builtin_ctz(mask);
-        if (cpu_mbarrier_complete(context, warp, lane, unpack_site(packed), barriers[lane], bytes)) return 1;
+        if (__builtin_expect(context->block->watch != NULL, 0)) {
+            if (reduces) cpu_watch_used(context, warp, lane, site, to[lane], bytes);
+            else cpu_watch_moved(context, warp, lane, site, to[lane], bytes, barriers[lane]);
+        }
+        if (cpu_mbarrier_complete(context, warp, lane, site, barriers[lane], bytes)) return 1;
     }
     return 0;
 }
@@ -136,6 +144,10 @@ CPU_HELPER uint32_t cupola_copy_some(CPU_ACCESS_ARGUMENTS, uint64_t source, cons
             const void *begin = cpu_resolve_range(context, warp, lane, read, from[lane], size, read.size, &owner);
             if (!begin) return 1;
             memcpy(end, begin, size);
+            if (__builtin_expect(context->block->watch != NULL, 0)) {
+                cpu_watch_fetched(context, warp, lane, read, from[lane], size, 0);
+                cpu_watch_spread(context, CPU_SHARED_WINDOW | (uint32_t)to[lane], from[lane], size);
+            }
         }
         memset(end + size, 0, written.size - size);
     }

@@ -50,6 +50,7 @@ struct copy {
     uint8_t *shared;      /* where the box begins */
     uint32_t place;       /* the same as an offset, by which swizzles go */
     uint64_t room;        /* bytes from there to the end of shared memory */
+    uint64_t box_begins;  /* the generic address of that shared memory */
     cpu_allocation known; /* what the last row was in */
 };
 
@@ -172,6 +173,7 @@ static uint32_t find_box(struct copy *copy, uint64_t address) {
     if (!owner) return refuse(copy, "the box of a tensor copy is in shared memory");
     copy->place = (uint32_t)(copy->shared - owner->shared);
     copy->room = copy->context->shared_size - copy->place;
+    copy->box_begins = CPU_SHARED_WINDOW | (uint64_t)(owner->rank + 1) << CPU_RANK_SHIFT;
     return 0;
 }
 
@@ -184,8 +186,10 @@ static uint64_t swizzled(const struct copy *copy, uint64_t offset) {
     return (address ^ (address / LINE & bits) * CHUNK) - copy->place;
 }
 
-/* Copy between a row of bytes and its place in the box. Nonzero after a fault. */
-static uint32_t move_row(const struct copy *copy, uint64_t at, uint8_t *row, uint64_t bytes, bool to_box) {
+/* Copy between a row of bytes and its place in the box, and which bytes of each word nobody has written (NULL: that is not
+ * asked for). Nonzero after a fault. */
+static uint32_t move_row(const struct copy *copy, uint64_t at, uint8_t *row, uint8_t *unset, uint64_t bytes,
+                         bool to_box) {
     while (bytes) {
         uint64_t part = copy->map.swizzle ? CHUNK - at % CHUNK : bytes;
         if (part > bytes) part = bytes;
@@ -195,6 +199,10 @@ static uint32_t move_row(const struct copy *copy, uint64_t at, uint8_t *row, uin
                                 "256, 512 or 1024 bytes");
         if (to_box) memcpy(copy->shared + place, row, part);
         else memcpy(row, copy->shared + place, part);
+        const uint64_t generic = copy->box_begins + copy->place + place;
+        if (unset && to_box) cpu_watch_put_unset(copy->context, generic, part, unset);
+        else if (unset) cpu_watch_take_unset(copy->context, generic, part, unset);
+        if (unset) unset += part / 4;
         at += part;
         row += part;
         bytes -= part;
@@ -300,9 +308,11 @@ static void convert(const struct copy *copy, uint8_t *bytes, size_t size) {
 static uint32_t load(struct copy *copy) {
     struct walk walk = first_row(copy);
     const uint64_t bytes = row_bytes(copy);
-    uint8_t row[ROW_BYTES];
+    uint8_t row[ROW_BYTES], unset[ROW_BYTES / 4];
+    const bool sees_unset = cpu_watch_sees_unset(copy->context);
     for (uint64_t i = 0; i < copy->rows; i++, next_row(copy, &walk)) {
         const struct part part = inside(copy, &walk);
+        if (sees_unset) memset(unset, 0, sizeof unset);
         const uint32_t wanted = part.end - part.begin;
         if (wanted < copy->row) fill(copy, row);
         if (wanted) {
@@ -311,11 +321,14 @@ static uint32_t load(struct copy *copy) {
             if (__builtin_expect(copy->context->block->watch != NULL, 0))
                 cpu_watch_fetched(copy->context, copy->warp, copy->lane, copy->tensor, part.address,
                                   (uint64_t)wanted * copy->size, 0);
-            uint8_t *inner = row + (size_t)part.begin * copy->size;
+            const size_t skipped = (size_t)part.begin * copy->size;
+            if (sees_unset)
+                cpu_watch_take_unset(copy->context, part.address, (uint64_t)wanted * copy->size, unset + skipped / 4);
+            uint8_t *inner = row + skipped;
             memcpy(inner, memory, (size_t)wanted * copy->size);
             convert(copy, inner, (size_t)wanted * copy->size);
         }
-        if (move_row(copy, i * pitch(copy), row, bytes, true)) return 1;
+        if (move_row(copy, i * pitch(copy), row, sees_unset ? unset : NULL, bytes, true)) return 1;
     }
     return 0;
 }
@@ -350,7 +363,8 @@ static uint32_t store(struct copy *copy) {
     const uint8_t number = copy->request.reduction;
     const uint32_t element = cpu_tensor_size[copy->map.type];
     cpu_atomic *operation = NULL;
-    uint8_t row[ROW_BYTES];
+    uint8_t row[ROW_BYTES], unset[ROW_BYTES / 4];
+    const bool sees_unset = !number && cpu_watch_sees_unset(copy->context);
     if (number) {
         const int type = reduced(copy->map.type);
         operation = type < 0 ? NULL : cpu_atomic_find(number, (enum reduced)type);
@@ -369,7 +383,7 @@ static uint32_t store(struct copy *copy) {
         part.end = part.begin + (part.end - part.begin + unit - 1) / unit * unit;
         const uint32_t wanted = part.end - part.begin;
         uint8_t *memory = resolve(copy, &part);
-        if (!memory || move_row(copy, i * pitch(copy), row, bytes, false)) return 1;
+        if (!memory || move_row(copy, i * pitch(copy), row, sees_unset ? unset : NULL, bytes, false)) return 1;
         const uint8_t *elements = row + (size_t)part.begin * copy->size;
         if (__builtin_expect(copy->context->block->watch != NULL, 0)) {
             const uint64_t size = (uint64_t)wanted * copy->size;
@@ -377,6 +391,8 @@ static uint32_t store(struct copy *copy) {
                 cpu_watch_write(copy->context, copy->warp, copy->lane, copy->tensor, part.address, size,
                                 CPU_ACCESS_ATOMIC);
             else cpu_watch_moved(copy->context, copy->warp, copy->lane, copy->tensor, part.address, size, 0);
+            if (sees_unset)
+                cpu_watch_put_unset(copy->context, part.address, size, unset + (size_t)part.begin * copy->size / 4);
         }
         if (!operation) memcpy(memory, elements, (size_t)wanted * copy->size);
         else if (cpu_atomic_elements(copy->context, copy->warp, copy->tensor, operation, part.address, elements,
@@ -417,10 +433,11 @@ CPU_HELPER uint32_t cupola_tensor_load(CPU_ACCESS_ARGUMENTS, uint64_t box, uint3
                 target = address_in_rank(target, (uint32_t)__builtin_ctz(left));
                 barrier = address_in_rank(barrier, (uint32_t)__builtin_ctz(left));
             }
-            if (find_box(&copy, target) || load(&copy)) return 1;
+            if (find_box(&copy, target)) return 1;
             if (__builtin_expect(context->block->watch != NULL, 0))
                 cpu_watch_copied(context, warp, lane, copy.box, target,
                                  (copy.rows - 1) * pitch(&copy) + row_bytes(&copy), barrier);
+            if (load(&copy)) return 1;
             if (cpu_mbarrier_complete(context, warp, lane, copy.box, barrier, (uint32_t)bytes_of(&copy))) return 1;
         }
     }
@@ -435,9 +452,11 @@ CPU_HELPER uint32_t cupola_tensor_store(CPU_ACCESS_ARGUMENTS, uint64_t box, uint
         const int lane = __builtin_ctz(mask);
         struct copy copy = {context, warp, lane, unpack_site(packed), unpack_site(box), unpack(request), .size = 0};
         if (begin(&copy, maps, coordinates, NULL, true) || find_box(&copy, from[lane])) return 1;
-        if (__builtin_expect(context->block->watch != NULL, 0))
-            cpu_watch_fetched(context, warp, lane, copy.box, from[lane],
-                              (copy.rows - 1) * pitch(&copy) + row_bytes(&copy), 0);
+        if (__builtin_expect(context->block->watch != NULL, 0)) {
+            const uint64_t span = (copy.rows - 1) * pitch(&copy) + row_bytes(&copy);
+            cpu_watch_fetched(context, warp, lane, copy.box, from[lane], span, 0);
+            if (copy.request.reduction) cpu_watch_used(context, warp, lane, copy.box, from[lane], span);
+        }
         if (store(&copy)) return 1;
     }
     return 0;

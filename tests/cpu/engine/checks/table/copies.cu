@@ -12,6 +12,8 @@
 #define EXPECT(b, n) asm volatile("{.reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1;}" ::"r"(OFFSET(b)), "r"(n) : "memory")
 #define BULK(to, from, n, b) asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(OFFSET(to)), "l"(from), "r"(n), "r"(OFFSET(b)) : "memory")
 #define STORE(to, from, n) asm volatile("fence.proxy.async.shared::cta; cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(OFFSET(from)), "r"(n) : "memory")
+#define STORE_ASYNC(to, v, b) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(OFFSET(to)), "r"(v), "r"(OFFSET(b)) : "memory")
+#define ADD_ASYNC(to, v, b) asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];" ::"r"(OFFSET(to)), "r"(v), "r"(OFFSET(b)) : "memory")
 #define BULK_COMMIT() asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define BULK_WAIT(n) asm volatile("cp.async.bulk.wait_group %0;" ::"n"(n) : "memory")
 #define BULK_READ(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory")
@@ -106,3 +108,10 @@ K flag_in_shared_fence(int* out) { __shared__ int v; __shared__ volatile int fla
 K flag_tells_another(int* out) { __shared__ int v; __shared__ volatile int flag; if (!T) flag = 0; __syncthreads(); if (T == 0) { v = out[64]; __threadfence_block(); flag = 1; } if (T == 32) { while (!flag) {} __threadfence_block(); out[0] = v; } if (T == 64) out[1] = v; }
 //: none <<<1, 128>>>
 K flag_tells_two(int* out) { __shared__ int v; __shared__ volatile int flag; if (!T) flag = 0; __syncthreads(); if (T == 0) { v = out[64]; __threadfence_block(); flag = 1; } if (T == 32 || T == 64) { while (!flag) {} __threadfence_block(); out[T] = v; } }
+
+//: race <<<1, 64>>>
+K async_store_not_waited_for(int* out) { __shared__ alignas(16) int s[64]; __shared__ unsigned long long b; if (!T) { INIT(&b, 1); EXPECT(&b, 256); } __syncthreads(); STORE_ASYNC(&s[T ^ 33], T, &b); out[T] = s[T]; PHASE(&b, 0); }
+//: none <<<1, 64>>>
+K async_store_waited_for(int* out) { __shared__ alignas(16) int s[64]; __shared__ unsigned long long b; if (!T) { INIT(&b, 1); EXPECT(&b, 256); } __syncthreads(); STORE_ASYNC(&s[T ^ 33], T, &b); PHASE(&b, 0); out[T] = s[T]; }
+//: none <<<1, 64>>>
+K async_sum_waited_for(int* out) { __shared__ alignas(16) int s[2]; __shared__ unsigned long long b; if (!T) { s[0] = s[1] = 0; INIT(&b, 1); EXPECT(&b, 256); } __syncthreads(); ADD_ASYNC(&s[T & 1], T, &b); PHASE(&b, 0); out[T] = s[T & 1]; }

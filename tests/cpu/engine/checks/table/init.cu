@@ -1,6 +1,17 @@
 // Reads of what nobody has written. `out` is memory that was never filled.
 #define K extern "C" __global__ void
 #define T threadIdx.x
+#define OFFSET(p) ((unsigned)__cvta_generic_to_shared(p))
+#define COPY(to, from) asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(OFFSET(to)), "l"(from) : "memory")
+#define COPY_SOME(to, from, n) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(OFFSET(to)), "l"(from), "r"(n) : "memory")
+#define WAIT() asm volatile("cp.async.wait_all;" ::: "memory")
+#define INIT(b, n) asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(OFFSET(b)), "r"(n) : "memory")
+#define EXPECT(b, n) asm volatile("{.reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1;}" ::"r"(OFFSET(b)), "r"(n) : "memory")
+#define PHASE(b, p) do { unsigned d; do asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}" : "=r"(d) : "r"(OFFSET(b)), "r"(p) : "memory"); while (!d); } while (0)
+#define BULK(to, from, n, b) asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(OFFSET(to)), "l"(from), "r"(n), "r"(OFFSET(b)) : "memory")
+#define STORE(to, from, n) asm volatile("fence.proxy.async.shared::cta; cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::"l"(to), "r"(OFFSET(from)), "r"(n) : "memory")
+#define REDUCE(to, from, n) asm volatile("fence.proxy.async.shared::cta; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], %2; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;" ::"l"(to), "r"(OFFSET(from)), "r"(n) : "memory")
+#define LOAD(s, from, n) __shared__ unsigned long long b; if (!T) { INIT(&b, 1); EXPECT(&b, n); BULK(s, from, n, &b); } __syncthreads(); PHASE(&b, 0)
 
 //: init <<<1, 64>>>
 K shared_never_written(int* out) { __shared__ int s[64]; out[T] = s[T]; }
@@ -62,3 +73,28 @@ K from_malloc_written(int* out) { int* p = (int*)malloc(64); if (p) { p[3] = 3; 
 K struct_member(int* out) { struct S { int a, b; }; S* s = (S*)out; s[T].a = 1; out[1024 + T] = s[T].b; }
 //: none <<<1, 32>>>
 K struct_padding(int* out) { struct S { int a; char b; }; S* s = (S*)out; s[T].a = 1; s[T].b = 2; out[2048 + T] = s[T].a + s[T].b; }
+
+//: init <<<1, 32>>>
+K copied_unset(int* out) { __shared__ int s[32]; COPY(&s[T], out + T); WAIT(); out[64 + T] = s[T]; }
+//: none <<<1, 32>>>
+K copied_written(int* out) { __shared__ int s[32]; out[T] = T; COPY(&s[T], out + T); WAIT(); out[64 + T] = s[T]; }
+//: none <<<1, 32>>>
+K copied_unset_not_read(int* out) { __shared__ int s[32]; COPY(&s[T], out + T); WAIT(); s[T] = 1; out[64 + T] = s[T]; }
+//: init <<<1, 32>>>
+K copied_half(int* out) { __shared__ int s[32]; if (T < 16) out[T] = T; COPY(&s[T], out + T); WAIT(); out[64 + T] = s[T]; }
+//: init <<<1, 8>>>
+K copied_some(int* out) { __shared__ int4 s[8]; COPY_SOME(&s[T], out + 4 * T, 8); WAIT(); out[64 + T] = s[T].y; }
+//: none <<<1, 8>>>
+K copied_some_zeros(int* out) { __shared__ int4 s[8]; COPY_SOME(&s[T], out + 4 * T, 8); WAIT(); out[64 + T] = s[T].z; }
+//: init <<<1, 32>>>
+K bulk_of_unset(int* out) { __shared__ alignas(16) int s[32]; LOAD(s, out, 128); out[64 + T] = s[T]; }
+//: none <<<1, 32>>>
+K bulk_of_written(int* out) { __shared__ alignas(16) int s[32]; out[T] = T; __syncwarp(); LOAD(s, out, 128); out[64 + T] = s[T]; }
+//: init <<<1, 32>>>
+K bulk_store_of_unset(int* out) { __shared__ alignas(16) int s[32]; if (T < 16) s[T] = T; __syncthreads(); if (!T) STORE(out, s, 128); __syncthreads(); out[64 + T] = out[T]; }
+//: none <<<1, 32>>>
+K bulk_store_of_written(int* out) { __shared__ alignas(16) int s[32]; s[T] = T; __syncthreads(); if (!T) STORE(out, s, 128); __syncthreads(); out[64 + T] = out[T]; }
+//: init <<<1, 32>>>
+K bulk_sum_of_unset(int* out) { __shared__ alignas(16) int s[32]; out[T] = 0; if (T < 31) s[T] = T; __syncthreads(); if (!T) REDUCE(out, s, 128); }
+//: none <<<1, 32>>>
+K bulk_sum_of_written(int* out) { __shared__ alignas(16) int s[32]; out[T] = 0; s[T] = T; __syncthreads(); if (!T) REDUCE(out, s, 128); }

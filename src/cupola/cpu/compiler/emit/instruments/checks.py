@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.memory.addresses import address_of, space_of
+from cupola.cpu.compiler.emit.memory.copies import is_partial
 from cupola.cpu.compiler.emit.memory.mbarriers import shared_address
 from cupola.cpu.compiler.emit.memory.memory import lane_addresses
 from cupola.cpu.compiler.emit.values.builder import constant
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from cupola.cpu.compiler.emit.control.body import Facts
 
 PLAIN, STRONG, ATOMIC, COPY = range(4)
-ACQUIRES, RELEASES, ORDERS = 4, 8, 16
+ACQUIRES, RELEASES, ORDERS, COPIES = 4, 8, 16, 32
 """``enum cpu_access_kind`` and the bits beside it (engine/checks/watch.c)."""
 
 _ACQUIRING, _RELEASING = frozenset(["acquire", "acq_rel", "sc"]), frozenset(["release", "acq_rel", "sc"])
@@ -50,8 +51,9 @@ class Accesses(Instrument):
         words = instruction.modifiers
         if access.space in ("const", "param") or instruction.opcode == "mbarrier" or not self._is_first():
             return
-        if instruction.opcode == "cp" and access.reads and len(instruction.operands) > 3:
-            return  # how much is read is not known here
+        is_fetch = instruction.opcode == "cp" and access.reads
+        if is_fetch and is_partial(instruction):
+            return  # how much is read is not known here: the copy itself tells (engine/instructions/bulk.c)
         if id(instruction) in self._calm:
             return
         lanes = self.lanes
@@ -65,12 +67,18 @@ class Accesses(Instrument):
             kind = COPY
         if kind == ATOMIC and self._orders:
             kind |= ORDERS
+        kind |= COPIES * is_fetch
         kind |= ACQUIRES * (not _ACQUIRING.isdisjoint(words)) | RELEASES * (not _RELEASING.isdisjoint(words))
         address = address_of(self.body, instruction.operands[access.operand], access.space)
         with self._unless_quiet(instruction):
             self._tell_place(access, address, f"i64 {self._packed(access)}", f"i32 {lanes.ir}", f"i32 {kind}")
         if kind & 3 == COPY:
             self._tell("copy", f"i32 {lanes.ir}", f"i32 {access.size}", f"ptr {self.addresses(access)}")
+        if is_fetch and any(isinstance(each, Init) for each in self.body.instruments):
+            target = address_of(self.body, instruction.operands[0], "shared")
+            to = lane_addresses(self.body, target, "instrument.targets")
+            where = (f"ptr {to}", f"ptr {self.addresses(access)}")
+            self._tell("spread", f"i32 {lanes.ir}", f"i32 {access.size}", *where)
 
     @contextlib.contextmanager
     def _unless(self, test: Value) -> Iterator[None]:

@@ -91,7 +91,7 @@ def store_async(body: Body, instruction: ast.Instruction) -> None:
     destination, source, barrier = instruction.operands[:3]
     items = source.items if isinstance(source, ast.Vector) else (source,)
     store_access(body, access, destination, [body.operand(item, access.type) for item in items])
-    _signal(body, instruction, barrier, access.size)
+    _signal(body, instruction, destination, barrier, access.size)
 
 
 def _fill_problem(instruction: ast.Instruction) -> str | None:
@@ -118,11 +118,14 @@ def fill(body: Body, instruction: ast.Instruction) -> None:
 def reduce_async(body: Body, instruction: ast.Instruction) -> None:
     """``red.async``: an atomic operation, whose bytes are counted at an mbarrier."""
     atomics.atomic(body, instruction)
-    _signal(body, instruction, instruction.operands[2], atomics.element_bytes(instruction))
+    destination, _, barrier = instruction.operands[:3]
+    _signal(body, instruction, destination, barrier, atomics.element_bytes(instruction))
 
 
-def _signal(body: Body, instruction: ast.Instruction, barrier: ast.Operand, size: int) -> None:
-    barriers = _addresses(body, "barriers", barrier, "shared")
-    site = site_for(body, instruction)
-    status = call_accessor(body, "cupola_bulk_signal", "i32", site, f"ptr {barriers}", f"i32 {size}")
+def _signal(
+    body: Body, instruction: ast.Instruction, destination: ast.Operand, barrier: ast.Operand, size: int
+) -> None:
+    to, barriers = _addresses(body, "to", destination, "shared"), _addresses(body, "barriers", barrier, "shared")
+    arguments = (f"ptr {to}", f"ptr {barriers}", f"i32 {size}", f"i32 {int(instruction.opcode == 'red')}")
+    status = call_accessor(body, "cupola_bulk_signal", "i32", site_for(body, instruction), *arguments)
     body.control.fault_if(body.builder.emit(f"icmp ne i32 {status}, 0"))

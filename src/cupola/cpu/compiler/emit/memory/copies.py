@@ -62,14 +62,18 @@ def _copy(body: Body, instruction: ast.Instruction) -> None:
     store_access(body, Access(instruction, "shared", type, count, write=True, volatile=False), destination, values)
 
 
+def is_partial(instruction: ast.Instruction) -> bool:
+    """Whether a copy has an operand that says how much of the source there is."""
+    return len(instruction.operands) > 3 + ("L2::cache_hint" in instruction.modifiers)
+
+
 def _present(body: Body, instruction: ast.Instruction, size: int) -> Value | None:
     """How many bytes the source has, of the operand that gives their number or says to ignore it; None: all."""
-    hinted = "L2::cache_hint" in instruction.modifiers
-    if len(instruction.operands) <= 3 + hinted:
+    if not is_partial(instruction):
         return None
     operand = instruction.operands[3]
     if isinstance(operand, ast.Immediate):
-        return None if operand.value >= size else constant("i32", operand.value)
+        return constant("i32", min(operand.value, size))
     register = operand.register if isinstance(operand, ast.Negated) else operand
     if isinstance(register, ast.Register) and body.registers.declared[register.name] == "pred":
         return body.builder.select(body.operand(operand, "i1"), constant("i32", 0), constant("i32", size))
