@@ -368,3 +368,13 @@ def test_kinds_of_sorts(device):
         np.argsort(x, kind="stable", stable=True)
     with pytest.raises(ValueError, match="no fields"):
         np.sort(x, order="a")
+
+
+def test_places_of_what_is_true(device):
+    """Of few and many flags, in blocks that share them; also where they begin between words."""
+    generator = numpy.random.default_rng(3)
+    for size in (1, 31, 257, 2048, 2049, 100_003):
+        for share in (0, 0.01, 0.5, 1):
+            flags = generator.random(size) < share
+            assert numpy.array_equal(np.nonzero(np.asarray(flags))[0].to_numpy(), numpy.nonzero(flags)[0])
+            assert numpy.array_equal(np.flatnonzero(np.asarray(flags)[1:]).to_numpy(), numpy.flatnonzero(flags[1:]))

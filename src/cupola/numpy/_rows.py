@@ -159,12 +159,14 @@ def true_places(flags: ndarray) -> ndarray:
     flags = ready(flags)
     if flags.size == 0:
         return fresh(0, numpy.int64)
-    counts = scan(flags.astype(numpy.int64).reshape((1, -1)), "sum")
-    made = fresh(int(counts[0, -1]), numpy.int64)
+    code = _plain_kernels("compact.cu", "")
+    share = -(-max(SCAN_TILE, -(-flags.size // SCAN_PARTS)) // BLOCK) * BLOCK
+    parts = -(-flags.size // share)
+    counts = fresh(parts, numpy.int64)
+    enqueue(code["count_true"], parts, flags, counts, flags.size, share)
+    made = fresh(int(counts.to_numpy().sum()), numpy.int64)
     if made.size:
-        code = _kernels("compact.cu", "?")
-        enqueue(code["compact"], _blocks(flags.size), flags, counts, made,
-                flags.size)  # fmt: skip
+        enqueue(code["place_true"], parts, flags, counts, made, flags.size, share)
     return made
 
 
