@@ -34,6 +34,8 @@ _LOADS = frozenset(["ld", "ldu"])
 _INTEGERS = frozenset(["s32", "u32", "s64", "u64"])
 _LARGEST_STEP = 1 << 12
 _LONGEST_CHAIN = 6
+_MOST_TIMES, _LONGEST = 2, 48
+"""How often the quick block is written in a row, and how many instructions that may be if it is more than once."""
 _FARTHEST = 1 << 47
 """More elements than there can be in an allocation."""
 
@@ -222,8 +224,14 @@ class _Quick:
         self.groups = plan_groups(block)
         self.sites: dict[int, int] = {}
         self.quick, self.careful, self.back = (f"{word}{block.index}" for word in ("quick", "careful", "back"))
-        self.done = f"%done{block.index}"
-        self.builder.allocas.append(f"  {self.done} = alloca i64")
+        self.at = f"%at{block.index}"
+        self.builder.allocas.append(f"  {self.at} = alloca i64")
+        self.first = constant("i64", 0)
+        """What counts the iterations begins with: the index of the elements that are walked along, or 0."""
+        self.lead: tuple[str, str] | None = None
+        """The register with that index, and what widens it."""
+        self.led: dict[str, tuple[int, int, int]] = {}
+        """Registers that are at such an element: the place of the pointer, the size of an element, and the offset."""
 
     def write(self) -> None:
         """Write the choice between the two blocks, and both."""
@@ -259,30 +267,35 @@ class _Quick:
 
     def _write_quick(self, starts: dict[str, Value], more: Value) -> None:
         body, builder, registers = self.body, self.builder, self.body.registers
-        times = builder.binary("add", more, constant("i64", 1))
-        builder.line(f"store i64 0, ptr {self.done}")
+        end = builder.binary("add", builder.binary("add", self.first, more), constant("i64", 1))
+        builder.line(f"store i64 {self.first.ir}, ptr {self.at}")
         builder.line(f"br label %{self.quick}")
-        body.control.begin(self.block, self.quick)
-        done = Value(builder.emit(f"load i64, ptr {self.done}"), "i64")
-        for name, start in starts.items():
-            registers.values[name] = self._moved(start, done, self.steps[name])
-        registers.hold()
-        for instruction in self.block.instructions:
-            if instruction.opcode in _LOADS and not _is_param(instruction):
-                self._load(instruction)
-            else:
-                body.instruction(instruction)
-        registers.release(without=starts)
-        following = self._hidden(builder.binary("add", done, constant("i64", 1)))
-        builder.line(f"store i64 {following.ir}, ptr {self.done}")
+        times = max(1, min(_MOST_TIMES, _LONGEST // len(self.block.instructions)))
         left = builder.new_label("left")
-        over = builder.compare("icmp eq", following, times)
-        builder.line(f"br i1 {over.ir}, label %{left}, label %{self.quick}")
+        for time in range(times):
+            body.control.begin(self.block, f"{self.quick}.{time}" if time else self.quick)
+            at = Value(builder.emit(f"load i64, ptr {self.at}"), "i64")
+            for name, start in starts.items():
+                registers.values[name] = self._moved(name, start, at)
+            registers.hold()
+            for instruction in self.block.instructions:
+                if instruction.opcode in _LOADS and not _is_param(instruction):
+                    self._load(instruction)
+                else:
+                    body.instruction(instruction)
+            registers.release(without=starts)
+            following = builder.binary("add", at, constant("i64", 1))
+            again = f"{self.quick}.{time + 1}"
+            if time + 1 == times:
+                following, again = self._hidden(following), self.quick
+            builder.line(f"store i64 {following.ir}, ptr {self.at}")
+            over = builder.compare("icmp eq", following, end)
+            builder.line(f"br i1 {over.ir}, label %{left}, label %{again}")
         builder.label(self.back)
-        self._settle(starts, self._hidden(Value(builder.emit(f"load i64, ptr {self.done}"), "i64")))
+        self._settle(starts, self._hidden(Value(builder.emit(f"load i64, ptr {self.at}"), "i64")))
         builder.line(f"br label %{self.careful}")
         builder.label(left)
-        self._settle(starts, times)
+        self._settle(starts, end)
         body.control.go(self.block.successors[1])
 
     def _hidden(self, number: Value) -> Value:
@@ -293,15 +306,22 @@ class _Quick:
         same = builder.emit(f"call ptr @llvm.launder.invariant.group.p0(ptr {pointer})")
         return Value(builder.emit(f"ptrtoint ptr {same} to i64"), "i64")
 
-    def _moved(self, start: Value, times: Value, step: int) -> Value:
+    def _moved(self, name: str, start: Value, at: Value) -> Value:
+        """What a register that is counted holds when an iteration with this number begins."""
         builder = self.builder
+        if name in self.led:
+            place, size, offset = self.led[name]
+            distance = builder.binary("mul", at, constant("i64", size))
+            address = builder.binary("add", self.body.parameter(place, "i64", 8), distance)
+            return builder.binary("add", address, constant("i64", offset)) if offset else address
+        times = builder.binary("sub", at, self.first) if self.led else at
         times = builder.cast("trunc", times, start.type) if start.type != "i64" else times
-        return builder.binary("add", start, builder.binary("mul", times, constant(start.type, step)))
+        return builder.binary("add", start, builder.binary("mul", times, constant(start.type, self.steps[name])))
 
-    def _settle(self, starts: dict[str, Value], times: Value) -> None:
-        """Write to the homes what is counted, behind so many iterations."""
+    def _settle(self, starts: dict[str, Value], at: Value) -> None:
+        """Write to the homes what is counted."""
         for name, start in starts.items():
-            self.body.registers.write(name, self._moved(start, times, self.steps[name]), constant("i1", 1))
+            self.body.registers.write(name, self._moved(name, start, at), constant("i1", 1))
 
     def _remembers(self, instruction: ast.Instruction) -> int:
         """The site of what the careful block checks for a load."""
@@ -350,6 +370,10 @@ class _Quick:
             if start.offset:
                 expected = builder.binary("add", expected, constant("i64", start.offset))
             verdict = builder.both(verdict, builder.compare("icmp eq", address, expected).ir)
+            if line.step == size and self.lead in (None, (element.index, element.widening)):
+                self.lead = element.index, element.widening
+                self.first = index
+                self.led[name] = place, size, start.offset
             first = (start.offset + line.low) // size
             key = element.index, element.widening, first, line.step // size, (line.high - line.low) // size
             access = Access.of(line.lowest, write=False)
