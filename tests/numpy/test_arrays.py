@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
+import weakref
 
 import numpy
 import pytest
@@ -205,6 +207,39 @@ def test_views_changed_in_place(device):
         return x
 
     numpy.testing.assert_allclose(program(np).to_numpy(), program(numpy), rtol=1e-12)
+
+
+def test_pending_arrays_and_writing(device):
+    """What reads an array is computed before that is written, also if some of it is gone, or is going."""
+    x, y = np.arange(10.0), np.ones(10)
+    pending = [x * k + y for k in range(200)]
+    del pending[::2]
+    x += 1
+    for k, one in enumerate(pending):
+        numpy.testing.assert_array_equal(one.to_numpy(), numpy.arange(10.0) * (2 * k + 1) + 1)
+
+    doubled, tripled, seen = x * 2, x * 3, []
+    last = weakref.ref(doubled, lambda _: seen.append(x.__iadd__(1)))
+    before = x.to_numpy()
+    del doubled
+    assert last() is None and len(seen) == 1
+    numpy.testing.assert_array_equal(tripled.to_numpy(), 3 * before)
+
+
+def test_numbers_in_several_types(device):
+    """The same number of Python, as the operand of two types in one kernel."""
+    for number in (0.1, 3, True):
+        found = np.arange(4, dtype="f") * number + np.arange(4.0) * number + np.arange(4, dtype="e") * number
+        right = numpy.arange(4, dtype="f") * number + numpy.arange(4.0) * number + numpy.arange(4, dtype="e") * number
+        numpy.testing.assert_array_equal(found.to_numpy(), right)
+    for number, kind in itertools.product((10**400, 2**60 + 1, -3), "fdilD"):
+        try:
+            right = numpy.ones(2, kind) + number
+        except OverflowError as error:
+            with pytest.raises(type(error)):
+                np.ones(2, kind) + number
+        else:
+            numpy.testing.assert_array_equal((np.ones(2, kind) + number).to_numpy(), right)
 
 
 def test_setitem_with_a_mask(device):

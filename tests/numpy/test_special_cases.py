@@ -43,6 +43,11 @@ KINDS = {
 COMPARISONS = {">": operator.gt, "<": operator.lt, "!=": lambda x, y: (x != y) & ((x == x) | (y == y))}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_compilation():
+    """Unlike in other tests here, kernels are optimized, as in programs: no special case may be lost by that."""
+
+
 def chosen(text: str, x: numpy.ndarray) -> numpy.ndarray:
     """Where the values are what the text says."""
     if "&" in text:

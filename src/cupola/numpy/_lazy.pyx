@@ -14,7 +14,7 @@ them is therefore never read later: an expression of it is computed at once.
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
@@ -75,6 +75,14 @@ cdef extern from *:
         to->nb_rshift = from->nb_rshift;
     }
 
+    #ifdef Py_GIL_DISABLED
+    #define FREE_THREADED 1
+    #else
+    #define FREE_THREADED 0
+    #endif
+
+    static int cupola_is_dying(PyObject *object) { return Py_REFCNT(object) == 0; }
+
     /* What `cls.__new__(cls)` does for a class that has no __new__ of its own. */
     #define cupola_new(cls, nothing) (((PyTypeObject *)(cls))->tp_new((PyTypeObject *)(cls), (nothing), NULL))
     """
@@ -83,6 +91,8 @@ cdef extern from *:
     void cupola_enable_vectorcall(PyTypeObject*, Py_ssize_t, object) noexcept
     void cupola_take_operators(PyTypeObject*, PyTypeObject*) noexcept
     object cupola_new(object, tuple)
+    bint cupola_is_dying(PyObject*) noexcept
+    bint FREE_THREADED
     Py_ssize_t PyVectorcall_NARGS(size_t) noexcept
 
 cdef enum:
@@ -188,19 +198,15 @@ def use(
     _product = _product if product is None else product
 
 
-# What a package above may take part in: who gives memory, which arrays are pending, and which streams are recorded.
+# What a package above may take part in: who gives memory, and which streams are recorded.
 cdef object _allocator = None           # a Buffer for bytes and a stream; None: the device
-cdef list _watched = None               # weak references to pending arrays, once somebody watches
-cdef Py_ssize_t _watch_limit = 64
 cdef set _recording = set()
 
 
 def watch(allocator):
-    """Let ``allocator(size, stream)`` give arrays their memory, and remember which arrays are pending."""
-    global _allocator, _watched
+    """Let ``allocator(size, stream)`` give arrays their memory."""
+    global _allocator
     _allocator = allocator
-    if _watched is None:
-        _watched = []
 
 
 def allocates():
@@ -209,17 +215,10 @@ def allocates():
 
 
 def compute_all(stream=None):
-    """Compute all arrays that are pending since `watch` was called; only those of a stream, if one is given."""
-    global _watched, _watch_limit
-    waiting, _watched, _watch_limit = _watched, [], 64
-    for reference in waiting or ():
-        pending_one = reference()
-        if pending_one is None or (<Lazy>pending_one)._node is None:
-            continue
-        if stream is None or (<Lazy>pending_one)._stream == stream:
-            (<Lazy>pending_one).open_memory()
-        else:
-            _watched.append(reference)
+    """Compute all arrays that are pending; only those of a stream, if one is given."""
+    for one in all_pending(None):
+        if stream is None or (<Lazy>one)._stream == stream:
+            (<Lazy>one).open_memory()
 
 
 def record(Stream stream not None, bint begin):
@@ -236,15 +235,6 @@ def record(Stream stream not None, bint begin):
 def records(stream):
     """Whether the work of a stream is being recorded."""
     return stream in _recording
-
-
-cdef int watch_pending(object reference) except -1:
-    global _watched, _watch_limit
-    _watched.append(reference)
-    if len(_watched) > _watch_limit:
-        _watched = [one for one in _watched if (alive := one()) is not None and (<Lazy>alive)._node is not None]
-        _watch_limit = max(64, 2 * len(_watched))
-    return 0
 
 
 # Names of operations and pieces of CUDA C++, as numbers in keys.
@@ -369,11 +359,14 @@ cdef class Node:
     """
 
     cdef readonly object name
-    cdef readonly tuple operands
     cdef readonly tuple loop
     cdef readonly object dtype
-    cdef readonly tuple shape
     cdef readonly object form
+    cdef tuple known_shape              # None: that of the operands
+    cdef tuple many                     # the operands; None: they are these two, or the first of them
+    cdef object first
+    cdef object second
+    cdef int count                      # of operands
     cdef readonly int leaves
     cdef readonly int nodes
     cdef int code
@@ -386,16 +379,46 @@ cdef class Node:
         cdef Py_ssize_t k
         if len(loop) != len(operands):
             raise ValueError(f"{name} has {len(operands)} operands and {len(loop)} types")
-        self.name, self.operands, self.loop, self.dtype, self.form = name, operands, loop, dtype, form
-        self.shape = tuple(shape)
+        self.name, self.many, self.loop, self.dtype, self.form = name, operands, loop, dtype, form
+        self.count = <int>len(operands)
+        self.known_shape = tuple(shape)
         self.code = number_of(form if form else name)
         self.kind = type_number(dtype)
         self.gathers = self.code == GATHER
         self.measure()
 
+    @property
+    def operands(self):
+        """tuple: nodes, arrays in memory, or NumPy scalars."""
+        cdef list found = []
+        cdef int k
+        cdef object one
+        for k in range(self.count):
+            one = operand_of(self, k)
+            # A number of Python, in the type that it is computed in.
+            found.append(self.loop[k].type(one) if type(one) is float else one)
+        return tuple(found)
+
+    @property
+    def shape(self):
+        """tuple of int: the shape of the result."""
+        cdef int k
+        if self.known_shape is None:
+            for k in range(self.count):
+                operand = operand_of(self, k)
+                if type(operand) is Node:
+                    self.known_shape = (<Node>operand).shape
+                    break
+                if isinstance(operand, Array):
+                    self.known_shape = shape_of(<Array>operand)
+                    break
+        return self.known_shape
+
     cdef int measure(self) except -1:
+        cdef int k
         self.leaves, self.nodes, self.reads = 0, 1, -1
-        for operand in self.operands:
+        for k in range(self.count):
+            operand = operand_of(self, k)
             if type(operand) is Node:
                 self.leaves += (<Node>operand).leaves
                 self.nodes += (<Node>operand).nodes
@@ -424,14 +447,22 @@ cdef class Node:
             self.note_read(operand.read[k])
 
 
+cdef inline object operand_of(Node node, int k):
+    """The operand with that number. A number of Python is one of float32 or float64."""
+    if node.many is not None:
+        return node.many[k]
+    return node.first if k == 0 else node.second
+
+
 cdef int memories(Node node, PyObject** found, int count) except -1:
     """The Buffers that an expression reads, each once, behind the first `count` of `found`; returns how many there are."""
-    cdef int k
+    cdef int k, at
     cdef Buffer memory
     if count == 0 and node.reads >= 0:
         memcpy(found, node.read, node.reads * sizeof(PyObject*))
         return node.reads
-    for operand in node.operands:
+    for at in range(node.count):
+        operand = operand_of(node, at)
         if type(operand) is Node:
             count = memories(<Node>operand, found, count)
         elif isinstance(operand, Array):
@@ -458,6 +489,7 @@ cdef struct Walk:
     uint16_t key[WORDS]
     PyObject* array[READ + 1]
     PyObject* value[VALUES]
+    uint8_t kind[VALUES]
     PyObject* known[SEEN]
 
 
@@ -485,35 +517,42 @@ cdef int push_array(Walk* walk, Array array) except -1:
     return push(walk, 0x2000 | type_number(array.type))
 
 
-cdef int visit(Walk* walk, object operand) except -1:
-    """Add an operand: to the key, and to what is read, in the order of `Text`."""
-    cdef int k
-    cdef object number
+cdef int push_value(Walk* walk, object operand, int kind) except -1:
+    if walk.values == VALUES:
+        raise NotImplementedError(f"an expression of more than {VALUES} scalars")
+    walk.value[walk.values], walk.kind[walk.values] = <PyObject*>operand, <uint8_t>kind
+    walk.values += 1
+    return push(walk, 0x3000 | kind)
+
+
+cdef int visit(Walk* walk, object operand, int kind=-1) except -1:
+    """Add an operand: to the key, and to what is read, in the order of `Text`; a number of Python has this kind."""
+    cdef int k, number
+    cdef object found
     cdef Node node
+    if type(operand) is float:
+        return push_value(walk, operand, kind)      # which may stand elsewhere, in another type
     for k in range(walk.seen):
         if walk.known[k] == <PyObject*>operand:
             return push(walk, 0x1000 | k)
     if type(operand) is Node:
         node = <Node>operand
         push(walk, 0x8000 | node.code)
-        push(walk, node.kind | <int>len(node.operands) << 5)
+        push(walk, node.kind | node.count << 5)
         if node.gathers:
-            for k in range(1, len(node.operands)):
-                visit(walk, node.operands[k])
-            push_array(walk, <Array?>node.operands[0])
+            for k in range(1, node.count):
+                visit(walk, operand_of(node, k))
+            push_array(walk, <Array?>operand_of(node, 0))
         else:
-            for k in range(len(node.operands)):
-                visit(walk, node.operands[k])
-                push(walk, type_number(node.loop[k]))
+            for k in range(node.count):
+                number = type_number(node.loop[k])
+                visit(walk, operand_of(node, k), number)
+                push(walk, number)
     elif isinstance(operand, Array):
         push_array(walk, <Array>operand)
     else:
-        number = _class_numbers.get(type(operand))
-        if walk.values == VALUES:
-            raise NotImplementedError(f"an expression of more than {VALUES} scalars")
-        walk.value[walk.values] = <PyObject*>operand
-        walk.values += 1
-        push(walk, 0x3000 | (<int>number if number is not None else type_number(operand.dtype)))
+        found = _class_numbers.get(type(operand))
+        push_value(walk, operand, <int>found if found is not None else type_number(operand.dtype))
     return note(walk, <PyObject*>operand)
 
 
@@ -655,27 +694,55 @@ cdef union Value:
     float c[2]
 
 
-cdef int store(object scalar, Value* to) except -1:
-    """The value of a NumPy scalar as kernels take it: a half as the float that it is computed as. Returns its bytes."""
+# How kernels take the scalars of a type.
+cdef enum Form:
+    SIGNED
+    UNSIGNED
+    FLOAT
+    DOUBLE
+    COMPLEX_FLOAT
+    COMPLEX_DOUBLE
+
+cdef Form _forms[TYPES]
+
+
+cdef int _fill_forms() except -1:
+    cdef int number
+    for number, char in enumerate(_CHARS):
+        _forms[number] = {
+            "L": UNSIGNED, "Q": UNSIGNED, "I": UNSIGNED, "e": FLOAT, "f": FLOAT, "d": DOUBLE, "F": COMPLEX_FLOAT,
+            "D": COMPLEX_DOUBLE,
+        }.get(char, SIGNED)
+    return 0
+
+
+_fill_forms()
+
+
+cdef int scalar_kind(object scalar) except -1:
     cdef object number = _class_numbers.get(type(scalar))
-    cdef int kind = number if number is not None else type_number(scalar.dtype)
-    cdef str char = _CHARS[kind]
+    return number if number is not None else type_number(scalar.dtype)
+
+
+cdef int store(object scalar, int kind, Value* to) except -1:
+    """The value of a scalar of a type as kernels take it: a half as the float that it is computed as."""
+    cdef Form form = _forms[kind]
     cdef double complex whole
-    if char == "f" or char == "e":
-        to.f = <float><double>scalar
-    elif char == "d":
+    if form == DOUBLE:
         to.d = <double>scalar
-    elif char == "D" or char == "F":
+    elif form == FLOAT:
+        to.f = <float><double>scalar
+    elif form == COMPLEX_DOUBLE:
         whole = <double complex>complex(scalar)
-        if char == "D":
-            to.z[0], to.z[1] = whole.real, whole.imag
-        else:
-            to.c[0], to.c[1] = <float>whole.real, <float>whole.imag
-    elif char == "L" or char == "Q" or char == "I":
+        to.z[0], to.z[1] = whole.real, whole.imag
+    elif form == COMPLEX_FLOAT:
+        whole = <double complex>complex(scalar)
+        to.c[0], to.c[1] = <float>whole.real, <float>whole.imag
+    elif form == UNSIGNED:
         to.u = <uint64_t>int(scalar)
     else:
         to.i = <int64_t>int(scalar)
-    return 4 if char == "e" else <int>_sizes[kind]
+    return 0
 
 
 cdef int start(Stream queue, Kernel kernel, int64_t blocks, void** parameters) except -1:
@@ -712,6 +779,7 @@ def enqueue(Kernel kernel not None, int64_t blocks, *arguments):
     cdef void* parameters[24]
     cdef Py_ssize_t k, count = len(arguments)
     cdef uint32_t size
+    cdef int kind
     if kernel.parameter_count == LAYOUT_UNREAD:
         kernel.read_layout()
     if count > 24 or kernel.parameter_count not in (count, LAYOUT_UNKNOWN):
@@ -727,7 +795,9 @@ def enqueue(Kernel kernel not None, int64_t blocks, *arguments):
         elif type(one) is int:
             slots[k].i = <int64_t>one
         else:
-            size = store(one, &slots[k])
+            kind = scalar_kind(one)
+            store(one, kind, &slots[k])
+            size = 4 if kind == _HALF else <uint32_t>_sizes[kind]
         if kernel.parameter_count >= 0 and kernel.parameters[k].size != size:
             raise TypeError(f"parameter {k} of kernel {kernel.find_name()} has {kernel.parameters[k].size} bytes")
         parameters[k] = &slots[k]
@@ -759,7 +829,7 @@ cdef int operands_into(Walk* walk, Value* slots, void** parameters, int count, i
         parameters[count] = &slots[k]
         count += 1
     for k in range(walk.values):
-        store(<object>walk.value[k], &slots[arrays + k])
+        store(<object>walk.value[k], walk.kind[k], &slots[arrays + k])
         parameters[count] = &slots[arrays + k]
         count += 1
     return count
@@ -1002,46 +1072,98 @@ cdef int reduced(
 # --- arrays -------------------------------------------------------------------------------------------------------
 
 
+# Pending arrays are in a list, from which they go when they are computed or are gone. It holds no references.
+cdef struct Pending:
+    Pending* before
+    Pending* behind
+    PyObject* array                     # NULL: not in the list
+    PyObject* reference                 # a weak one, on builds without the GIL
+
+cdef Pending* _newest = NULL
+cdef object _listing = object()         # the lock of the list
+
+
+cdef int begin_pending(Lazy x) except -1:
+    """Add an array to the list."""
+    global _newest
+    cdef Pending* cell = &x.pending
+    cdef object reference = None
+    if FREE_THREADED:
+        reference = PyWeakref_NewRef(x, None)
+    with cython.critical_section(_listing):
+        if cell.array == NULL:
+            if FREE_THREADED:
+                Py_INCREF(reference)
+                cell.reference = <PyObject*>reference
+            cell.array, cell.before, cell.behind = <PyObject*>x, NULL, _newest
+            if _newest != NULL:
+                _newest.before = cell
+            _newest = cell
+    return 0
+
+
+cdef int end_pending(Pending* cell) except -1:
+    """Take an array from the list."""
+    global _newest
+    cdef PyObject* reference = NULL
+    if cell.array == NULL:
+        return 0
+    with cython.critical_section(_listing):
+        if cell.array != NULL:
+            if cell.before != NULL:
+                cell.before.behind = cell.behind
+            else:
+                _newest = cell.behind
+            if cell.behind != NULL:
+                cell.behind.before = cell.before
+            cell.array, reference, cell.reference = NULL, cell.reference, NULL
+    if reference != NULL:
+        Py_DECREF(<object>reference)
+    return 0
+
+
+cdef list all_pending(Buffer memory):
+    """The pending arrays, the oldest first; only those that may read a Buffer, if it is not None."""
+    cdef list found = []
+    cdef Pending* cell
+    cdef Lazy one
+    with cython.critical_section(_listing):
+        cell = _newest
+        while cell != NULL:
+            # One that is being deallocated is in the list until that is done.
+            if FREE_THREADED:
+                one = (<object>cell.reference)()
+            else:
+                one = None if cupola_is_dying(cell.array) else <Lazy>cell.array
+            if one is not None and one._node is not None and (memory is None or may_read(one._node, memory)):
+                found.append(one)
+            cell = cell.behind
+    found.reverse()
+    return found
+
+
+cdef bint may_read(Node node, Buffer memory) noexcept:
+    cdef int k
+    for k in range(node.reads):
+        if node.read[k] == <PyObject*>memory:
+            return True
+    return node.reads < 0
+
+
 @cython.final
 cdef class Readers:
-    """What a Buffer has as `attached`: the pending arrays that read it, and whether it was lent."""
+    """What a Buffer has as `attached`: whether pending arrays may read it, and whether it was lent."""
 
-    cdef list waiting           # weak references
-    cdef Py_ssize_t limit       # at which those that are gone are struck out
+    cdef bint some
     cdef bint lent
 
 
-cdef Readers readers_of(Buffer memory):
-    cdef Readers found
-    with cython.critical_section(memory):
-        if memory.attached is None:
-            found = Readers.__new__(Readers)
-            found.waiting, found.limit = [], 64
-            memory.attached = found
-        return <Readers>memory.attached
-
-
-cdef list take_readers(Readers readers):
-    cdef list waiting
-    with cython.critical_section(readers):
-        waiting, readers.waiting, readers.limit = readers.waiting, [], 64
-    return waiting
-
-
-cdef int add_reader(Readers readers, object reference) except -1:
-    """Note a pending array. Those that are gone are struck out of a list that nobody else has meanwhile."""
-    cdef bint full
-    cdef list waiting
-    with cython.critical_section(readers):
-        readers.waiting.append(reference)
-        full = len(readers.waiting) > readers.limit
-    if full:
-        waiting = take_readers(readers)
-        waiting = [one for one in waiting if (alive := one()) is not None and (<Lazy>alive)._node is not None]
-        with cython.critical_section(readers):
-            readers.waiting = waiting + readers.waiting
-            readers.limit = max(64, 2 * len(readers.waiting))
-    return 0
+cdef inline Readers readers_of(Buffer memory):
+    if memory.attached is None:
+        with cython.critical_section(memory):
+            if memory.attached is None:
+                memory.attached = Readers.__new__(Readers)
+    return <Readers>memory.attached
 
 
 cdef int wait_for(Lazy x, Stream queue) except -1:
@@ -1055,21 +1177,20 @@ cdef int wait_for(Lazy x, Stream queue) except -1:
 
 cdef int before_writing(Array x) except -1:
     """Compute what is pending and reads the memory of an array."""
-    cdef Buffer memory
     cdef Readers readers
-    cdef list waiting
     require_memory(x)
-    memory = x.memory
-    if memory.attached is None:
+    if x.memory.attached is None:
         return 0
-    readers = <Readers>memory.attached
-    if not readers.waiting:
+    readers = <Readers>x.memory.attached
+    if not readers.some:
         return 0
-    waiting = take_readers(readers)
-    for reference in waiting:
-        pending_one = reference()
-        if pending_one is not None:
-            (<Lazy>pending_one).open_memory()
+    readers.some = False
+    try:
+        for one in all_pending(x.memory):
+            (<Lazy>one).open_memory()
+    except BaseException:
+        readers.some = True     # those that are left
+        raise
     return 0
 
 
@@ -1100,9 +1221,13 @@ cdef class Lazy(Array):
 
     cdef public Node _node
     cdef public Stream _stream
+    cdef Pending pending
 
     def __init__(self, *args, **kwargs):
         pass
+
+    def __dealloc__(self):
+        end_pending(&self.pending)
 
     cdef Array beside(self, Py_ssize_t rank):
         cdef Array made = Array.beside(self, rank)
@@ -1127,6 +1252,7 @@ cdef class Lazy(Array):
         into(target, self._node, queue, None, None)
         self._node, self._stream = None, queue
         self.memory, self.pointer = target.memory, target.pointer
+        end_pending(&self.pending)
 
     def _compute_now(self):
         """Give the array memory, if it has none."""
@@ -1364,8 +1490,9 @@ cdef Node node_of(
     cdef Lazy array
     cdef int k
     cdef object operand
-    cdef tuple leaves = PyTuple_New(count)
-    made.name, made.loop, made.dtype, made.shape, made.form = name, loop, dtype, shape, ""
+    cdef tuple many = None if count <= 2 else PyTuple_New(count)
+    made.name, made.loop, made.dtype, made.known_shape, made.form = name, loop, dtype, shape, ""
+    made.many, made.count = many, count
     made.code, made.kind, made.gathers = code, kind, code == GATHER
     made.leaves, made.nodes, made.reads = 0, 1, 0
     for k in range(count):
@@ -1393,14 +1520,18 @@ cdef Node node_of(
             made.leaves += inner.leaves
             made.nodes += inner.nodes
             made.note_reads(inner)
-        Py_INCREF(operand)
-        PyTuple_SET_ITEM(leaves, k, operand)
-    made.operands = leaves
+        if many is not None:
+            Py_INCREF(operand)
+            PyTuple_SET_ITEM(many, k, operand)
+        elif k == 0:
+            made.first = operand
+        else:
+            made.second = operand
     if made.leaves > LEAVES or made.nodes > NODES:
         for k in range(count):
             if isinstance(<object>operands[k], Lazy):
                 (<Lazy>operands[k]).open_memory()
-        made.operands = tuple([<object>operands[k] for k in range(count)])
+        made.many = tuple([<object>operands[k] for k in range(count)])
         made.measure()
     return made
 
@@ -1433,16 +1564,12 @@ cdef Lazy made_pending(Lazy made, Node node, Stream queue):
     cdef int k
     cdef bint lent = False
     cdef Readers readers
-    cdef object reference
     made._node, made._stream = node, queue
-    if count or _watched is not None:
-        reference = PyWeakref_NewRef(made, None)
-        if _watched is not None:
-            watch_pending(reference)
-        for k in range(count):
-            readers = readers_of(<Buffer>read[k])
-            lent |= readers.lent
-            add_reader(readers, reference)
+    begin_pending(made)
+    for k in range(count):
+        readers = readers_of(<Buffer>read[k])
+        lent |= readers.lent
+        readers.some = True
     if lent:
         made.open_memory()
     return made
@@ -1484,9 +1611,10 @@ def write(Lazy target not None, value, tuple at=None, str combine=None):
 
 cdef bint reads(Array place, object source) except -1:
     """Whether an expression reads the memory of `place`."""
+    cdef int k
     if type(source) is Node:
-        for operand in (<Node>source).operands:
-            if reads(place, operand):
+        for k in range((<Node>source).count):
+            if reads(place, operand_of(<Node>source, k)):
                 return True
         return False
     return isinstance(source, Array) and (<Array>source).open_memory() is place.open_memory()
@@ -1515,8 +1643,8 @@ cdef bint conflicts(Array place, object source) except -1:
         else:
             if (<Node>source).reads >= 0:
                 return False
-        for operand in (<Node>source).operands:
-            if conflicts(place, operand):
+        for k in range((<Node>source).count):
+            if conflicts(place, operand_of(<Node>source, k)):
                 return True
         return False
     if not isinstance(source, Array) or (<Array>source).open_memory() is not place.open_memory():
@@ -1657,6 +1785,17 @@ cdef Loop _find_loop(Elementwise function, int* kinds, int which):
     return <Loop>function.loops.setdefault(which, made)
 
 
+cdef inline object scalar_of(Loop loop, int k, object given):
+    """A scalar of the type that a number is converted to; a number of Python where kernels take it as it is."""
+    cdef Form form = _forms[loop.numbers[k]]
+    if (form == DOUBLE or form == FLOAT) and loop.numbers[k] != _HALF:
+        if type(given) is float:
+            return given
+        if type(given) is int:
+            return <double>given
+    return loop.classes[k](given)
+
+
 cdef object apply(Elementwise function, PyObject** given, object out):
     """Call a function, whose operands are as many as it has."""
     cdef int kinds[2]
@@ -1664,7 +1803,6 @@ cdef object apply(Elementwise function, PyObject** given, object out):
     cdef object operand
     cdef Lazy first = None, made
     cdef Loop loop
-    cdef tuple shape
     cdef Stream queue
     cdef object one, other = None
     cdef PyObject* operands[2]
@@ -1704,14 +1842,12 @@ cdef object apply(Elementwise function, PyObject** given, object out):
         if isinstance(out, Lazy) and loop.number == type_number((<Lazy>out).type) and same_shape(first, <Lazy>out):
             return _at_once(function, loop, kinds, given, <Lazy>out, queue, which)
         return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
-    one = <object>given[0] if kinds[0] < PY_BOOL else loop.classes[0](<object>given[0])
+    one = <object>given[0] if kinds[0] < PY_BOOL else scalar_of(loop, 0, <object>given[0])
     if function.nin == 2:
-        other = <object>given[1] if kinds[1] < PY_BOOL else loop.classes[1](<object>given[1])
+        other = <object>given[1] if kinds[1] < PY_BOOL else scalar_of(loop, 1, <object>given[1])
     operands[0], operands[1] = <PyObject*>one, <PyObject*>other
-    node = first._node
-    shape = shape_of(first) if node is None else node.shape
     node = node_of(
-        function.name, function.code, operands, function.nin, loop.inputs, loop.result, loop.number, shape, queue
+        function.name, function.code, operands, function.nin, loop.inputs, loop.result, loop.number, None, queue
     )
     made = new_array()
     take_type(made, loop.number)
@@ -1747,9 +1883,9 @@ cdef object _at_once(
         else:
             which <<= 1
     which = which << 1 | twice
-    one = <object>given[0] if isinstance(<object>given[0], Lazy) else loop.classes[0](<object>given[0])
+    one = <object>given[0] if isinstance(<object>given[0], Lazy) else scalar_of(loop, 0, <object>given[0])
     if function.nin == 2:
-        other = <object>given[1] if isinstance(<object>given[1], Lazy) else loop.classes[1](<object>given[1])
+        other = <object>given[1] if isinstance(<object>given[1], Lazy) else scalar_of(loop, 1, <object>given[1])
     values[0], values[1] = <PyObject*>one, <PyObject*>other
     if plain:
         kernel = <Kernel>function.direct.get(which)
@@ -1767,14 +1903,14 @@ cdef object _at_once(
                     count += 1
             for k in range(function.nin - twice):
                 if not isinstance(<object>values[k], Lazy):
-                    store(<object>values[k], &slots[k])
+                    store(<object>values[k], loop.numbers[k], &slots[k])
                     parameters[count] = &slots[k]
                     count += 1
             start(queue, kernel, blocks_for(n), parameters)
             out._stream = queue
             return out
     node = node_of(
-        function.name, function.code, values, function.nin, loop.inputs, loop.result, loop.number, shape_of(out), queue
+        function.name, function.code, values, function.nin, loop.inputs, loop.result, loop.number, None, queue
     )
     if conflicts(out, node):
         into(out, computed(node, queue), queue, None, None)
