@@ -41,6 +41,7 @@ from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._lazy import adopt
 
 UNCLAIMED = 120.0  # seconds that an offer waits to be claimed
+ANY = 1 << 62  # for any number of claims, until it is withdrawn
 
 _log = logging.getLogger("cupola")
 _T = TypeVar("_T")
@@ -106,7 +107,7 @@ class _Offers:
         token, now = secrets.token_hex(16), time.monotonic()
         assert resource.uuid is not None
         with self.lock:
-            self.kept[token] = _Kept(memory, now + UNCLAIMED, readers)
+            self.kept[token] = _Kept(memory, now + UNCLAIMED if readers != ANY else float("inf"), readers)
             self.shared[resource.uuid] = resource
         return {
             "socket": self.name, "token": token, "device": Device(resource.device_id).uuid, "pool": resource.uuid.hex,
@@ -153,6 +154,14 @@ class _Offers:
                     self._done(value)
         for token in claimed:
             self._done(token)
+
+    def withdraw(self, token: str) -> None:
+        with self.lock:
+            kept = self.kept.get(token)
+            if kept is not None:
+                kept.left = 0
+                if not kept.readers:
+                    del self.kept[token]
 
     def _done(self, token: str) -> None:
         with self.lock:
@@ -271,11 +280,16 @@ def offer(x: ndarray, *, readers: int = 1, in_place: bool = False) -> dict[str, 
     x : ndarray
         The array.
     readers : int
-        How many may claim it.
+        How many may claim it; `ANY`: as many as like, until `withdraw`.
     in_place : bool
         Whether the memory itself is offered, if it is of a pool that can be shared, and not a copy.
     """
     return _if_possible(lambda offers: offers.offer(x, readers, in_place))
+
+
+def withdraw(offered: dict[str, Any]) -> None:
+    """Offer an array no longer; who has claimed it keeps it."""
+    _known_offers().withdraw(offered["token"])
 
 
 def claim(offered: dict[str, Any], *, copy: bool = True) -> Any:

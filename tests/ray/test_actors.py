@@ -107,6 +107,70 @@ def test_the_program_itself(workers):
         cupola.ray.share(np.zeros(3), 0)
 
 
+def direct_class():
+    cupola.ray.register_transport()
+
+    class Direct:
+        """Results stay on the device until another actor wants them; `far`: as on another machine."""
+
+        def __init__(self, far=False):
+            from cupola import _same_host
+            from cupola.ray import _transport
+
+            cupola.ray.device()
+            if far:
+                _same_host.place, _transport.PIECE = lambda: "another machine", 1000
+
+        @ray.method(tensor_transport="cupola")
+        def make(self, n):
+            cupola.ray.device()
+            return [
+                np.arange(float(n)),
+                {"part": np.arange(6, dtype="i4").reshape(2, 3)[:, ::2], "none": np.zeros((0, 3))},
+            ]
+
+        def total(self, x):
+            from cupola import _same_host
+
+            cupola.ray.device()
+            whole, rest = x
+            return float(whole.sum()), rest["part"].to_numpy().tolist(), rest["none"].shape, _same_host.claims
+
+        def kept(self):
+            from cupola import _same_host
+            from cupola.ray import _transport
+
+            return 0 if _transport._server is None else len(_transport._server.arrays) + len(_same_host._offers.kept)
+
+        def where(self):
+            return os.getpid(), 0
+
+    return Direct
+
+
+def test_arrays_by_the_transport_of_ray(workers):
+    """On one machine by IPC, between machines from the actor itself; arrays stay as long as somebody wants them."""
+    remote = ray.remote(num_gpus=0.05, num_cpus=0, max_restarts=1)(direct_class())
+    first, near, far = remote.remote(), remote.remote(), remote.remote(far=True)
+    made = first.make.remote(10_000)
+    wanted = (sum(range(10_000)), [[0, 2], [3, 5]], (0, 3))
+    assert ray.get(near.total.remote(made), timeout=60) == (*wanted, 2)
+    assert ray.get(far.total.remote(made), timeout=60) == (*wanted, 0)
+    assert ray.get(near.total.remote(made), timeout=60)[:3] == wanted
+    del made
+    assert any(not ray.get(first.kept.remote(), timeout=60) for _ in range(1000))
+    process = process_of(first)
+    ray.kill(first, no_restart=False)
+    while process_of(first) in (process, None):
+        time.sleep(0.05)
+    assert ray.get(near.total.remote(first.make.remote(10_000)), timeout=60)[:3] == wanted
+    gone = far.make.remote(10)
+    ray.get(near.total.remote(gone), timeout=60)
+    ray.kill(far)
+    with pytest.raises(ray.exceptions.RayError):
+        ray.get(first.total.remote(gone), timeout=60)
+
+
 def process_of(worker):
     try:
         return ray.get(worker.where.remote(), timeout=60)[0]

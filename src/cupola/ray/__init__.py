@@ -9,8 +9,8 @@ except ImportError as _error:
     raise ImportError(f'cupola.ray needs Ray: pip install "cupola[ray]" ({_error})') from None
 
 from cupola.ray._sharing import Shared, share
-from cupola.ray._start import device, init
+from cupola.ray._start import device, init, register_transport
 
 del _ray
 
-__all__ = ["Shared", "device", "init", "share"]
+__all__ = ["Shared", "device", "init", "register_transport", "share"]

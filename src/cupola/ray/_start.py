@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 import ray
 
 from cupola import _same_host
 from cupola.core.device._device import Device
+from cupola.numpy import ndarray
+from cupola.ray import _own
 
 # Without it Ray hides from an actor all devices but its own, and memory of a device that is hidden cannot be opened.
 _SEE_ALL = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
@@ -63,6 +66,32 @@ def device() -> Device:
             "cupola.ray.init(), or with num_gpus as many as there are"
         )
     found.set_current()
+    _own.keep(found)
+    with suppress(RuntimeError):  # Ray is older
+        register_transport()  # of which Ray tells no actor that it has started again
     if (pool := _same_host.pool(found)) is not None:
         found.memory_resource = pool
     return found
+
+
+def register_transport() -> None:
+    """Tell Ray of the tensor transport "cupola", for arrays that actors' methods return.
+
+    Call it before the class of the actors is written, in the process that makes them. Methods with
+    ``@ray.method(tensor_transport="cupola")`` then leave arrays of `cupola.numpy` on the device, also in lists and
+    dicts. Actors of the same machine open the memory, and others fetch it from the actor, not from Ray's object store.
+
+    Raises
+    ------
+    RuntimeError
+        When this version of Ray takes no tensor transports.
+    """
+    try:
+        from ray.experimental import register_tensor_transport
+        from ray.experimental.rdt.util import transport_manager_info
+
+        from cupola.ray._transport import NAME, Transport
+    except ImportError as error:
+        raise RuntimeError(f"Ray {ray.__version__} takes no tensor transports: use 2.54 or later ({error})") from error
+    if NAME.upper() not in transport_manager_info:
+        register_tensor_transport(NAME, ["cuda"], Transport, ndarray)
