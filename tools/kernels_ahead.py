@@ -50,7 +50,8 @@ def needed() -> dict[bytes, str]:
     real_places = _rows.true_places
 
     def true_places(flags: Any) -> Any:
-        _rows._plain_kernels("compact.cu", "")
+        for name in ("count_true", "place_true"):
+            _rows._plain_kernels("compact.cu", "")[name]
         return np.zeros(5, "l")
 
     real_code, real_enqueue = _ahead.code, _rows.enqueue

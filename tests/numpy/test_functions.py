@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 
 import numpy
 import pytest
 
 import cupola.numpy as np
+from cupola import NVRTCError
+from cupola.numpy import _rows
+from cupola.numpy._kernels import file_text
+from tests.conftest import on_cpu_device
 
 A = numpy.arange(24.0).reshape(2, 3, 4) % 7 - 2
 INTEGERS = numpy.array([3, 1, 2, 1, 0, 3, 3, -2])
@@ -378,3 +383,50 @@ def test_places_of_what_is_true(device):
             flags = generator.random(size) < share
             assert numpy.array_equal(np.nonzero(np.asarray(flags))[0].to_numpy(), numpy.nonzero(flags)[0])
             assert numpy.array_equal(np.flatnonzero(np.asarray(flags)[1:]).to_numpy(), numpy.flatnonzero(flags[1:]))
+
+
+def test_the_best_place(device):
+    """Of rows that several blocks share, with equal elements and what is no number."""
+    generator = numpy.random.default_rng(3)
+    for size in (33, 255, 1025, 1281, 16_641, 40_000):
+        for kind in "dfl?":
+            x = generator.integers(0, 7, size).astype(kind)
+            for with_nan in (False, True) if kind in "df" else (False,):
+                if with_nan:
+                    x[generator.integers(0, size, 3)] = numpy.nan
+                for name in ("argmax", "argmin"):
+                    assert int(getattr(np, name)(np.asarray(x))) == getattr(numpy, name)(x), (size, kind, name)
+
+
+def test_a_kernel_alone():
+    for file, names in (
+        ("best.cu", ("best_of_few", "best")), ("scan.cu", ("scan_totals", "scan_carries", "scan_parts")),
+        ("sort.cu", ("sort_tiles", "merge_runs")), ("radix.cu", ("radix_count", "radix_scan", "radix_move")),
+        ("compact.cu", ("count_true", "place_true")), ("fold.cu", ("fold",)), ("search.cu", ("search",)),
+    ):  # fmt: skip
+        text = file_text(file)
+        assert text.count("__global__") == len(names)
+        for name in names:
+            left = _rows.only(text, name)
+            assert left.count("__global__") == 1
+            assert f" {name}(" in left
+
+
+def test_kernels_are_loaded_in_several_threads(device, monkeypatch):
+    """As a GPU's driver assembles them; one that fails is an error where it is used."""
+    kernels = _rows._Kernels('extern "C" __global__ void a() {\n}\nextern "C" __global__ void b() {\n    nonsense\n}\n')
+    monkeypatch.setattr(_rows._provider, "current", lambda: "gpu")
+    asked = []
+    real = _rows._ahead.code
+
+    def code(source):
+        asked.append(threading.current_thread())
+        monkeypatch.setattr(_rows._provider, "current", lambda: "cpu" if on_cpu_device() else "gpu")
+        return real(source)
+
+    monkeypatch.setattr(_rows._ahead, "code", code)
+    kernels.load("a", "b")
+    assert len(set(asked)) == 2
+    assert list(kernels) == ["a"]
+    with pytest.raises(NVRTCError, match="nonsense"):
+        kernels["b"]

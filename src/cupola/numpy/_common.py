@@ -246,6 +246,7 @@ def _order(np: Any, char: str) -> Iterator[Statement]:
     yield _calls(np.argmax, a.m, 1)
     yield _calls(np.cumsum, a.x)
     yield _calls(np.cumsum, a.m, 0)
+    yield _calls(np.cumsum, long)
     for x in (a.x, long) if char != "i" else (a.x,):
         yield _calls(np.sort, x)
         yield _calls(np.argsort, x)

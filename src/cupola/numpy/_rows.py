@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import functools
 import math
+import re
+import threading
 from typing import Any
 
 import numpy
 
+from cupola.bindings import _provider
 from cupola.core.program._kernel import Kernel
-from cupola.core.program._object_code import ObjectCode
+from cupola.numpy import _ahead
+from cupola.numpy._evaluate import device
 from cupola.numpy._kernels import BLOCK, COMBINE, file_text, preamble
 from cupola.numpy._kernels import code as code_of
 from cupola.numpy._lazy import enqueue
 from cupola.numpy._ndarray import empty, ndarray
 from cupola.numpy._operations import COMPUTED, MEMORY, expression
+from cupola.numpy._report import noted
 
 SCAN_TILE, SORT_TILE = 2048, 512
+SCAN_ALONE = 8 * SCAN_TILE  # elements of a row up to which a block takes them all: three launches would take longer
 SCAN_PARTS = 1056  # blocks that share the rows: eight for each multiprocessor
 FEW = 32  # elements of a row that a thread looks at alone
 RADIX_FROM = 1 << 12  # elements for each byte of one; shorter rows are merged
@@ -28,14 +34,48 @@ RADIX_PARTS = 528  # blocks that share the rows: four for each multiprocessor
 
 
 class _Kernels(dict[str, Kernel]):
-    """The kernels of compiled code by name."""
+    """The kernels of a source by name. Each is compiled by itself when it is needed, since large ones take long."""
 
-    def __init__(self, code: ObjectCode) -> None:
-        self._code = code
+    def __init__(self, source: str) -> None:
+        self._source = source
 
     def __missing__(self, name: str) -> Kernel:
-        found = self[name] = self._code.get_kernel(name)
+        found = self[name] = code_of(only(self._source, name)).get_kernel(name)
         return found
+
+    def load(self, *names: str) -> None:
+        """Compile several that are needed now at the same time, as the drivers of GPUs do in several threads."""
+        missing = [name for name in names if name not in self]
+        if len(missing) < 2 or _provider.current() == "cpu":
+            return  # each where it is used
+        current = device()
+
+        def one(name: str) -> None:
+            current.set_current()
+            try:
+                self[name] = _ahead.code(only(self._source, name)).get_kernel(name)
+            except Exception:
+                return  # which comes again where the kernel is used
+
+        with noted("compile"):
+            others = [threading.Thread(target=one, args=(name,)) for name in missing[1:]]
+            for thread in others:
+                thread.start()
+            one(missing[0])
+            for thread in others:
+                thread.join()
+
+
+# A kernel at the outermost level, with the comment above it.
+_KERNEL = re.compile(
+    r'^(?://[^\n]*\n)*extern "C" __global__ void (?:__launch_bounds__\(BLOCK\) )?(\w+)\(.*?^\}\n',
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def only(source: str, name: str) -> str:
+    """A source without its kernels but one."""
+    return _KERNEL.sub(lambda found: found[0] if found[1] == name else "", source)
 
 
 @functools.cache
@@ -46,13 +86,13 @@ typedef {COMPUTED[char]} COMPUTED;
 {head}
 {file_text("order.cu") if more else ""}{more}
 {file_text(name)}"""
-    return _Kernels(code_of(source))
+    return _Kernels(source)
 
 
 @functools.cache
 def _plain_kernels(name: str, head: str) -> _Kernels:
     """The kernels of a file that needs no types but what is defined in `head`."""
-    return _Kernels(code_of(head + file_text(name)))
+    return _Kernels(head + file_text(name))
 
 
 def _order(char: str) -> str:
@@ -118,11 +158,12 @@ def scan(rows: ndarray, how: str) -> ndarray:
         return made
     many, count = rows.shape
     code = _kernels("scan.cu", char, _combined(combine))
-    parts = max(1, min(SCAN_PARTS // many, -(-count // SCAN_TILE)))
+    parts = max(1, min(SCAN_PARTS // many, -(-count // SCAN_TILE))) if count > SCAN_ALONE else 1
     share = -(-count // (parts * SCAN_TILE)) * SCAN_TILE
     parts = -(-count // share)
     totals = fresh((many, parts), rows.dtype)
     if parts > 1:
+        code.load("scan_totals", "scan_carries", "scan_parts")
         enqueue(code["scan_totals"], many * parts, rows, totals, many, count, share, parts)
         enqueue(code["scan_carries"], many, totals, many, parts)
     enqueue(code["scan_parts"], many * parts, rows, made, totals, many, count,
@@ -163,6 +204,7 @@ def true_places(flags: ndarray) -> ndarray:
     share = -(-max(SCAN_TILE, -(-flags.size // SCAN_PARTS)) // BLOCK) * BLOCK
     parts = -(-flags.size // share)
     counts = fresh(parts, numpy.int64)
+    code.load("count_true", "place_true")
     enqueue(code["count_true"], parts, flags, counts, flags.size, share)
     made = fresh(int(counts.to_numpy().sum()), numpy.int64)
     if made.size:
@@ -188,12 +230,12 @@ def best(rows: ndarray, greatest: bool) -> ndarray:
     char = rows.dtype.char
     head = f"#define BETTER (a {'>' if greatest else '<'} b)"
     code = _kernels("best.cu", char, head, _order(char))
-    kernel = code["best"]
     many, count = rows.shape
     if many and 0 < count <= FEW:
         found = fresh((many,), numpy.int64)
         enqueue(code["best_of_few"], -(-many // 256), rows, found, many, count)
         return found
+    kernel = code["best"]
     share = count if many >= 256 else 1 << 14
     shares = -(-count // share)
     found = fresh((many, shares), numpy.int64)
@@ -223,6 +265,8 @@ def sort(rows: ndarray, descending: bool, places: bool) -> tuple[ndarray, ndarra
     if rows.size == 0:
         return made, found
 
+    if count > SORT_TILE:
+        code.load("sort_tiles", "merge_runs")
     enqueue(code["sort_tiles"], many * -(-count // SORT_TILE), rows, made, found, many,
             count)  # fmt: skip
     width = SORT_TILE
@@ -264,6 +308,7 @@ def _radix_sort(rows: ndarray, descending: bool, places: bool) -> tuple[ndarray,
     flip = unsigned(2 ** (8 * size) - 1 if descending else 0)
     shape = (many, count, numpy.int32(parts), share)
 
+    code.load("radix_count", "radix_scan", "radix_move")
     given, old = rows, None
     for digit in range(size):
         last = digit == size - 1

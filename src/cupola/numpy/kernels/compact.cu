@@ -1,10 +1,10 @@
 // The places of what is true, in order. Blocks share the flags in parts of `share`: count_true counts those of each part,
 // place_true adds up what is before its part and stores the places.
 
-constexpr int BLOCK = 256, WARPS = BLOCK / 32;
+[[maybe_unused]] constexpr int BLOCK = 256, WARPS = BLOCK / 32;
 
 // The sum of a value of each thread.
-static __device__ long long over_block(long long value) {
+[[maybe_unused]] static __device__ long long over_block(long long value) {
     __shared__ unsigned long long total;
     if (threadIdx.x == 0) total = 0;
     __syncthreads();

@@ -4,11 +4,11 @@
 // FORM: 0 unsigned, 1 signed, 2 floating-point with INFINITE as the bits of infinity. PAIRS: with the places that the elements
 // come from. A row has less than 2^32 elements.
 
-constexpr int BLOCK = 256, WARPS = BLOCK / 32, EACH = sizeof(BITS) == 8 ? 12 : 16, TILE = BLOCK * EACH;
+[[maybe_unused]] constexpr int BLOCK = 256, WARPS = BLOCK / 32, EACH = sizeof(BITS) == 8 ? 12 : 16, TILE = BLOCK * EACH;
 [[maybe_unused]] constexpr BITS SIGN = (BITS)((BITS)1 << (8 * sizeof(BITS) - 1)), ALL = (BITS)~(BITS)0;
 
 // Unsigned numbers in the order of the elements; NaN comes last, and the zeros are equal. flip: all bits set to turn it around.
-static __device__ BITS ordered(BITS bits, BITS flip) {
+[[maybe_unused]] static __device__ BITS ordered(BITS bits, BITS flip) {
 #if FORM == 1
     bits ^= SIGN;
 #elif FORM == 2
@@ -19,10 +19,10 @@ static __device__ BITS ordered(BITS bits, BITS flip) {
     return bits ^ flip;
 }
 
-static __device__ int digit_of(BITS bits, int shift, BITS flip) { return (int)(ordered(bits, flip) >> shift) & 255; }
+[[maybe_unused]] static __device__ int digit_of(BITS bits, int shift, BITS flip) { return (int)(ordered(bits, flip) >> shift) & 255; }
 
 // The sum of the values of the threads before this one, and of all of them.
-static __device__ unsigned before(unsigned value, unsigned* sums, unsigned* all) {
+[[maybe_unused]] static __device__ unsigned before(unsigned value, unsigned* sums, unsigned* all) {
     unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, up_to = value;
     for (int reach = 1; reach < 32; reach *= 2) {
         unsigned other = __shfl_up_sync(~0u, up_to, reach);

@@ -2,13 +2,13 @@
 // given. A row has parts of `share` elements, a multiple of TILE. Where there are several, their totals are computed first,
 // scan_totals, and what precedes each of them, scan_carries; then scan_parts goes through each part, tile by tile.
 
-constexpr int BLOCK = 256, EACH = 8, TILE = BLOCK * EACH;
+[[maybe_unused]] constexpr int BLOCK = 256, EACH = 8, TILE = BLOCK * EACH;
 
 // Where element i of a tile is in shared memory, so that neighbors of a thread's elements are in other banks.
-static __device__ int at(int i) { return i + i / 32; }
+[[maybe_unused]] static __device__ int at(int i) { return i + i / 32; }
 
 // The running totals over the threads of a block, which all have a value up to `many`; `totals` has two times BLOCK places.
-static __device__ COMPUTED* over_threads(COMPUTED* totals, int many) {
+[[maybe_unused]] static __device__ COMPUTED* over_threads(COMPUTED* totals, int many) {
     COMPUTED* old = totals;
     COMPUTED* next = totals + BLOCK;
     for (int reach = 1; reach < many; reach *= 2) {

@@ -1,12 +1,12 @@
 // Sorting rows, stably: tiles in shared memory, then runs of two are merged until a row is one run. An element finds its place
 // by counting what precedes it in the other run. PAIRS: with the places that the elements come from.
 
-constexpr int BLOCK = 256, TILE = 512;
+[[maybe_unused]] constexpr int BLOCK = 256, TILE = 512;
 
-static __device__ bool before(COMPUTED a, COMPUTED b) { return DESCENDING ? precedes(b, a) : precedes(a, b); }
+[[maybe_unused]] static __device__ bool before(COMPUTED a, COMPUTED b) { return DESCENDING ? precedes(b, a) : precedes(a, b); }
 
 // How many elements of a sorted run come before a value: those that precede it, or also its equals.
-template <typename A> __device__ long long preceding(A run, long long size, COMPUTED value, bool equals_too) {
+template <typename A> [[maybe_unused]] __device__ long long preceding(A run, long long size, COMPUTED value, bool equals_too) {
     long long low = 0, high = size;
     while (low < high) {
         long long middle = (low + high) / 2;
@@ -18,7 +18,7 @@ template <typename A> __device__ long long preceding(A run, long long size, COMP
 }
 
 // Where element i of a row goes when its run of `width` is merged with the run beside it.
-template <typename A> __device__ long long merged_place(A row, long long i, long long width, long long count, COMPUTED value) {
+template <typename A> [[maybe_unused]] __device__ long long merged_place(A row, long long i, long long width, long long count, COMPUTED value) {
     long long start = i / (2 * width) * 2 * width, middle = start + width, end = middle + width;
     if (middle >= count) return i;
     if (end > count) end = count;
