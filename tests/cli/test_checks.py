@@ -38,7 +38,7 @@ HEALTHY: dict[str, Any] = {
     "cupy": {"stands_in": None, "version": "14.2.0", "installed": "/site-packages/cupy"},
     "private_runtime": ["cupy-cuda13x"],
     "above": [{"name": "triton", "version": "3.9.0"}],
-    "mpi": {"version": "MPICH Version: 5.0.2", "cuda_aware": False},
+    "mpi": {"version": "MPICH Version: 5.0.2", "cuda_aware": False, "host_memory": False},
     "smoke_test": {"found": "right result"},
 }
 MISSING = {"missing": "it was not found"}
@@ -171,9 +171,16 @@ def test_broken_parts_do_not_stop_the_others(path):
     assert len(judge(with_changes({path: BROKEN}))) > 8
 
 
-@pytest.mark.parametrize(("aware", "words"), [(True, "takes device memory"), (False, "through pinned memory")])
-def test_mpi(aware, words):
-    (check,) = [each for each in judge(with_changes({"mpi.cuda_aware": aware})) if each.name == "MPI"]
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"mpi.cuda_aware": True}, "takes device memory"),
+        ({"mpi.host_memory": True}, "takes the CPU device's memory"),
+        ({}, "through pinned memory"),
+    ],
+)
+def test_mpi(change, words):
+    (check,) = [each for each in judge(with_changes(change)) if each.name == "MPI"]
     assert check.status == OK and "MPICH" in check.found and words in check.found
 
 

@@ -69,6 +69,64 @@ def a_short_message_leaves_the_rest() -> None:
         same(apart.T, [[*others(left)[:2], -1], [-1, -1, -1]])
 
 
+def usual_messages() -> None:
+    """The compiled ones, of all types; those that they refuse are for mpi4py."""
+    plain = mpi.Comm(MPI.COMM_WORLD, stream=stream)
+    for code in "?bBhHiIlLqQfdFD":
+        got = dev.zeros(3, code, stream=stream)
+        if rank == 0:
+            for to in range(1, size):
+                plain.Send(on_device(np.array([1, 0, 1], code)), to, 5)
+        else:
+            status = MPI.Status()
+            plain.Recv(got, 0, tag=5, status=status)
+            same(got, np.array([1, 0, 1], code))
+            assert status.Get_count(MPI.BYTE) == got.nbytes
+    wide = on_device(mine.reshape(2, 3))
+    plain.Bcast(wide, root=1)
+    same(wide, others(1).reshape(2, 3))
+    total, got = sum(others(each) for each in range(size)), nothing()
+    plain.Reduce(on_device(mine), got, root=1)  # the other ranks' `got` does not count
+    same(got, total if rank == 1 else [-1] * 6)
+    x = on_device(mine)
+    plain.Reduce(MPI.IN_PLACE if rank == 0 else x, x, MPI.MIN)
+    same(x, mine if rank else others(0))
+    own = MPI.Op.Create(
+        lambda a, b, _: np.maximum(np.frombuffer(a, "f"), b := np.frombuffer(b, "f"), out=b), commute=True
+    )
+    plain.Allreduce(on_device(mine), got, op=own)
+    same(got, others(size - 1))
+    own.Free()
+    alone = mpi.Comm(MPI.COMM_SELF, stream=stream, part=8)  # not in parts: nothing runs beside them
+    alone.Allreduce(on_device(mine), got)
+    same(got, mine)
+    half = on_device(mine.astype(np.float16))
+    plain.Sendrecv([half, MPI.BYTE], right, recvbuf=[half_got := nothing(6, np.float16), MPI.BYTE], source=left)
+    same(half_got, others(left))
+
+
+def what_usual_messages_refuse() -> None:
+    plain = mpi.Comm(MPI.COMM_SELF, stream=stream)
+    x, longer, closed = on_device(mine), nothing(7), nothing()
+    closed.buffer.close()
+    for wrong, kind in (
+        (lambda: plain.Send(x, 5), MPI.Exception),
+        (lambda: plain.Allreduce(x, longer), ValueError),
+        (lambda: plain.Allreduce(x, nothing(6, np.int32)), ValueError),
+        (lambda: plain.Allreduce(x, nothing(), op=3), TypeError),
+        (lambda: plain.Recv(nothing(), status=3), TypeError),
+        (lambda: plain.Send(closed, 0), RuntimeError),
+        (lambda: plain.Send(x, "one"), TypeError),
+        (lambda: plain.Bcast(x, root=3), MPI.Exception),
+    ):
+        try:
+            wrong()
+        except kind:
+            continue
+        raise AssertionError(f"{kind.__name__} expected")
+    same(longer, [-1] * 7)
+
+
 def nobody_sends() -> None:
     got = nothing()
     comm.Sendrecv(on_device(mine), MPI.PROC_NULL, recvbuf=got, source=MPI.PROC_NULL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,16 @@ NAMES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def results() -> dict[str, list[str]]:
-    done = mpiexec(3, [PROGRAM])
+# On the CPU device, messages go from array to array; what a GPU does there, and what the addresses of a CUDA-aware MPI
+# do, is asked for.
+WAYS = {"as they go": {}, "through pinned memory": {"CUPOLA_MPI_CUDA": "0"}, "by address": {"CUPOLA_MPI_CUDA": "1"}}
+if os.environ.get("CUPOLA_DEVICE") == "gpu":
+    del WAYS["by address"]  # not every MPI takes them
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def results(request) -> dict[str, list[str]]:
+    done = mpiexec(3, [PROGRAM], **WAYS[request.param])
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, list[str]] = json.loads(done.stdout)
     return found

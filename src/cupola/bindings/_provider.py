@@ -213,6 +213,16 @@ def is_observed() -> bool:
     return bool(observers())
 
 
+def host_access() -> Any:
+    """What tells whether the host may use some of the CPU device's memory at present, while that runs kernels.
+
+    A capsule of ``int (*)(uint64_t address, uint64_t size)``.
+    """
+    from importlib import import_module
+
+    return import_module("cupola.cpu._driver").host_may_use
+
+
 def override_lookup(symbol: str = "") -> Any:
     """The CPU device's lookup function as a capsule, or None when it has no wrapper of a function of another library.
 

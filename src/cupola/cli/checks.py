@@ -282,7 +282,11 @@ def _stand_in(facts: Facts) -> Check:
 def _mpi(facts: Facts) -> Iterator[Check]:
     mpi = facts["mpi"]
     if "version" in mpi:
-        how = "takes device memory" if mpi["cuda_aware"] else "messages pass through pinned memory"
+        how = "messages pass through pinned memory"
+        if mpi["cuda_aware"]:
+            how = "takes device memory"
+        elif mpi["host_memory"]:
+            how = "takes the CPU device's memory"
         yield Check(OK, "MPI", f"{mpi['version']}; {how}")
     elif "error" in mpi:
         advice = "cupola.mpi needs a library of MPI: Open MPI, MPICH, or pip install mpich. MPI4PY_LIBMPI names it."

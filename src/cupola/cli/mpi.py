@@ -16,8 +16,9 @@ import json, mpi4py
 mpi4py.rc.initialize = False
 from mpi4py import MPI
 from cupola import mpi
+from cupola.mpi._aware import is_host_memory
 library = MPI.Get_library_version().strip("\\0 \\n").splitlines()[0]
-print(json.dumps({"version": library, "cuda_aware": mpi.is_cuda_aware()}))
+print(json.dumps({"version": library, "cuda_aware": mpi.is_cuda_aware(), "host_memory": is_host_memory()}))
 """
 
 

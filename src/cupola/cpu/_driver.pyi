@@ -10,6 +10,7 @@ nvml_lookup: Any
 math_lookup: Any
 explain: Any
 programs: Any
+host_may_use: Any
 CUDA_VERSION: int  # of the headers that the driver is made after: 1000 * major + 10 * minor
 
 def configure(model: str, devices: int) -> None: ...

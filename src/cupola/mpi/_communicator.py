@@ -13,9 +13,11 @@ from cupola import Array, Buffer
 from cupola.core.device._stream import stream_in_force
 
 from . import _request
+from ._aware import is_cuda_aware, is_host_memory
 from ._request import RECEIVING, Request
 from ._side import Side
-from ._staging import Plan, Settings, Stages, carry_out
+from ._staging import Stages
+from ._usual import Plan, Settings, carry_out
 
 if TYPE_CHECKING:
     from cupola import Stream
@@ -50,6 +52,8 @@ BUFFERS: dict[str, dict[str, tuple[bool, bool]]] = {
 }
 # Methods that return communicators: theirs take arrays of devices, too.
 MAKERS = ("Clone", "Create", "Create_cart", "Create_graph", "Create_group", "Dup", "Split", "Split_type", "Sub")
+# Those that only the root gets something from; what the others give for it is not looked at.
+TO_ROOT = ("Reduce", "Gather", "Gatherv")
 # Collective operations that treat each element by itself, so that a large one may be done in parts, the copies of one
 # beside the messages of another.
 IN_PARTS = ("Allreduce", "Bcast", "Reduce")
@@ -198,7 +202,12 @@ class Comm(Settings):
             found["buf"] = READ if self.comm.rank == given.get("root", 0) else WRITTEN
         elif "sendbuf" in found and given["sendbuf"] is MPI.IN_PLACE and "recvbuf" in found:
             found["recvbuf"] = BOTH
+        if name in TO_ROOT and not isinstance(self.comm, MPI.Intercomm) and self.comm.rank != given.get("root", 0):
+            found.pop("recvbuf", None)
         return found
+
+    def _is_alone(self) -> bool:
+        return not isinstance(self.comm, MPI.Intercomm) and self.comm.size == 1
 
     def _in_parts(self, name: str, given: dict[str, Any]) -> list[dict[str, Any]]:
         """The arguments of each part, if there is more than one."""
@@ -212,8 +221,8 @@ class Comm(Settings):
         if len(sizes) != 1:
             return []  # for MPI to refuse
         ((count, total),) = sizes
-        if total <= self.part:
-            return []
+        if total <= self.part or is_cuda_aware() or is_host_memory() or self._is_alone():
+            return []  # there are no copies, or no messages beside which they could run
         step = max(1, self.part * count // total)
         return [
             {**given, **{key: array[first : first + step] for key, array in flat.items() if array is not None}}
@@ -276,7 +285,7 @@ def _copy_of(spec: Any) -> Any:
 def _method(name: str, run: Callable[[Comm, str, dict[str, Any]], Any], mpi_name: str) -> Callable[..., Any]:
     original = getattr(MPI.Intracomm, mpi_name)
     signature = inspect.signature(original)
-    plan = Plan(name, list(signature.parameters.values())[1:], BUFFERS[name], name in IN_PARTS)
+    plan = Plan(name, list(signature.parameters.values())[1:], BUFFERS[name])
     waits = run is Comm._do
 
     def method(self: Comm, *args: Any, **kwargs: Any) -> Any:
@@ -307,7 +316,8 @@ def _maker(name: str) -> Callable[..., Comm]:
 
 
 for _name in BUFFERS:
-    setattr(Comm, _name, _method(_name, Comm._do, _name))
+    if not hasattr(Settings, _name):
+        setattr(Comm, _name, _method(_name, Comm._do, _name))
     setattr(Comm, "I" + _name.lower(), _method(_name, Comm._start, "I" + _name.lower()))
 for _name in MAKERS:
     setattr(Comm, _name, _maker(_name))

@@ -46,6 +46,7 @@ class Window:
         self.stream = self._comm.stream if stream is None else stream
         self._under_way: list[Side] = []
         self._public: Any = None
+        self._array: Any = None
         memory = array
         if array is not None and is_of_device(array):
             queue, _ = _queue(self.stream)
@@ -54,15 +55,33 @@ class Window:
                 raise ValueError("a window is memory in one piece: this array's elements lie apart; copy it first")
             memory = self._array
             if not is_cuda_aware():
-                self._known, self._own = (self._comm._stages.take(self._array.nbytes) for _ in range(2))
-                self._public = self._comm._stages.take(self._array.nbytes)
-                memory = self._of(self._public)
-                self._array.copy_to(memory, stream=queue)
+                memory = self._copy(queue)
             queue.sync()
-            if self._public is not None:
-                self._of(self._known)[...] = memory
+        self.win = self._create(memory)
+
+    def _create(self, memory: Any) -> MPI.Win:
         unit = getattr(memory, "itemsize", 1)
-        self.win = MPI.Win.Create(memory, unit, comm=self._comm.comm)
+        try:
+            return MPI.Win.Create(memory, unit, comm=self._comm.comm)
+        except MPI.Exception:
+            # Open MPI 4 has no windows of device memory where there may be several threads (osc/pt2pt), which is how
+            # mpi4py starts it. All ranks hear of it.
+            if not is_cuda_aware():
+                raise
+        if memory is not None and memory is self._array:
+            queue, _ = _queue(self.stream)
+            memory = self._copy(queue)
+        return MPI.Win.Create(memory, unit, comm=self._comm.comm)
+
+    def _copy(self, queue: Stream) -> np.ndarray:
+        """The public copy, for MPI, of the array as it is now."""
+        self._known, self._own = (self._comm._stages.take(self._array.nbytes) for _ in range(2))
+        self._public = self._comm._stages.take(self._array.nbytes)
+        memory = self._of(self._public)
+        self._array.copy_to(memory, stream=queue)
+        queue.sync()
+        self._of(self._known)[...] = memory
+        return memory
 
     def __enter__(self) -> Window:
         return self

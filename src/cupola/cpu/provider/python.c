@@ -15,7 +15,9 @@
 #include "driver/base/origin.h"
 #include "engine/checks/host.h"
 #include "engine/checks/moments.h"
+#include "engine/memory/absence.h"
 #include "engine/memory/hidden.h"
+#include "engine/memory/memory.h"
 #include "engine/memory/shadow.h"
 #include "driver/inject/inject.h"
 #include "driver/lookup.h"
@@ -464,6 +466,15 @@ static int add_capsule(PyObject *module, const char *attribute, const char *name
     return status;
 }
 
+/* Whether the host may read and write device memory at this moment without a copy: all of the range is in one allocation of
+ * its own pages, and nothing watches who does so. */
+static int host_may_use(uint64_t address, uint64_t size) {
+    cpu_allocation found;
+    if (checks(CHECK_ANY) || !cpu_memory_find(address, &found)) return 0;
+    return found.kind == CPU_MEMORY_DEVICE && !found.freeing && !(found.flags & MEMORY_VIRTUAL) &&
+           size <= found.size - (address - found.base) && !cpu_memory_is_away(address);
+}
+
 static int execute(PyObject *module) {
     (void)origin_find_folder();
     static const struct cpu_programs programs = {give_host,   give_host_12, give_exported, nvml_lookup,   host_adopt,
@@ -475,6 +486,7 @@ static int execute(PyObject *module) {
     if (add_capsule(module, "runtime_lookup", "cupola.cpu._driver.runtime_lookup", (void *)give_runtime)) return -1;
     if (add_capsule(module, "programs", "cupola.cpu._driver.programs", (void *)&programs)) return -1;
     if (add_capsule(module, "math_lookup", "cupola.cpu._driver.math_lookup", (void *)math_lookup)) return -1;
+    if (add_capsule(module, "host_may_use", "cupola.cpu._driver.host_may_use", (void *)host_may_use)) return -1;
     return add_capsule(module, "explain", "cupola.cpu._driver.explain", (void *)explain);
 }
 

@@ -1,0 +1,40 @@
+from inspect import Parameter
+from typing import Any
+
+from mpi4py import MPI
+
+from cupola import Stream
+from cupola.mpi._request import RECEIVING as RECEIVING
+from cupola.mpi._request import forgotten as forgotten
+from cupola.mpi._staging import Stages
+
+class Settings:
+    comm: Any
+    stream: Stream | None
+    timeout: float | None
+    part: int
+    _stages: Stages
+    def Send(self, buf: Any, dest: int, tag: int = 0) -> None: ...
+    def Recv(
+        self, buf: Any, source: int | None = None, tag: int | None = None, status: MPI.Status | None = None
+    ) -> None: ...
+    def Sendrecv(
+        self,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int | None = None,
+        recvtag: int | None = None,
+        status: MPI.Status | None = None,
+    ) -> None: ...
+    def Bcast(self, buf: Any, root: int = 0) -> None: ...
+    def Allreduce(self, sendbuf: Any, recvbuf: Any, op: MPI.Op | None = None) -> None: ...
+    def Reduce(self, sendbuf: Any, recvbuf: Any, op: MPI.Op | None = None, root: int = 0) -> None: ...
+
+class Plan:
+    def __init__(self, name: str, parameters: list[Parameter], buffers: dict[str, tuple[bool, bool]]) -> None: ...
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None: ...
+    def named(self, given: list[Any]) -> dict[str, Any]: ...
+
+def carry_out(own: Settings, plan: Plan, given: list[Any]) -> bool: ...

@@ -1,0 +1,578 @@
+"""The whole of a usual message, compiled, since few bytes travel in microseconds.
+
+A message is usual if its buffers are Arrays in one piece, there is a stream and no time limit. All others are for
+`_communicator`. The six most frequent methods call MPI's functions themselves, with the handles of mpi4py's objects, and
+hold no lock of Python from the first copy to the last; they also take memory that MPI can use as it is. The others call
+mpi4py's methods.
+"""
+
+from inspect import Parameter
+
+from mpi4py import MPI
+
+from cupola.bindings import _provider
+
+from cupola.mpi._aware import is_cuda_aware, is_host_memory
+from cupola.mpi._request import RECEIVING, collect, forgotten
+
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+from libc.limits cimport INT_MAX
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+
+from cupola.core.array._array cimport Array
+from cupola.core.base._cuda cimport CUDA_SUCCESS, CUdeviceptr, CUresult, CUstream, check, cu
+from cupola.core.device._stream cimport Stream, StreamHandle
+from cupola.core.memory._buffer cimport Buffer
+from cupola.mpi._staging cimport Stage, Stages
+
+cdef extern from "library.h" nogil:
+    ctypedef struct Library "struct mpi_library":
+        bint has_int_handles
+    ctypedef struct Room "struct mpi_status":
+        pass
+    ctypedef struct Message "struct mpi_message":
+        const void* out
+        void* into "in"
+        int out_count, in_count, to, to_tag, source "from", source_tag "from_tag"
+        uintptr_t out_type, in_type, op, comm
+        void* status
+    enum:
+        SEND "MPI_KIND_SEND"
+        RECV "MPI_KIND_RECV"
+        SENDRECV "MPI_KIND_SENDRECV"
+        BCAST "MPI_KIND_BCAST"
+        ALLREDUCE "MPI_KIND_ALLREDUCE"
+        REDUCE "MPI_KIND_REDUCE"
+    bint mpi_open(Library* library, const char* file, bint has_int_handles)
+    uintptr_t mpi_handle(const Library* library, uintptr_t place)
+    int mpi_carry(const Library* library, int kind, const Message* message)
+    int64_t mpi_received(const Library* library, const void* status, uintptr_t byte)
+
+ctypedef bint (*HostMayUse)(uint64_t address, uint64_t size) noexcept nogil
+
+cdef enum:
+    MOST_BUFFERS = 2        # of a method
+
+cdef object IN_PLACE = MPI.IN_PLACE, BYTE = MPI.BYTE, Intracomm = MPI.Intracomm, Status = MPI.Status, Op = MPI.Op
+cdef object SUM = MPI.SUM, ANY_SOURCE = MPI.ANY_SOURCE, ANY_TAG = MPI.ANY_TAG
+cdef object receiving = frozenset(RECEIVING), empty = Parameter.empty
+cdef object address_of = MPI._addressof         # where the handle lies that an object has
+cdef const void* in_place = <const void*><uintptr_t><Py_ssize_t>int(MPI.IN_PLACE)
+
+# What never changes once the first message has looked for it.
+cdef Library library
+cdef bint is_library_open = False, is_aware = False
+cdef HostMayUse host_may_use = NULL     # where device memory is memory of the host
+cdef uintptr_t byte_type, sum_op
+cdef dict types = {}                    # numpy.dtype -> MPI's type, an int; None: there is none
+
+
+cdef int open_library() except -1:
+    """Find MPI's functions, and how MPI may use device memory."""
+    global is_library_open, is_aware, host_may_use, byte_type, sum_op
+    file = MPI.__file__.encode()
+    if not mpi_open(&library, file, <Py_ssize_t>MPI._sizeof(MPI.Comm) == sizeof(int)):
+        raise RuntimeError("the library of MPI that mpi4py has loaded lacks MPI_Send, MPI_Recv or another basic function")
+    byte_type, sum_op = mpi_handle(&library, address_of(BYTE)), mpi_handle(&library, address_of(SUM))
+    is_aware = is_cuda_aware()
+    if is_host_memory():
+        access = _provider.host_access()
+        host_may_use = <HostMayUse>PyCapsule_GetPointer(access, PyCapsule_GetName(access))
+    is_library_open = True
+    return 0
+
+
+cdef object find_type(object dtype):
+    """The handle of MPI's type for elements of this one, as mpi4py has it; or None."""
+    found = None
+    if dtype.isnative and dtype.names is None:
+        try:
+            found = <object>mpi_handle(&library, address_of(MPI.Datatype.fromcode(dtype.char)))
+        except (KeyError, ValueError):
+            pass        # mpi4py says so
+    types[dtype] = found
+    return found
+
+
+cdef struct Way:        # of one buffer
+    CUdeviceptr device
+    uintptr_t host          # what MPI uses
+    Py_ssize_t size
+    bint reads, writes, is_staged
+
+
+cdef CUresult bring(Way* out, Way* into, CUstream queue) noexcept nogil:
+    """Make the memory ready that MPI uses, behind what is in the stream."""
+    cdef CUresult status = CUDA_SUCCESS
+    if out.reads and out.is_staged:
+        status = cu.cuMemcpyDtoHAsync(<void*>out.host, out.device, out.size, queue)
+    if status == CUDA_SUCCESS and into.reads and into.is_staged:
+        status = cu.cuMemcpyDtoHAsync(<void*>into.host, into.device, into.size, queue)
+    if status == CUDA_SUCCESS:
+        status = cu.cuStreamSynchronize(queue)
+    return status
+
+
+cdef class Settings:
+    """What a communicator has besides its methods, and the methods that small messages go by."""
+
+    cdef object plain               # the communicator of mpi4py
+    cdef uintptr_t place            # of its handle
+    cdef int rank, size             # once they are known: rank is not negative, and the communicator is of one group
+    cdef public object stream, timeout
+    cdef public Py_ssize_t part
+    cdef public Stages _stages
+
+    @property
+    def comm(self):
+        """mpi4py.MPI.Comm: the communicator of mpi4py that this one is made of."""
+        return self.plain
+
+    @comm.setter
+    def comm(self, comm):
+        self.plain, self.place, self.rank = comm, address_of(comm), -1
+
+    cdef bint has_rank(self) except -1:
+        if self.rank < 0:
+            if not isinstance(self.plain, Intracomm):
+                return False
+            self.size = self.plain.size
+            self.rank = self.plain.rank
+        return True
+
+    cdef Stage prepare(self, Array array, Way* way, Stream queue):
+        """Choose what MPI uses in place of the array: its own memory, or that of a stage."""
+        cdef Stage stage
+        way.device, way.size = array.pointer, array.count() * array.itemsize
+        if is_aware or (host_may_use != NULL and host_may_use(array.pointer, way.size)):
+            way.host = array.pointer
+            return None
+        stage = self._stages.find(way.size, queue)
+        way.host, way.is_staged = stage.place, True
+        return stage
+
+    cdef bint carry(self, int kind, object sent, object got, Message* message, object op, object status) except -1:
+        """Do a message, if it is usual; if not, nothing has been done.
+
+        Parameters
+        ----------
+        kind
+            Of MPI's functions.
+        sent, got
+            What MPI reads, and where it writes; a broadcast has only the second. None: there is none.
+        message
+            Ranks and tags; the rest is filled in here.
+        op, status
+            None where there are none.
+        """
+        cdef Array out_array = None, in_array = None
+        cdef Buffer out_memory = None, in_memory = None
+        cdef Stage out_stage = None, in_stage = None
+        cdef Stream queue
+        cdef StreamHandle held
+        cdef CUstream native
+        cdef CUresult copied = CUDA_SUCCESS
+        cdef Way out, into
+        cdef Room room
+        cdef int64_t received
+        cdef Py_ssize_t count, size
+        cdef int failed = 0
+        cdef bint is_closed = False, is_begun = False
+        if type(self.stream) is not Stream or self.timeout is not None:
+            return False
+        queue = <Stream>self.stream
+        if not is_library_open:
+            open_library()
+        out.reads = out.writes = out.is_staged = into.reads = into.writes = into.is_staged = False
+        out.size = into.size = 0
+        message.out, message.into, message.out_count, message.in_count = NULL, NULL, 0, 0
+        message.comm = mpi_handle(&library, self.place)
+        if kind >= BCAST and not self.has_rank():
+            return False
+        if kind == REDUCE and self.rank != message.source:
+            got = None              # only the root gets anything
+        if sent is IN_PLACE:
+            if kind < ALLREDUCE or got is None:
+                return False
+            message.out, into.reads = in_place, True
+        elif sent is not None:
+            out_array = usual(self._stages, sent, False)
+            if out_array is None:
+                return False
+            out.reads = True
+        elif kind != RECV and kind != BCAST:
+            return False
+        if got is not None:
+            into.writes = True
+            if kind == BCAST and self.rank == message.source:
+                into.reads, into.writes = True, False
+            in_array = usual(self._stages, got, into.writes)
+            if in_array is None:
+                return False
+        elif kind != SEND and (kind != REDUCE or self.rank == message.source):
+            return False
+        if out_array is not None:
+            found = types.get(out_array.type, IN_PLACE)
+            if found is IN_PLACE:
+                found = find_type(out_array.type)
+            count = out_array.count()
+            if found is None or count == 0 or count > INT_MAX:
+                return False
+            message.out_type, message.out_count = found, <int>count
+            out_memory = out_array.memory
+        if in_array is not None:
+            found = types.get(in_array.type, IN_PLACE)
+            if found is IN_PLACE:
+                found = find_type(in_array.type)
+            count = in_array.count()
+            if found is None or count == 0 or count > INT_MAX:
+                return False
+            message.in_type, message.in_count = found, <int>count
+            in_memory = in_array.memory
+        if kind >= BCAST:
+            if in_array is None:
+                message.in_type, message.in_count = message.out_type, message.out_count
+            elif out_array is not None and (
+                message.in_count != message.out_count or out_array.type is not in_array.type
+            ):
+                return False            # for mpi4py to refuse
+            size = <Py_ssize_t>message.in_count * (in_array if in_array is not None else out_array).itemsize
+            if size > self.part and self.size > 1 and not is_aware and host_may_use == NULL:
+                return False            # it is done in parts
+            if kind != BCAST:
+                if op is SUM:
+                    message.op = sum_op
+                elif isinstance(op, Op):
+                    message.op = mpi_handle(&library, address_of(op))
+                else:
+                    return False
+        message.status = &room
+        if status is not None:
+            if not isinstance(status, Status):
+                return False
+            message.status = <void*><uintptr_t>address_of(status)
+        if forgotten:
+            collect()
+        try:
+            if out_array is not None:
+                out_stage = self.prepare(out_array, &out, queue)
+                message.out = <const void*>out.host
+            if in_array is not None:
+                in_stage = self.prepare(in_array, &into, queue)
+                message.into = <void*>into.host
+            held = queue.hold()         # behind the last Python code before the copies
+            native = held.pointer
+            with nogil:
+                copied = bring(&out, &into, native)
+                if copied == CUDA_SUCCESS:
+                    is_begun = True
+                    failed = mpi_carry(&library, kind, message)
+                    size = into.size
+                    if failed == 0 and into.writes and into.is_staged:
+                        if kind == RECV or kind == SENDRECV:
+                            received = mpi_received(&library, message.status, byte_type)
+                            if 0 <= received < size:        # whole elements
+                                size = min(size, (received + in_array.itemsize - 1) // in_array.itemsize * in_array.itemsize)
+                        is_closed = in_memory.pointer == 0      # meanwhile, by another thread
+                        if size and not is_closed:
+                            copied = cu.cuMemcpyHtoDAsync(into.device, <const void*>into.host, size, native)
+            if failed:
+                raise MPI.Exception(failed)
+            if is_closed:
+                raise RuntimeError("the array for a message was closed while the message was under way")
+            if not is_begun:
+                return False            # for calls that lend a context, or say what is wrong
+            if copied != CUDA_SUCCESS:
+                in_array.reshape(-1)[: size // in_array.itemsize].copy_from(in_stage.flat(in_array.type, size), stream=queue)
+        finally:
+            if out_stage is not None:
+                self._stages.put(out_stage, queue)
+            if in_stage is not None:
+                self._stages.put(in_stage, queue)
+        return True
+
+    def Send(self, buf, int dest, int tag=0):
+        """Send from an array. ``MPI_Send``.
+
+        Parameters
+        ----------
+        buf : buffer specification
+            An array of a device or of the host, or a list of one and what mpi4py takes with it.
+        dest, tag : int
+        """
+        cdef Message message
+        message.to, message.to_tag = dest, tag
+        if not self.carry(SEND, buf, None, &message, None, None):
+            self._do("Send", {"buf": buf, "dest": dest, "tag": tag})
+
+    def Recv(self, buf, source=None, tag=None, status=None):
+        """Receive into an array. ``MPI_Recv``.
+
+        Parameters
+        ----------
+        buf : buffer specification
+        source, tag : int, optional
+            Any if not given.
+        status : mpi4py.MPI.Status, optional
+        """
+        cdef Message message
+        source, tag = ANY_SOURCE if source is None else source, ANY_TAG if tag is None else tag
+        message.source, message.source_tag = source, tag
+        if not self.carry(RECV, None, buf, &message, None, status):
+            self._do("Recv", {"buf": buf, "source": source, "tag": tag, "status": status})
+
+    def Sendrecv(self, sendbuf, int dest, int sendtag=0, recvbuf=None, source=None, recvtag=None, status=None):
+        """Send from one array and receive into another. ``MPI_Sendrecv``.
+
+        Parameters
+        ----------
+        sendbuf, recvbuf : buffer specification
+        dest, sendtag, source, recvtag : int
+            `source` and `recvtag` are any if not given.
+        status : mpi4py.MPI.Status, optional
+        """
+        cdef Message message
+        source, recvtag = ANY_SOURCE if source is None else source, ANY_TAG if recvtag is None else recvtag
+        message.to, message.to_tag, message.source, message.source_tag = dest, sendtag, source, recvtag
+        if not self.carry(SENDRECV, sendbuf, recvbuf, &message, None, status):
+            self._do("Sendrecv", {
+                "sendbuf": sendbuf, "dest": dest, "sendtag": sendtag, "recvbuf": recvbuf, "source": source,
+                "recvtag": recvtag, "status": status,
+            })
+
+    def Bcast(self, buf, int root=0):
+        """Send from the array of one rank to those of all others. ``MPI_Bcast``.
+
+        Parameters
+        ----------
+        buf : buffer specification
+        root : int
+        """
+        cdef Message message
+        message.source = root
+        if not self.carry(BCAST, None, buf, &message, None, None):
+            self._do("Bcast", {"buf": buf, "root": root})
+
+    def Allreduce(self, sendbuf, recvbuf, op=None):
+        """Combine the arrays of all ranks, for all of them. ``MPI_Allreduce``.
+
+        Parameters
+        ----------
+        sendbuf, recvbuf : buffer specification
+            `sendbuf` may be ``MPI.IN_PLACE``.
+        op : mpi4py.MPI.Op, optional
+            ``MPI.SUM`` if not given.
+        """
+        cdef Message message
+        op = SUM if op is None else op
+        if not self.carry(ALLREDUCE, sendbuf, recvbuf, &message, op, None):
+            self._do("Allreduce", {"sendbuf": sendbuf, "recvbuf": recvbuf, "op": op})
+
+    def Reduce(self, sendbuf, recvbuf, op=None, int root=0):
+        """Combine the arrays of all ranks, for one of them. ``MPI_Reduce``.
+
+        Parameters
+        ----------
+        sendbuf, recvbuf : buffer specification
+            `recvbuf` counts on the root only, where `sendbuf` may be ``MPI.IN_PLACE``.
+        op : mpi4py.MPI.Op, optional
+            ``MPI.SUM`` if not given.
+        root : int
+        """
+        cdef Message message
+        message.source = root
+        op = SUM if op is None else op
+        if not self.carry(REDUCE, sendbuf, recvbuf, &message, op, None):
+            self._do("Reduce", {"sendbuf": sendbuf, "recvbuf": recvbuf, "op": op, "root": root})
+
+
+cdef class Plan:
+    """What has to be known of a method: its parameters, which of them are buffers, and what MPI does with those.
+
+    Parameters
+    ----------
+    name : str
+        Of the method that waits.
+    parameters : list of inspect.Parameter
+        Without `self`.
+    buffers : dict
+        Name of a parameter -> whether MPI reads, and writes the memory.
+    """
+
+    cdef str name
+    cdef int count, status, required
+    cdef int places[MOST_BUFFERS]
+    cdef bint reads[MOST_BUFFERS]
+    cdef bint writes[MOST_BUFFERS]
+    cdef bint receives
+    cdef tuple names, defaults
+    cdef dict index
+
+    def __init__(self, str name, list parameters, dict buffers):
+        self.name = name
+        self.names = tuple([one.name for one in parameters])
+        self.defaults = tuple([one.default for one in parameters])      # Parameter.empty: must be given
+        self.required = len([one for one in self.defaults if one is empty])
+        self.index = {one: place for place, one in enumerate(self.names)}
+        self.receives = name in receiving
+        self.status = self.index.get("status", -1)
+        self.count = 0
+        for buffer, (reads, writes) in buffers.items():
+            self.places[self.count] = self.index[buffer]
+            self.reads[self.count], self.writes[self.count] = reads, writes
+            self.count += 1
+
+    def bind(self, tuple args, dict kwargs):
+        """A list of all arguments in the order of the parameters; None if they do not fit."""
+        cdef Py_ssize_t given = len(args), place
+        cdef list found
+        if given > len(self.names):
+            return None
+        found = list(args)
+        for place in range(given, len(self.names)):
+            found.append(self.defaults[place])
+        if kwargs:
+            for name, value in kwargs.items():
+                known = self.index.get(name)
+                if known is None or <Py_ssize_t>known < given:
+                    return None
+                found[<Py_ssize_t>known] = value
+        for place in range(given, self.required):
+            if found[place] is empty:
+                return None
+        return found
+
+    def named(self, list given):
+        """The arguments by name."""
+        return dict(zip(self.names, given))
+
+
+cdef Array usual(Stages stages, object item, bint writes):
+    """The item if it is an Array on a device, open and in one piece, else None."""
+    cdef Array array
+    if type(item) is not Array:
+        return None
+    array = <Array>item
+    if not array.dense or array.memory is None or array.memory.pointer == 0 or (writes and array.readonly):
+        return None
+    return array if stages.is_of_device(array.memory) else None
+
+
+def carry_out(Settings own, Plan plan, list given):
+    """Do a message by the method of a plan, if it is usual.
+
+    Parameters
+    ----------
+    own : Settings
+    plan : Plan
+    given : list
+        All arguments of the method; of a message that was done, it no longer matters.
+
+    Returns
+    -------
+    bool
+        Whether it was; if not, nothing has been done.
+    """
+    cdef Array arrays0 = None, arrays1 = None, array
+    cdef Stage stage0 = None, stage1 = None, stage
+    cdef Stream queue
+    cdef StreamHandle held
+    cdef CUstream native
+    cdef CUresult status = CUDA_SUCCESS
+    cdef CUdeviceptr device
+    cdef uintptr_t host
+    cdef Py_ssize_t sizes[MOST_BUFFERS]
+    cdef Py_ssize_t received = -1, size
+    cdef bint reads[MOST_BUFFERS]
+    cdef bint writes[MOST_BUFFERS]
+    cdef Stages stages
+    cdef int i
+    stream = own.stream
+    if type(stream) is not Stream or own.timeout is not None:
+        return False
+    comm, stages = own.comm, own._stages
+    for i in range(plan.count):
+        reads[i], writes[i] = plan.reads[i], plan.writes[i]
+        item = given[plan.places[i]]
+        if item is None or item is IN_PLACE:
+            continue
+        array = usual(stages, item, writes[i])
+        if array is None:
+            return False
+        sizes[i] = array.count() * array.itemsize
+        if sizes[i] == 0:
+            return False
+        if i == 0:
+            arrays0 = array
+        else:
+            arrays1 = array
+    if plan.count == 2 and given[plan.places[0]] is IN_PLACE:
+        reads[1] = True
+    if arrays0 is None and arrays1 is None:
+        return False
+    spare = None
+    if is_cuda_aware():
+        return False
+    if forgotten:
+        collect()
+    queue = <Stream>stream
+    try:
+        for i in range(plan.count):
+            array = arrays0 if i == 0 else arrays1
+            if array is None:
+                continue
+            stage = stages.find(sizes[i], queue)
+            if i == 0:
+                stage0 = stage
+            else:
+                stage1 = stage
+            given[plan.places[i]] = stage.flat(array.type, sizes[i])
+        held = queue.hold()         # behind the last Python code before the copies
+        native = held.pointer
+        for i in range(plan.count):
+            array = arrays0 if i == 0 else arrays1
+            if array is None or not reads[i]:
+                continue
+            stage = stage0 if i == 0 else stage1
+            device, host, size = array.pointer, stage.place, sizes[i]
+            with nogil:
+                status = cu.cuMemcpyDtoHAsync(<void*>host, device, size, native)
+            if status != CUDA_SUCCESS:
+                array.copy_to(stage.flat(array.type, size).reshape(array.shape), stream=queue)  # or the error
+        with nogil:
+            status = cu.cuStreamSynchronize(native)
+        check(status, b"cuStreamSynchronize")
+        if plan.receives:
+            said = given[plan.status]
+            if said is None:
+                said, stages.status = stages.status, None
+                if said is None:
+                    said = Status()
+                given[plan.status] = spare = said
+        getattr(comm, plan.name)(*given)
+        if plan.receives:
+            received = said.Get_count(BYTE)
+            stages.status = spare
+        held = queue.hold()
+        native = held.pointer
+        for i in range(plan.count):
+            array = arrays0 if i == 0 else arrays1
+            if array is None or not writes[i]:
+                continue
+            stage = stage0 if i == 0 else stage1
+            size = sizes[i]
+            if 0 <= received < size:        # whole elements
+                size = min(size, (received + array.itemsize - 1) // array.itemsize * array.itemsize)
+            if size == 0:
+                continue
+            device, host = array.pointer, stage.place
+            with nogil:
+                status = cu.cuMemcpyHtoDAsync(device, <const void*>host, size, native)
+            if status != CUDA_SUCCESS:
+                array.reshape(-1)[: size // array.itemsize].copy_from(stage.flat(array.type, size), stream=queue)
+    finally:
+        if stage0 is not None:
+            stages.put(stage0, queue)
+        if stage1 is not None:
+            stages.put(stage1, queue)
+    return True
