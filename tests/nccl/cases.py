@@ -313,7 +313,7 @@ def simulated(world: World) -> None:
     times = []
     for count in (1, 1 << 18, 1 << 20):
         found = nccl.ncclSimInfo_t()
-        found.size, found.magic, found.version = 24, nccl.NCCL_API_MAGIC, nccl.NCCL_VERSION_CODE
+        found.size, found.magic, found.version = 24, 0x74685283, nccl.NCCL_VERSION_CODE
         found.estimatedTime = -1.0
         good(nccl.ncclGroupStart())
         for rank in world.ranks:
@@ -567,7 +567,7 @@ def wrong_arguments(world: World) -> None:
         (lambda: nccl.ncclRedOpDestroy(9, comm), invalid, "operator unknown to this communicator"),
         (lambda: nccl.ncclGroupEnd(), usage, "ncclGroupEnd: not in a group call."),
         (lambda: nccl.ncclCommInitRank(2, identity, 3), invalid, "Invalid rank requested : 3/2"),
-        (lambda: nccl.ncclCommInitAll(1, [99]), nccl.ncclResult_t.ncclUnhandledCudaError, "invalid device ordinal"),
+        (lambda: nccl.ncclCommInitAll(1, [99]), invalid, "Invalid device 99 (totalnDev="),
     ]
     for call, status, text in calls:
         assert call()[0] == status, (text, status)

@@ -84,15 +84,20 @@ void comm_release(ncclComm_t comm) {
     handle_free(HANDLE_NCCL, comm);
 }
 
-static ncclResult_t check_config(const char *function, const ncclConfig_t *config) {
+/* As NVIDIA's library: a least number of CTAs needs a largest one, too. */
+static ncclResult_t check_config(const ncclConfig_t *config) {
     if (!config) return ncclSuccess;
-    if (config->magic != NCCL_API_MAGIC)
-        return nccl_fail(ncclInvalidArgument, "%s: ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER",
-                         function);
-    if (config->size < offsetof(ncclConfig_t, cgaClusterSize))
-        return nccl_fail(ncclInvalidArgument, "%s: ncclConfig_t has a size of %zu bytes", function, config->size);
+    if (config->magic != NCCL_API_MAGIC || config->size < offsetof(ncclConfig_t, cgaClusterSize))
+        return nccl_fail(ncclInvalidArgument, "ncclConfig_t argument not initialized via NCCL_CONFIG_INITIALIZER");
     if (config->blocking != INT_MIN && config->blocking != 0 && config->blocking != 1)
         return nccl_fail(ncclInvalidArgument, "Invalid config blocking attribute value %d", config->blocking);
+    if (config->size < offsetof(ncclConfig_t, netName)) return ncclSuccess;
+    if (config->cgaClusterSize != INT_MIN && config->cgaClusterSize < 0)
+        return nccl_fail(ncclInvalidArgument, "Invalid config cgaClusterSize attribute value %d",
+                         config->cgaClusterSize);
+    const int least = config->minCTAs, most = config->maxCTAs;
+    if ((least != INT_MIN && least <= 0) || (most != INT_MIN && most <= 0) || least > most)
+        return nccl_fail(ncclInvalidArgument, "Invalid config min/max channels attribute value %d/%d", least, most);
     return ncclSuccess;
 }
 
@@ -186,7 +191,7 @@ static ncclResult_t init_rank(const char *function, ncclComm_t *comm, int count,
         return group_note(nccl_fail(ncclInvalidArgument,
                                     "%s: the unique id is not one that ncclGetUniqueId of the CPU device has made",
                                     function));
-    ncclResult_t status = check_config(function, config);
+    ncclResult_t status = check_config(config);
     if (!status) status = nccl_status(enter_runtime());
     struct init_job *job = status ? NULL : calloc(1, sizeof *job);
     if (!status && !job) status = nccl_fail(ncclSystemError, "%s: the host has no memory for a communicator", function);
@@ -252,10 +257,8 @@ static ncclResult_t ncclCommInitAll(ncclComm_t *comms, int count, const int *lis
         int device = list ? list[i] : i;
         comms[i] = NULL;
         if (device < 0 || device >= device_count)
-            return nccl_fail(
-                ncclUnhandledCudaError,
-                "Cuda failure 'invalid device ordinal': there is no device %d, but %d (CUPOLA_CPU_DEVICES)", device,
-                device_count);
+            return nccl_fail(ncclInvalidArgument, "Invalid device %d (totalnDev=%d): CUPOLA_CPU_DEVICES", device,
+                             device_count);
         for (int j = 0; j < i; j++)
             if (list && list[j] == device)
                 return nccl_fail(ncclInvalidUsage, "CommInitAll: device %d is twice in the list", device);
@@ -353,7 +356,7 @@ static ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     if (!status && color < -1)
         status = nccl_fail(ncclInvalidArgument,
                            "CommSplit: the color is %d: it must be NCCL_SPLIT_NOCOLOR or at least 0", color);
-    if (!status) status = check_config("CommSplit", config);
+    if (!status) status = check_config(config);
     if (!status) status = job_from("CommSplit", comm, config, color != -1, &job);
     if (status) return group_note(status);
     job->job.run = run_split;
@@ -377,7 +380,7 @@ static ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_
     if (!status && (!excluded || excluded_count < 1 || excluded_count >= comm->count))
         status = nccl_fail(ncclInvalidArgument, "CommShrink: %d of %d ranks cannot be excluded", excluded_count,
                            comm->count);
-    if (!status) status = check_config("CommShrink", config);
+    if (!status) status = check_config(config);
     bool *leaves = status ? NULL : calloc((size_t)comm->count, sizeof *leaves);
     for (int i = 0; leaves && !status && i < excluded_count; i++) {
         if (excluded[i] < 0 || excluded[i] >= comm->count || excluded[i] == comm->rank)
@@ -460,7 +463,7 @@ static ncclResult_t ncclCommGrow(ncclComm_t comm, int count, const ncclUniqueId 
                            rank);
     if (!status && (count <= comm->count || count > MOST_RANKS))
         status = nccl_fail(ncclInvalidArgument, "CommGrow: %d ranks cannot become %d", comm->count, count);
-    if (!status) status = check_config("CommGrow", config);
+    if (!status) status = check_config(config);
     struct grow_job *job = status ? NULL : calloc(1, sizeof *job);
     if (!status && !job) status = nccl_fail(ncclSystemError, "CommGrow: the host has no memory for a communicator");
     ncclComm_t grown = NULL;
@@ -574,7 +577,7 @@ static ncclResult_t ncclCommResume(ncclComm_t comm) {
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
 static ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status) {
-    NCCL_RETURN_IF(comm_check(comm, "CommGetAsyncError", false));
+    NCCL_RETURN_IF(comm_check(comm, "ncclGetAsyncError", false));
     if (!status) return nccl_fail(ncclInvalidArgument, "ncclGetAsyncError : asyncError argument is NULL");
     *status = (ncclResult_t)atomic_load(&comm->state);
     return ncclSuccess;

@@ -9,7 +9,8 @@
 #include "common/thread.h"
 #include "nccl.h"
 
-static const double LEFT_SECONDS = 5; /* that the program has to abort a communicator that has lost a rank */
+enum { SIMULATION_MAGIC = 0x74685283 }; /* of ncclSimInfo_t, in nccl.h */
+static const double LEFT_SECONDS = 5;   /* that the program has to abort a communicator that has lost a rank */
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
@@ -416,9 +417,9 @@ static ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *information) {
     if (!group.depth) return nccl_fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
     if (!information)
         return group_note(nccl_fail(ncclInvalidArgument, "ncclGroupSimulateEnd : simInfo argument is NULL"));
-    if (information->magic != NCCL_API_MAGIC || information->size < sizeof *information)
-        return group_note(nccl_fail(ncclInvalidArgument, "ncclGroupSimulateEnd: ncclSimInfo_t argument not initialized "
-                                                         "via NCCL_SIM_INFO_INITIALIZER"));
+    if (information->magic != SIMULATION_MAGIC || information->size < sizeof *information)
+        return group_note(
+            nccl_fail(ncclInvalidArgument, "ncclSimInfo_t argument not initialized via NCCL_SIM_INFO_INITIALIZER"));
     return close_or_simulate(information);
 }
 
