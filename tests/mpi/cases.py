@@ -10,6 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from cupola import Array, Device, PinnedMemoryResource, mpi
+from cupola.mpi import _communicator
 
 dev = Device.for_rank()
 dev.set_current()
@@ -103,6 +104,25 @@ def usual_messages() -> None:
     half = on_device(mine.astype(np.float16))
     plain.Sendrecv([half, MPI.BYTE], right, recvbuf=[half_got := nothing(6, np.float16), MPI.BYTE], source=left)
     same(half_got, others(left))
+
+
+def what_open_mpi_gets_by_address() -> None:
+    """Its collective operations that do not wait would read the addresses of a device themselves."""
+    if not dev.name.startswith("cupola"):
+        return  # this library of MPI may not take addresses
+    was = _communicator.is_cuda_aware, _communicator.only_waits
+    _communicator.is_cuda_aware = lambda: True
+    try:
+        for only_waits in (True, False):
+            _communicator.only_waits = lambda only_waits=only_waits: only_waits
+            x, y, z = (on_device(mine) for _ in range(3))
+            begun = [comm.Iallreduce(MPI.IN_PLACE, x), comm.Irecv(y, left), comm.Isend(z, right)]
+            assert [each._sides[-1]._stand_in is not None for each in begun] == [only_waits, False, False]
+            mpi.Request.Waitall(begun)
+            same(x, sum(others(each) for each in range(size)))
+            same(y, others(left))
+    finally:
+        _communicator.is_cuda_aware, _communicator.only_waits = was
 
 
 def what_usual_messages_refuse() -> None:

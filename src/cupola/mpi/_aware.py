@@ -40,6 +40,16 @@ def is_cuda_aware() -> bool:
 
 
 @cache
+def only_waits() -> bool:
+    """Tell whether MPI takes device memory only in methods that wait, and in messages from one rank to another.
+
+    So it is with Open MPI: its collective operations that do not wait, and those on windows, read the addresses
+    themselves, which ends the process.
+    """
+    return bool(MPI.get_vendor()[0] == "Open MPI")
+
+
+@cache
 def is_host_memory() -> bool:
     """Tell whether any library of MPI can use device memory, since the device is the CPU device.
 

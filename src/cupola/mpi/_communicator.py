@@ -13,7 +13,7 @@ from cupola import Array, Buffer
 from cupola.core.device._stream import stream_in_force
 
 from . import _request
-from ._aware import is_cuda_aware, is_host_memory
+from ._aware import is_cuda_aware, is_host_memory, only_waits
 from ._request import RECEIVING, Request
 from ._side import Side
 from ._staging import Stages
@@ -52,6 +52,8 @@ BUFFERS: dict[str, dict[str, tuple[bool, bool]]] = {
 }
 # Methods that return communicators: theirs take arrays of devices, too.
 MAKERS = ("Clone", "Create", "Create_cart", "Create_graph", "Create_group", "Dup", "Split", "Split_type", "Sub")
+# Messages from one rank to another; the others are collective operations.
+TO_ONE = ("Send", "Ssend", "Rsend", "Recv", "Sendrecv", "Sendrecv_replace")
 # Those that only the root gets something from; what the others give for it is not looked at.
 TO_ROOT = ("Reduce", "Gather", "Gatherv")
 # Collective operations that treat each element by itself, so that a large one may be done in parts, the copies of one
@@ -125,9 +127,9 @@ class Comm(Settings):
     def __hash__(self) -> int:
         return hash(self.comm.handle)
 
-    # Everything that has no buffer.
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.comm, name)
+    if TYPE_CHECKING:  # everything that has no buffer; see _attribute
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made, (self.comm, self.stream, self.timeout, self.part)
@@ -139,7 +141,8 @@ class Comm(Settings):
 
     def _start(self, name: str, given: dict[str, Any]) -> Request:
         """Begin a message by the method of mpi4py that does not wait."""
-        queue, waits, sides, given = self._prepare(name, given)
+        by_address = is_cuda_aware() and (name in TO_ONE or not only_waits())
+        queue, waits, sides, given = self._prepare(name, given, by_address)
         if name.startswith("Sendrecv"):
             requests = self._exchange(given)
         else:
@@ -163,7 +166,7 @@ class Comm(Settings):
         if self.timeout is not None:
             self._start(name, given).Wait(status)
             return
-        queue, waits, sides, given = self._prepare(name, given)
+        queue, waits, sides, given = self._prepare(name, given, is_cuda_aware())
         received = None
         if name in RECEIVING:
             given["status"] = status = status or MPI.Status()
@@ -181,7 +184,9 @@ class Comm(Settings):
         if waits and any(side.writes and side.is_of_device for side in sides):
             queue.sync()
 
-    def _prepare(self, name: str, given: dict[str, Any]) -> tuple[Stream, bool, list[Side], dict[str, Any]]:
+    def _prepare(
+        self, name: str, given: dict[str, Any], by_address: bool
+    ) -> tuple[Stream, bool, list[Side], dict[str, Any]]:
         _request.collect()
         sides = {
             parameter: Side(given[parameter], reads=reads, writes=writes)
@@ -192,7 +197,7 @@ class Comm(Settings):
         queue, waits = _queue(self.stream)
         given = dict(given)
         for parameter, side in sides.items():
-            given[parameter] = side.begin(queue, self._stages)
+            given[parameter] = side.begin(queue, self._stages, by_address)
         queue.sync()
         return queue, waits, list(sides.values()), given
 
@@ -315,9 +320,22 @@ def _maker(name: str) -> Callable[..., Comm]:
     return method
 
 
+def _attribute(name: str) -> property:
+    """An attribute of mpi4py's. With one `__getattr__` for all, the interpreter would look longer for each method."""
+
+    def get(self: Comm) -> Any:
+        return getattr(self.comm, name)
+
+    return property(get, doc=f"``{name}`` of the communicator of mpi4py.")
+
+
 for _name in BUFFERS:
     if not hasattr(Settings, _name):
         setattr(Comm, _name, _method(_name, Comm._do, _name))
     setattr(Comm, "I" + _name.lower(), _method(_name, Comm._start, "I" + _name.lower()))
 for _name in MAKERS:
     setattr(Comm, _name, _maker(_name))
+for _class in (MPI.Intracomm, MPI.Intercomm, MPI.Cartcomm, MPI.Graphcomm, MPI.Distgraphcomm):
+    for _name in dir(_class):
+        if not _name.startswith("_") and not hasattr(Comm, _name):
+            setattr(Comm, _name, _attribute(_name))

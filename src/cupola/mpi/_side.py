@@ -17,8 +17,6 @@ from mpi4py import MPI
 from cupola import Array, Buffer
 from cupola.core.array._transfer import readable
 
-from ._aware import is_cuda_aware
-
 if TYPE_CHECKING:
     from cupola import Stream
 
@@ -65,14 +63,22 @@ class Side:
         if writes and len(self._rest) > 1:
             self.reads = True  # there may be gaps between the parts, which keep what they have
 
-    def begin(self, queue: Stream, stages: Stages) -> Any:
-        """The specification for MPI, which may use it when `queue` has come to here."""
+    def begin(self, queue: Stream, stages: Stages, by_address: bool) -> Any:
+        """The specification for MPI, which may use it when `queue` has come to here.
+
+        Parameters
+        ----------
+        queue : Stream
+        stages : Stages
+        by_address : bool
+            Whether MPI takes device memory for this.
+        """
         if self.is_shared:
             return self._with(np.asarray(self._memory))
         if not self.is_of_device:
             return self._with(self._memory)
         array = self._array = as_array(self._memory, queue)
-        if is_cuda_aware() and array.is_contiguous:
+        if by_address and array.is_contiguous:
             return self._with(array)
         stage = stages.take(array.nbytes, queue)
         self._give_back = partial(stages.give_back, stage, queue)

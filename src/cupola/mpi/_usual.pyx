@@ -178,6 +178,7 @@ cdef class Settings:
         cdef Py_ssize_t count, size
         cdef int failed = 0
         cdef bint is_closed = False, is_begun = False
+        cdef object found = None
         if type(self.stream) is not Stream or self.timeout is not None:
             return False
         queue = <Stream>self.stream
@@ -221,7 +222,8 @@ cdef class Settings:
             message.out_type, message.out_count = found, <int>count
             out_memory = out_array.memory
         if in_array is not None:
-            found = types.get(in_array.type, IN_PLACE)
+            if out_array is None or out_array.type is not in_array.type:
+                found = types.get(in_array.type, IN_PLACE)
             if found is IN_PLACE:
                 found = find_type(in_array.type)
             count = in_array.count()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from ._aware import is_cuda_aware
+from ._aware import is_cuda_aware, only_waits
 from ._communicator import Comm, _queue
 from ._side import Side, as_array, is_of_device
 
@@ -53,25 +53,13 @@ class Window:
             self._array = as_array(array, queue)
             if not self._array.is_contiguous:
                 raise ValueError("a window is memory in one piece: this array's elements lie apart; copy it first")
-            memory = self._array
-            if not is_cuda_aware():
-                memory = self._copy(queue)
+            memory = self._array if self._is_by_address() else self._copy(queue)
             queue.sync()
-        self.win = self._create(memory)
+        self.win = MPI.Win.Create(memory, getattr(memory, "itemsize", 1), comm=self._comm.comm)
 
-    def _create(self, memory: Any) -> MPI.Win:
-        unit = getattr(memory, "itemsize", 1)
-        try:
-            return MPI.Win.Create(memory, unit, comm=self._comm.comm)
-        except MPI.Exception:
-            # Open MPI 4 has no windows of device memory where there may be several threads (osc/pt2pt), which is how
-            # mpi4py starts it. All ranks hear of it.
-            if not is_cuda_aware():
-                raise
-        if memory is not None and memory is self._array:
-            queue, _ = _queue(self.stream)
-            memory = self._copy(queue)
-        return MPI.Win.Create(memory, unit, comm=self._comm.comm)
+    @staticmethod
+    def _is_by_address() -> bool:
+        return is_cuda_aware() and not only_waits()
 
     def _copy(self, queue: Stream) -> np.ndarray:
         """The public copy, for MPI, of the array as it is now."""
@@ -165,7 +153,7 @@ class Window:
         if not side.is_of_device and not side.is_shared:
             return origin
         queue, _ = _queue(self.stream)
-        lent = side.begin(queue, self._comm._stages)
+        lent = side.begin(queue, self._comm._stages, self._is_by_address())
         queue.sync()
         self._under_way.append(side)
         return lent
