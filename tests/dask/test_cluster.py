@@ -129,8 +129,23 @@ def test_kernels_over_chunks_with_their_neighbours(client):
         cupola.launch(cupola.Device().default_stream, config, kernel, block, made, numpy.int32(block.size))
         return made
 
+    def square(block):
+        """A kernel on a chunk alone."""
+        import cupola
+
+        source = """extern "C" __global__ void square(const double* x, double* y, int n) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) y[i] = x[i] * x[i];
+        }"""
+        made = np.empty_like(block)
+        config = cupola.LaunchConfig.for_elements(block.size)
+        kernel = cupola.compile(source).get_kernel("square")
+        cupola.launch(cupola.Device().default_stream, config, kernel, block, made, numpy.int32(block.size))
+        return made
+
     host = numpy.random.default_rng(4).random(1000)
     x = da.from_array(np.asarray(host), chunks=150)
+    assert abs(float(da.map_blocks(square, x).sum().compute()) - (host**2).sum()) < 1e-9
     found = da.map_overlap(smooth, x, depth=1, boundary="periodic").compute().to_numpy()
     around = numpy.concatenate([host[-1:], host, host[:1]])
     numpy.testing.assert_allclose(found, (around[:-2] + around[1:-1] + around[2:]) / 3)
