@@ -37,7 +37,9 @@ MODULES = {"cupola.numpy": "cupola.numpy", "CuPy": "cupy", "NumPy": "numpy"}
 
 CASES = {
     "add": Case(SMALL, "xp.add(x, y, out=z)", "z", 300),
+    "two operations": Case(SMALL, "xp.add(x * y, x, out=z)", "z", 300),
     "four operations": Case(SMALL, "xp.sqrt(x * x + y * y, out=z)", "z", 300),
+    "eight operations": Case(SMALL, "xp.add(xp.sqrt(x * x + y * y) * 0.5, xp.abs(x - y), out=z)", "z", 300),
     "sum": Case(SMALL, "r = x.sum()", "x.sum()", 300),
     "mean along an axis": Case(SMALL * 10, "r = m.mean(axis=1)", "m.mean(axis=1)", 300),
     "a slice": Case(SMALL, "r = x[2:8]", "x[2:8]", 300),
@@ -136,7 +138,8 @@ def main() -> int:
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     columns = list(contenders())
-    print(f"{'microseconds per call':28}" + "".join([f"{name:>16}" for name in columns]) + f"{'to CuPy':>10}")
+    other = "CuPy" if "CuPy" in columns else "NumPy"
+    print(f"{'microseconds per call':28}" + "".join([f"{name:>16}" for name in columns]) + f"{'to ' + other:>10}")
     results = {}
     for name in [*CASES, "import"]:
         if options.names and not any(part in name for part in options.names):
@@ -146,7 +149,7 @@ def main() -> int:
         else:
             found = measure(CASES[name], options.repeats)
         results[name] = found
-        ratio = f"{found['cupola.numpy'] / found['CuPy']:10.2f}" if "CuPy" in found else ""
+        ratio = f"{found['cupola.numpy'] / found[other]:10.3f}"
         print(f"{name:28}" + "".join([f"{found[column]:16.1f}" for column in columns]) + ratio, flush=True)
     if options.json:
         with open(options.json, "w") as file:

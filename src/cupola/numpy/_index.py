@@ -207,6 +207,5 @@ def along(x: ndarray, indices: ndarray, axis: int) -> Chosen:
     return Chosen(x._view_of(shape, strides), entry(indices, x.shape[axis], x.strides[axis]))
 
 
-setattr(ndarray, "__getitem__", getitem)  # noqa: B010 - what mypy does not want assigned
-setattr(ndarray, "__setitem__", setitem)  # noqa: B010
+_lazy.use(getitem=getitem, setitem=setitem, report_address=_faults.report_address)
 assert numpy.intp == INDEX, "places are of the type of NumPy's indices"

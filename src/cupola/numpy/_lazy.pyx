@@ -89,6 +89,7 @@ cdef extern from *:
     ctypedef struct PyTypeObject:
         pass
     void cupola_enable_vectorcall(PyTypeObject*, Py_ssize_t, object) noexcept
+    PyObject* PyTuple_GET_ITEM(object, Py_ssize_t) noexcept
     void cupola_take_operators(PyTypeObject*, PyTypeObject*) noexcept
     object cupola_new(object, tuple)
     bint cupola_is_dying(PyObject*) noexcept
@@ -133,6 +134,8 @@ cdef list _CLASSES = [dtype.type for dtype in _DTYPES]
 cdef dict _class_numbers = {found: number for number, found in reversed(list(enumerate(_CLASSES)))}
 cdef object _UINT = numpy.dtype("uint32")
 cdef int _HALF = _CHARS.index("e")
+cdef int _INT64 = _CHARS.index("l")
+cdef int _UINT64 = _CHARS.index("L")
 cdef PyObject* _dtypes[TYPES]
 cdef uint16_t _elements[TYPES]
 cdef Py_ssize_t _sizes[TYPES]
@@ -179,15 +182,22 @@ cdef object _first_device = None
 cdef object _general = None
 cdef object _reduce = None
 cdef object _product = None
+cdef object _getitem = None
+cdef object _setitem = None
+cdef object _report_address = None
 cdef bint _complete = False         # whether arrays have all that is set behind their class
 
 
 def use(
     type array_class=None, elementwise=None, reduction=None, first_device=None, general=None, reduce=None, product=None,
-    bint complete=False
+    getitem=None, setitem=None, report_address=None, bint complete=False
 ):
     """Take what the modules above have."""
     global _array_class, _elementwise, _reduction, _first_device, _general, _reduce, _product, _complete
+    global _getitem, _setitem, _report_address
+    _getitem = _getitem if getitem is None else getitem
+    _setitem = _setitem if setitem is None else setitem
+    _report_address = _report_address if report_address is None else report_address
     _complete = _complete or complete
     _array_class = _array_class if array_class is None else array_class
     _elementwise = _elementwise if elementwise is None else elementwise
@@ -1292,6 +1302,29 @@ cdef class Lazy(Array):
         elif status != CUDA_SUCCESS:
             self._stream.sync()         # which says what is wrong
 
+    # --- indices ----------------------------------------------------------------------------------------
+
+    def _part(self, key):
+        """The view that an index of ints, slices, ... and None chooses."""
+        return self.part(key)
+
+    def __getitem__(self, key):
+        """The view or the elements that an index chooses, as in NumPy."""
+        if is_plain_key(key):
+            return self.part(key)
+        if self.rank == 1 and isinstance(key, Lazy) and (<Lazy>key).type is <object>_dtypes[_INT64] and self.extents[0]:
+            return gathered(self, <Lazy>key)
+        return _getitem(self, key)
+
+    def __setitem__(self, key, value):
+        """Overwrite what an index chooses; the value is broadcast and converted."""
+        if not is_plain_key(key) or not (isinstance(value, Lazy) or (type(value) is float and self.type.kind == "f")):
+            _setitem(self, key, value)
+            return
+        if type(value) is float:
+            value = self.type.type(value)
+        write(self if key is Ellipsis else self.part(key), value)
+
     # --- operators --------------------------------------------------------------------------------------
 
     def __add__(self, other):
@@ -1448,6 +1481,47 @@ cdef class Lazy(Array):
 
     def __invert__(self):
         return operate_alone(INVERT, self)
+
+
+cdef bint is_plain_key(object key) noexcept:
+    """Whether an index has ints, slices, ... and None only, none of a class of its own."""
+    cdef PyObject* one
+    cdef Py_ssize_t k
+    if type(key) is not tuple:
+        return type(key) is int or type(key) is slice or key is None or key is Ellipsis
+    for k in range(len(<tuple>key)):
+        one = PyTuple_GET_ITEM(<tuple>key, k)
+        if not (type(<object>one) is int or type(<object>one) is slice or <object>one is None or <object>one is Ellipsis):
+            return False
+    return True
+
+
+cdef Lazy gathered(Lazy x, Lazy index):
+    """The elements of an array of one dimension at places."""
+    cdef Array layout = Array.__new__(Array)
+    cdef Stream queue = in_force()
+    cdef PyObject* operands[5]
+    cdef object extent, stride, report
+    cdef int axis
+    x.open_memory()
+    wait_for(x, queue)
+    layout.itemsize, layout.element, layout.type = x.itemsize, x.element, x.type
+    layout.memory, layout.pointer = x.memory, x.pointer
+    layout.set_rank(index.rank)
+    for axis in range(index.rank):
+        layout.extents[axis], layout.extents[index.rank + axis] = index.extents[axis], 0
+    layout.find_dense()
+    integer, unsigned = <object>_dtypes[_INT64], <object>_dtypes[_UINT64]
+    extent, stride, report = integer.type(x.extents[0]), integer.type(x.extents[1]), _report_address()
+    operands[0], operands[1], operands[2] = <PyObject*>layout, <PyObject*>index, <PyObject*>extent
+    operands[3], operands[4] = <PyObject*>stride, <PyObject*>report
+    cdef Lazy made = new_array()
+    take_type(made, type_number(x.type))
+    take_shape(made, index.rank, index.extents)
+    return made_pending(made, node_of(
+        "gather", GATHER, operands, 5, (x.type, integer, integer, integer, unsigned), x.type, type_number(x.type),
+        shape_of(index), queue
+    ), queue)
 
 
 def adopt(Array plain not None, Stream queue not None):

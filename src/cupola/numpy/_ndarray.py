@@ -82,6 +82,7 @@ class ndarray(Lazy):
         argsort: Any
         cumsum: Any
 
+        def _part(self, key: Any) -> ndarray: ...
         def __getitem__(self, key: Any) -> ndarray: ...
         def __setitem__(self, key: Any, value: Any) -> None: ...
 
@@ -117,10 +118,6 @@ class ndarray(Lazy):
 
     def _view_of(self, *arguments: Any) -> ndarray:
         return super()._view_of(*arguments)
-
-    def _part(self, key: Any) -> ndarray:
-        """The view that an index of ints, slices, ... and None chooses."""
-        return super().__getitem__(key)
 
     def transpose(self, *axes: Any) -> ndarray:
         """The view with the dimensions in another order, as ``numpy.ndarray.transpose``."""
@@ -403,8 +400,10 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
 
 def on(place: Any) -> None:
     """Check a `device` argument."""
+    if place is None:
+        return
     here = current_device()
-    if place is not None and place != here:
+    if place != here:
         raise ValueError(
             f"arrays are made on the current device, {here}, not on {place!r}; "
             "set_current() of a cupola.Device makes another one current"

@@ -30,6 +30,7 @@ cdef class Array:
     cdef int find_dense(self) except -1                                 # whether it is, from the strides
     cdef Py_ssize_t count(self) noexcept
     cdef Buffer open_memory(self)       # RuntimeError once closed
+    cdef Array part(self, object key)   # the view that an index of ints, slices, ... and None chooses
     cdef Array beside(self, Py_ssize_t rank)        # another array of the same memory and type, without extents
 
 

@@ -404,6 +404,9 @@ cdef class Array:
 
     def __getitem__(self, key):
         """A view of a part: ints, slices, ``...`` and None, as in NumPy."""
+        return self.part(key)
+
+    cdef Array part(self, object key):
         cdef tuple keys = <tuple>key if isinstance(key, tuple) else (key,)
         cdef Py_ssize_t used = 0, rank = self.rank, axis = 0, to = 0, start, stop, step, extent, stride
         cdef bint filled = False
