@@ -118,6 +118,22 @@ def test_bad_input(device, error, text, function):
         function(np.asarray(X))
 
 
+@pytest.mark.parametrize("kind", ["?", "i1", "u1"])
+def test_elements_of_a_byte_are_combined_in_their_memory(device, kind):
+    """Threads compare and swap two bytes at least, and seven elements do not fill them."""
+    indices, values = numpy.array([6, 6, 0, 3, 3]), numpy.array([1, 2, 1, 100, 100])
+    for name in ("add", "maximum", "logical_or", "multiply", "logical_not"):
+        right = numpy.arange(1, 8).astype(kind)
+        ours = np.asarray(right)
+        given = () if name == "logical_not" else (values.astype(kind),)
+        getattr(numpy, name).at(right, indices, *given)
+        getattr(np, name).at(ours, np.asarray(indices), *map(np.asarray, given))
+        assert ours.to_numpy().tolist() == right.tolist(), name
+    x = np.asarray(numpy.ones(7, kind))
+    np.add.at(x, slice(1, None, 2), x[::2][:3])
+    assert x.dtype == kind and x.tolist() == (numpy.array([1, 2, 1, 2, 1, 2, 1]).astype(kind)).tolist()
+
+
 def test_functions_of_one_shared_generator(device):
     """numpy.random's older functions are those of the generator."""
     for name, parameters in {

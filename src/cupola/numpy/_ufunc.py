@@ -276,6 +276,14 @@ class ufunc(Elementwise):
             self.at(x.real, indices, value.real)
             self.at(x.imag, indices, value.imag)
             return
+        if x.dtype.itemsize == 1:
+            # Threads compare and swap two bytes at least, and the second one may be behind the memory.
+            wider = numpy.dtype(numpy.int16 if x.dtype.kind == "i" else numpy.uint16)
+            flips = x.dtype.kind == "b" and self.__name__ == "invert"
+            wide = x.astype(wider)
+            (UFUNCS["logical_not"] if flips else self).at(wide, indices, None if b is None else value.astype(wider))
+            _lazy.write(x, wide.astype(x.dtype))
+            return
         text = expression(self.__name__, x.dtype.kind)
         if text is None:
             raise TypeError(f"{self.__name__} of {x.dtype} is not in cupola.numpy yet")

@@ -44,7 +44,8 @@ def _codes() -> Iterator[types.CodeType]:
         while frame is not None:
             yield frame.f_code
             frame = frame.f_back
-    yield from (found.__code__ for found in gc.get_objects() if isinstance(found, types.FunctionType))
+    # By type(): isinstance() would ask what a dead weak proxy is a proxy of.
+    yield from (found.__code__ for found in gc.get_objects() if type(found) is types.FunctionType)
     for module in list(sys.modules.values()):  # after gc.freeze() the collector does not tell what there was before
         for value in list(getattr(module, "__dict__", {}).values()):
             members = list(vars(value).values()) if isinstance(value, type) else [value]

@@ -12,7 +12,6 @@ __name__ = "cupyx.scipy"
 _OTHERS = {
     "fftpack": "cupyx.scipy.fft has the functions",
     "interpolate": "scipy.interpolate takes x.get(), and cupy.interp is there",
-    "sparse": "cupola.bindings.cusparse has cuSPARSE (docs/sparse.md), and scipy.sparse takes x.get()",
     "spatial": "scipy.spatial takes x.get()",
 }
 
@@ -24,7 +23,7 @@ def get_array_module(*args: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in (*_MODULES, "sparse"):
         return importlib.import_module(f"{__spec__.name}.{name}")
     if name in _OTHERS:
         raise AttributeError(
