@@ -69,7 +69,10 @@ def beginnings(np: Any) -> Iterator[Statement]:
     yield _now(lambda: np.where(x > 1, x, 0))
     yield _now(lambda: x**2)
     yield _now(lambda: x.astype("f"))
-    yield _calls(np.sort, np.zeros(1 << 16))
+    for count in (1 << 11, 1 << 16):
+        yield _calls(np.sort, np.zeros(count))
+        yield _calls(np.argsort, np.zeros(count))
+        yield _calls(np.cumsum, np.zeros(count))
 
 
 class _Arrays:
@@ -240,14 +243,14 @@ def _choosing(np: Any, char: str) -> Iterator[Statement]:
 
 def _order(np: Any, char: str) -> Iterator[Statement]:
     a = _Arrays(np, char)
-    long = np.zeros(1 << 16, char)
+    middle, long = np.zeros(1 << 11, char), np.zeros(1 << 16, char)
     yield _calls(np.argmax, a.x)
     yield _calls(np.argmin, a.x)
     yield _calls(np.argmax, a.m, 1)
     yield _calls(np.cumsum, a.x)
     yield _calls(np.cumsum, a.m, 0)
     yield _calls(np.cumsum, long)
-    for x in (a.x, long) if char != "i" else (a.x,):
+    for x in (middle, long) if char != "i" else (middle,):
         yield _calls(np.sort, x)
         yield _calls(np.argsort, x)
     yield _calls(np.searchsorted, a.x, a.y)

@@ -6,10 +6,10 @@
 [[maybe_unused]] static __device__ bool before(COMPUTED a, COMPUTED b) { return DESCENDING ? precedes(b, a) : precedes(a, b); }
 
 // How many elements of a sorted run come before a value: those that precede it, or also its equals.
-template <typename A> [[maybe_unused]] __device__ long long preceding(A run, long long size, COMPUTED value, bool equals_too) {
-    long long low = 0, high = size;
+template <typename A, typename I> [[maybe_unused]] __device__ I preceding(A run, I size, COMPUTED value, bool equals_too) {
+    I low = 0, high = size;
     while (low < high) {
-        long long middle = (low + high) / 2;
+        I middle = (low + high) >> 1;
         bool first = equals_too ? !before(value, (COMPUTED)run[middle]) : before((COMPUTED)run[middle], value);
         if (first) low = middle + 1;
         else high = middle;
@@ -17,13 +17,13 @@ template <typename A> [[maybe_unused]] __device__ long long preceding(A run, lon
     return low;
 }
 
-// Where element i of a row goes when its run of `width` is merged with the run beside it.
-template <typename A> [[maybe_unused]] __device__ long long merged_place(A row, long long i, long long width, long long count, COMPUTED value) {
-    long long start = i / (2 * width) * 2 * width, middle = start + width, end = middle + width;
+// Where element i of a row goes when its run of `width`, a power of two, is merged with the run beside it.
+template <typename A, typename I> [[maybe_unused]] __device__ I merged_place(A row, I i, I width, I count, COMPUTED value) {
+    I start = i & ~(2 * width - 1), middle = start + width;
     if (middle >= count) return i;
-    if (end > count) end = count;
-    if (i < middle) return i + preceding(row + middle, end - middle, value, false);
-    return start + (i - middle) + preceding(row + start, width, value, true);
+    I beside = count - middle < width ? count - middle : width;
+    bool first = i < middle;  // one search for both, which is much code
+    return (first ? i : i - width) + preceding(row + (first ? middle : start), first ? beside : width, value, !first);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) sort_tiles(const T* in, T* out, long long* places, long long rows, long long count) {
@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sort_tiles(const T* in, T* o
             const T* old = (const T*)memory[now];
             for (int i = threadIdx.x; i < size; i += BLOCK) {
                 T value = old[i];
-                long long to = merged_place(old, i, width, size, (COMPUTED)value);
+                int to = merged_place(old, i, width, size, (COMPUTED)value);
                 ((T*)memory[1 - now])[to] = value;
                 if (PAIRS) at[1 - now][to] = at[now][i];
             }
