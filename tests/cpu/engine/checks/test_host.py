@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cupola import (
-    Device,
-    LaunchConfig,
-    ManagedMemoryResource,
-    ObjectCode,
-    PinnedMemoryResource,
-    Program,
-    ProgramOptions,
-    cpu,
-    launch,
-)
+from cupola import Device, LaunchConfig, ManagedMemoryResource, PinnedMemoryResource, cpu, launch
 from cupola.bindings import driver
+from tests.cpu.engine.checks.cases import Cases, World
 
 pytestmark = pytest.mark.cpu_only
 
@@ -36,29 +25,15 @@ K put(int* x, int n) { if (I < n) x[I] = I; }
 K get(const int* x, int* y, int n) { if (I < n) y[I] = x[I]; }
 K tell(int* x, int n, volatile int* flag) { if (I < n) x[I] = I; __threadfence_system(); if (!I) *flag = 1; }
 """
-CASES: dict[str, tuple[str, Callable[[Any], None]]] = {}
+case = Cases()
+"""Each with ``none``, or what the host does, what it races with, and the line of the kernel."""
 
 
-def case(expected: str) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """``none``, or what the host does, what it races with, and the line of the kernel."""
+class HostWorld(World):
+    """Two arrays that the host sees, pinned ``x`` and managed ``m``, and one that it does not see."""
 
-    def register(function: Callable[[Any], None]) -> Callable[[Any], None]:
-        CASES[function.__name__] = (expected, function)
-        return function
-
-    return register
-
-
-@functools.cache
-def compiled(arch: str) -> ObjectCode:
-    options = ProgramOptions(name="host.cu", arch=f"sm_{arch}", lineinfo=True)
-    return Program(SOURCE, "c++", options).compile("cubin")
-
-
-class World:
     def __init__(self, dev: Device) -> None:
-        self.dev = dev
-        self.code = compiled(dev.arch)
+        super().__init__(dev, "host.cu", SOURCE)
         self.s = dev.create_stream()
         self.pinned, self.x = self.new(PinnedMemoryResource())
         self.managed, self.m = self.new(ManagedMemoryResource())
@@ -72,7 +47,7 @@ class World:
 
     def run(self, name: str, *arguments: Any, stream: Any = None) -> None:
         config = LaunchConfig(grid=WORDS // 256, block=256)
-        launch(self.s if stream is None else stream, config, self.code.get_kernel(name), *arguments)
+        launch(self.s if stream is None else stream, config, self.kernel(name), *arguments)
 
 
 @case("read, write at 4")
@@ -245,11 +220,11 @@ def freed_and_used_again(w):
     again[:] = 1
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", case)
 def test_table(name, device):
-    expected, function = CASES[name]
+    expected, function = case[name]
     with cpu.checks(race=True) as checks:
-        world = World(device)
+        world = HostWorld(device)
         function(world)
         device.sync()
     found = []

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cupola import (
-    Device,
-    EventOptions,
-    LaunchConfig,
-    ObjectCode,
-    PinnedMemoryResource,
-    Program,
-    ProgramOptions,
-    StreamOptions,
-    cpu,
-    launch,
-)
+from cupola import Device, EventOptions, LaunchConfig, PinnedMemoryResource, StreamOptions, cpu, launch
 from cupola.bindings import driver
 from cupola.graph import GraphBuilder
+from tests.cpu.engine.checks.cases import Cases, World
 
 pytestmark = pytest.mark.cpu_only
 
@@ -41,38 +30,22 @@ K add(int* x) { atomicAdd(x, 1); }
 K tell(int* x, volatile int* flag) { x[0] = 1; __threadfence(); *flag = 1; }
 K hear(int* x, volatile int* flag) { while (!*flag); __threadfence(); x[0]++; }
 """
-CASES: dict[str, tuple[str, Callable[[Any], None]]] = {}
+case = Cases()
+"""Each with ``race`` or ``none``."""
 
 
-def case(expected: str) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    def register(function: Callable[[Any], None]) -> Callable[[Any], None]:
-        CASES[function.__name__] = (expected, function)
-        return function
-
-    return register
-
-
-@functools.cache
-def compiled(arch: str) -> ObjectCode:
-    options = ProgramOptions(name="streams.cu", arch=f"sm_{arch}", lineinfo=True)
-    return Program(SOURCE, "c++", options).compile("cubin")
-
-
-class World:
-    """What the cases use: two streams, two arrays that both of them know, kernels."""
+class StreamsWorld(World):
+    """Two streams, and two arrays that both of them know."""
 
     def __init__(self, dev: Device) -> None:
-        self.dev = dev
-        code = compiled(dev.arch)
-        self.kernels = {name: code.get_kernel(name) for name in ("put", "get", "add", "tell", "hear")}
+        super().__init__(dev, "streams.cu", SOURCE)
         self.a, self.b = dev.create_stream(), dev.create_stream()
         self.x, self.y = (dev.allocate(4 * WORDS, stream=self.a) for _ in range(2))
         dev.sync()
 
     def run(self, stream: Any, name: str, *arguments: Any) -> None:
-        blocks = 1 if name in ("tell", "hear") else 8
-        threads = 1 if name in ("tell", "hear") else WORDS // 8
-        launch(stream, LaunchConfig(grid=blocks, block=threads), self.kernels[name], *arguments)
+        grid, block = (1, 1) if name in ("tell", "hear") else (8, WORDS // 8)
+        launch(stream, LaunchConfig(grid=grid, block=block), self.kernel(name), *arguments)
 
 
 # ---- kernels and kernels ---------------------------------------------------------------------------------------------
@@ -410,17 +383,17 @@ def graph_in_two_streams(w):
 
 
 @pytest.fixture
-def world(device: Device) -> Iterator[World]:
-    made = World(device)
+def world(device: Device) -> Iterator[StreamsWorld]:
+    made = StreamsWorld(device)
     yield made
     device.sync()
     for each in (made.x, made.y, made.a, made.b):
         each.close()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_case(world: World, name: str) -> None:
-    expected, function = CASES[name]
+@pytest.mark.parametrize("name", case)
+def test_case(world: StreamsWorld, name: str) -> None:
+    expected, function = case[name]
     with cpu.checks(race=True) as checks:
         function(world)
         world.dev.sync()
@@ -432,7 +405,7 @@ def line_of(text: str) -> int:
     return next(i for i, line in enumerate(Path(__file__).read_text().splitlines(), 1) if line.strip() == text)
 
 
-def test_a_finding_names_both(world: World) -> None:
+def test_a_finding_names_both(world: StreamsWorld) -> None:
     with cpu.expect_finding("race") as found:
         world.run(world.a, "put", world.x)
         world.run(world.b, "get", world.x, world.y)
@@ -446,7 +419,7 @@ def test_a_finding_names_both(world: World) -> None:
     assert "Stream.wait" in race.advice and f"{there}" in f"{race}"
 
 
-def test_freed_memory_has_three_lines(world: World) -> None:
+def test_freed_memory_has_three_lines(world: StreamsWorld) -> None:
     with cpu.expect_finding("race") as found:
         memory = world.dev.allocate(4 * WORDS, stream=world.b)
         world.run(world.b, "put", memory)
@@ -482,7 +455,7 @@ with cpu.checks(race=True):
     assert "allocated at <string>:9" in done.stdout and "freed at <string>:11" in done.stdout
 
 
-def test_the_hosts_own_memory_is_not_followed(world: World) -> None:
+def test_the_hosts_own_memory_is_not_followed(world: StreamsWorld) -> None:
     with cpu.checks(race=True) as checks:
         values = np.zeros(4)
         driver.cuMemcpyHtoDAsync(int(world.x.handle), values.ctypes.data, values.nbytes, world.a.handle)
