@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -155,8 +156,10 @@ def test_processes(tmp_path, sync, status):
     if results:
         line = SCRIPT[: SCRIPT.index("s[threadIdx.x] = x")].count("\n") + 1
         assert f"{script}:{line}: s[threadIdx.x] = x[threadIdx.x];" in done.stderr
-        region = results[0]["locations"][0]["physicalLocation"]
-        assert region["artifactLocation"]["uri"] == "reverse.cu" and region["region"]["startLine"] in (4, 6)
+        places = (results[0]["locations"] + results[0]["relatedLocations"])[:2]
+        regions = [place["physicalLocation"] for place in places]
+        assert {region["artifactLocation"]["uri"] for region in regions} == {str(script)}
+        assert {region["region"]["startLine"] for region in regions} == {line, line + 2}
 
 
 LEAKS = """
@@ -200,6 +203,7 @@ def test_a_fault_says_who_launched(tmp_path):
 
 TESTS = f"""
 import numpy as np
+import pytest
 from cupola import LaunchConfig, Program, launch, cpu
 
 def start(device, stream, sync):
@@ -216,6 +220,21 @@ def test_right(device, stream):
 def test_expected(device, stream):
     with cpu.expect_finding("race"):
         start(device, stream, 0)
+
+def test_fails_itself(device, stream):
+    start(device, stream, 0)
+    assert not "as well"
+
+def test_after_one_that_fails(device, stream):
+    start(device, stream, 1)
+
+@pytest.fixture
+def late(device, stream):
+    yield
+    start(device, stream, 0)
+
+def test_fixture(late):
+    pass
 """
 
 
@@ -224,5 +243,5 @@ def test_pytest(tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "cupola.testing.plugin", "--cupola-check", "race"]
     command += ["-p", "no:cacheprovider", "-n", "0", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
-    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
-    assert "race in kernel 'reverse'" in done.stdout
+    assert re.search(r"2 failed, 4 passed,.* 1 error", done.stdout), done.stdout + done.stderr
+    assert done.stdout.count("\nrace in kernel 'reverse'") == 3 and 'assert not "as well"' in done.stdout

@@ -210,22 +210,35 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test whose kernel faulted, even if only destructors of its objects saw the error; or has findings."""
     __tracebackhide__ = True
-    result = yield
+    try:
+        result = yield
+    except (Exception, pytest.fail.Exception):
+        if found := _take_findings(item):
+            item.add_report_section("call", "findings", found)
+        raise
     _raise_fault(item)
-    if item.config.stash.get(_CHECKED, False):
-        from cupola.cli.check import take_findings
-
-        if found := take_findings():
-            pytest.fail(found, pytrace=False)
+    if found := _take_findings(item):
+        pytest.fail(found, pytrace=False)
     return result
+
+
+def _take_findings(item: pytest.Item) -> str:
+    """What checks have found in the test so far; the next test begins without."""
+    if not item.config.stash.get(_CHECKED, False):
+        return ""
+    from cupola.cli.check import take_findings
+
+    return take_findings()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Do the same for errors that appear in a test's fixtures."""
+    """Do the same for errors and findings that appear in a test's fixtures."""
     __tracebackhide__ = True
     result = yield
     _raise_fault(item)
+    if found := _take_findings(item):
+        pytest.fail(found, pytrace=False)
     return result
 
 

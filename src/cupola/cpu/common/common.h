@@ -2,6 +2,7 @@
 #ifndef CUPOLA_CPU_COMMON_H
 #define CUPOLA_CPU_COMMON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -14,6 +15,14 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Whether something is checked or watched (engine/checks), which it rarely is. A build with -DCUPOLA_WITHOUT_CHECKS never asks:
+ * benchmarks/cpu_device/without_checks.py shows by it what asking costs. */
+#ifdef CUPOLA_WITHOUT_CHECKS
+#define asked(x) ((void)sizeof(x), false)
+#else
+#define asked(x) unlikely(x)
+#endif
 
 /* The next multiple of the unit. */
 static inline uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }

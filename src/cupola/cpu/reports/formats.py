@@ -61,9 +61,14 @@ def _result(finding: Finding) -> dict[str, Any]:
 
 
 def _location(place: Place) -> dict[str, Any]:
+    """Where a reader of the report can look: in the Python program, when the source is a string there."""
     assert place.file is not None
+    file, line = place.file, place.line
+    if place.python:
+        file, _, number = place.python.rpartition(":")
+        line = int(number)
     physical = {
-        "artifactLocation": {"uri": place.file.replace(os.sep, "/")},
-        "region": {"startLine": max(1, place.line)},
+        "artifactLocation": {"uri": file.replace(os.sep, "/")},
+        "region": {"startLine": max(1, line)},
     }
     return {"physicalLocation": physical, "message": {"text": str(place)}}

@@ -14,7 +14,7 @@
 enum { CHECK_MEMORY = 8, CHECK_LEAK = 16, CHECK_ANY = 31 };
 extern _Atomic unsigned checks_on;
 static inline bool checks(unsigned which) {
-    return unlikely(atomic_load_explicit(&checks_on, memory_order_relaxed) & which);
+    return asked(atomic_load_explicit(&checks_on, memory_order_relaxed) & which);
 }
 
 /* A kernel has failed: a finding, if that is checked. Any thread, without locks; takes the GIL. */

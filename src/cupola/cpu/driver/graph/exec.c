@@ -402,7 +402,7 @@ bool graph_is_quick(const struct op *op) {
 CUresult plan_run(struct plan *plan, const struct op *op, CUcontext context) {
     struct walk walk = {op ? op->graph.stream : NULL, op ? op->sequence : 0, context, CUDA_SUCCESS, NULL};
     conditions_reset(plan->conditions);
-    if (likely(!cpu_moment_now)) {
+    if (!asked(cpu_moment_now != NULL)) {
         run(&walk, &plan->steps);
         return walk.status;
     }

@@ -72,7 +72,7 @@ CUresult copy_execute(const struct copy *copy) {
     if (w == 0 || h == 0 || d == 0) return CUDA_SUCCESS;
     RETURN_IF(check_still_there(copy->source, extent(w, h, d, copy->source_pitch, copy->source_slice), "the source"));
     RETURN_IF(check_still_there(copy->target, extent(w, h, d, copy->target_pitch, copy->target_slice), "the target"));
-    if (unlikely(cpu_shadow_tracks)) check_rows(copy);
+    if (asked(cpu_shadow_tracks)) check_rows(copy);
     if (cpu_guard_access(move_rows, (void *)copy)) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "memory of a copy of %zu bytes from %p to %p was freed during the copy.",
                 w * h * d, copy->source, copy->target);

@@ -31,7 +31,7 @@ CUresult fill_execute(const struct fill *fill) {
         return fail(CUDA_ERROR_ILLEGAL_ADDRESS,
                     "the target of a fill, %zu bytes at 0x%llx, was freed before the fill was carried out.",
                     extent(fill), (unsigned long long)address);
-    for (size_t y = 0; unlikely(cpu_shadow_tracks) && y < fill->height; y++)
+    for (size_t y = 0; asked(cpu_shadow_tracks) && y < fill->height; y++)
         cpu_shadow_set_written(address + y * fill->pitch, fill->width * fill->element);
     if (cpu_guard_access(write_rows, (void *)fill)) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "the target of a fill, %zu bytes at 0x%llx, was freed during the fill.",

@@ -112,14 +112,14 @@ int cpu_driver_forbid(int forbidden) {
 
 static void run_host_function(struct op *op, CUresult error) {
     const int before = cpu_driver_forbid(true);
-    if (unlikely(cpu_moment_now != NULL)) cpu_host_learn_moment(cpu_moment_now);
+    if (asked(cpu_moment_now != NULL)) cpu_host_learn_moment(cpu_moment_now);
     if (op->host.callback) op->host.callback(op->host.stream, error, op->host.data);
     else if (!error) op->host.function(op->host.data);
     cpu_driver_forbid(before);
 }
 
 static CUresult transfer(struct op *op) {
-    if (unlikely(cpu_moment_now != NULL)) moment_touch(op);
+    if (asked(cpu_moment_now != NULL)) moment_touch(op);
     cpu_usage_track *track = op->context ? &cpu_usage_of(op->context->device->ordinal)->transfers : NULL;
     if (track) cpu_usage_begin(track);
     CUresult status = op->kind == OP_COPY ? copy_execute(&op->copy) : fill_execute(&op->fill);
@@ -153,7 +153,7 @@ static CUresult run_call_watched(struct call *call, const struct cpu_origin *ori
 static CUresult run_call(struct call *call, const struct cpu_origin *origin) {
     call_range = (struct call_range){UINT64_MAX, 0};
     uint64_t number = cpu_guard_lend();
-    CUresult status = unlikely(cpu_moment_now != NULL) ? run_call_watched(call, origin) : call->run(call);
+    CUresult status = asked(cpu_moment_now != NULL) ? run_call_watched(call, origin) : call->run(call);
     if (unlikely(cpu_guard_take_back(number, call_range.low, call_range.high)) && !status)
         status = fail(CUDA_ERROR_ILLEGAL_ADDRESS,
                       "memory that a function of a math library works on was freed before it was done");
@@ -168,7 +168,7 @@ static CUresult execute(struct op *op) {
         case OP_RECORD: event_stamp(op->record.event, op->record.generation); return error;
         case OP_HOST: run_host_function(op, error); return error;
         case OP_FREE:
-            if (unlikely(cpu_moment_now != NULL)) moment_touch(op);
+            if (asked(cpu_moment_now != NULL)) moment_touch(op);
             status = memory_execute(op);
             break;
         default:
@@ -186,7 +186,7 @@ static CUresult execute(struct op *op) {
                     if (op->wait.event && op->wait.sequence)
                         status = shared_event_wait(op->wait.event->shared, op->wait.sequence, op->context);
                     else if (op->wait.event) status = event_wait(op->wait.event);
-                    if (unlikely(cpu_moment_now != NULL) && op->wait.event && op->wait.event->clock)
+                    if (asked(cpu_moment_now != NULL) && op->wait.event && op->wait.event->clock)
                         cpu_moment_learn(cpu_moment_now, op->wait.event->clock);
                     break;
                 default: break;
@@ -208,8 +208,8 @@ static CUresult execute_traced(struct op *op) {
 
 /* Nodes of a graph happen when their launch does (graph/exec.c). */
 CUresult op_execute(struct op *op) {
-    if (likely(!op->moment && !tracing())) return execute(op);
-    if (!op->moment) return execute_traced(op);
+    if (!asked(op->moment != NULL) && likely(!tracing())) return execute(op);
+    if (!asked(op->moment != NULL)) return execute_traced(op);
     cpu_moment *const before = cpu_moment_now;
     cpu_moment_now = op->moment;
     cpu_moment_begin(cpu_moment_now);

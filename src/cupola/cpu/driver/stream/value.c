@@ -67,12 +67,12 @@ CUresult values_execute(struct op *op) {
         if (!cpu_memory_find(p->waitValue.address, &allocation))
             return fail(CUDA_ERROR_ILLEGAL_ADDRESS, "the memory at %#llx, for cuStream%sValue%d, has been freed",
                         (unsigned long long)p->waitValue.address, is_wait(p) ? "Wait" : "Write", bits(p));
-        if (unlikely(cpu_shadow_tracks) && is_write(p)) cpu_shadow_set_written(p->writeValue.address, bits(p) / 8);
-        if (unlikely(cpu_moment_now != NULL) && is_write(p)) moment_value_written(p->writeValue.address);
+        if (asked(cpu_shadow_tracks) && is_write(p)) cpu_shadow_set_written(p->writeValue.address, bits(p) / 8);
+        if (asked(cpu_moment_now != NULL) && is_write(p)) moment_value_written(p->writeValue.address);
         if (is_wait(p)) wait(op->context, p);
         else if (bits(p) == 64) atomic_store((_Atomic uint64_t *)p->writeValue.address, p->writeValue.value64);
         else atomic_store((_Atomic uint32_t *)p->writeValue.address, p->writeValue.value);
-        if (unlikely(cpu_moment_now != NULL) && is_wait(p)) moment_value_seen(p->waitValue.address);
+        if (asked(cpu_moment_now != NULL) && is_wait(p)) moment_value_seen(p->waitValue.address);
     }
     return CUDA_SUCCESS;
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/common.h"
 #include "engine/memory/shadow.h"
 #include "moments.h"
 #include "engine/running.h"
@@ -111,7 +112,7 @@ void cpu_finding_add(const struct cpu_watch *watch, const struct cpu_finding *fi
 
 /* The watch of a block whose launch is checked; else NULL. */
 static inline struct cpu_watch *cpu_watch_of(const cpu_block *block) {
-    return __builtin_expect(block->watch != NULL, 0) && block->watch->checks ? block->watch : NULL;
+    return asked(block->watch != NULL) && block->watch->checks ? block->watch : NULL;
 }
 
 /* Where a block of the launch and a thread of it are (watch.c). */

@@ -47,7 +47,7 @@ CPU_HELPER uint32_t cupola_bulk_copy(CPU_ACCESS_ARGUMENTS, uint64_t source, cons
             const void *begin;
             if (!find_ends(context, warp, lane, written, read, target, from[lane], sizes[lane], &end, &begin)) return 1;
             memmove(end, begin, sizes[lane]);
-            if (__builtin_expect(context->block->watch != NULL, 0)) {
+            if (asked(context->block->watch != NULL)) {
                 cpu_watch_fetched(context, warp, lane, read, from[lane], sizes[lane], barrier);
                 cpu_watch_moved(context, warp, lane, written, target, sizes[lane], barrier);
                 cpu_watch_spread(context, target, from[lane], sizes[lane]);
@@ -69,7 +69,7 @@ CPU_HELPER uint32_t cupola_bulk_reduce(CPU_ACCESS_ARGUMENTS, uint64_t source, co
         void *end;
         const void *begin;
         if (!find_ends(context, warp, lane, written, read, to[lane], from[lane], sizes[lane], &end, &begin)) return 1;
-        if (__builtin_expect(context->block->watch != NULL, 0)) {
+        if (asked(context->block->watch != NULL)) {
             cpu_watch_fetched(context, warp, lane, read, from[lane], sizes[lane], barriers ? barriers[lane] : 0);
             cpu_watch_used(context, warp, lane, read, from[lane], sizes[lane]);
             cpu_watch_write(context, warp, lane, written, to[lane], sizes[lane], CPU_ACCESS_ATOMIC);
@@ -106,7 +106,7 @@ CPU_HELPER uint32_t cupola_bulk_fill(CPU_ACCESS_ARGUMENTS, const uint64_t *to, c
             return 1;
         }
         memset(begin, 0, size);
-        if (__builtin_expect(context->block->watch != NULL, 0))
+        if (asked(context->block->watch != NULL))
             cpu_watch_write(context, warp, lane, site,
                             CPU_SHARED_WINDOW | (uint64_t)((uint8_t *)begin - context->shared), size, CPU_ACCESS_PLAIN);
     }
@@ -120,7 +120,7 @@ CPU_HELPER uint32_t cupola_bulk_signal(CPU_ACCESS_ARGUMENTS, const uint64_t *to,
     const cpu_site site = unpack_site(packed);
     for (; mask; mask &= mask - 1) {
         const int lane = __builtin_ctz(mask);
-        if (__builtin_expect(context->block->watch != NULL, 0)) {
+        if (asked(context->block->watch != NULL)) {
             if (reduces) cpu_watch_used(context, warp, lane, site, to[lane], bytes);
             else cpu_watch_moved(context, warp, lane, site, to[lane], bytes, barriers[lane]);
         }
@@ -144,7 +144,7 @@ CPU_HELPER uint32_t cupola_copy_some(CPU_ACCESS_ARGUMENTS, uint64_t source, cons
             const void *begin = cpu_resolve_range(context, warp, lane, read, from[lane], size, read.size, &owner);
             if (!begin) return 1;
             memcpy(end, begin, size);
-            if (__builtin_expect(context->block->watch != NULL, 0)) {
+            if (asked(context->block->watch != NULL)) {
                 cpu_watch_fetched(context, warp, lane, read, from[lane], size, 0);
                 cpu_watch_spread(context, CPU_SHARED_WINDOW | (uint32_t)to[lane], from[lane], size);
             }

@@ -41,7 +41,7 @@ static bool find_runs(cpu_context *context, const cpu_warp *warp, cpu_site site,
             uint8_t *unit = cpu_resolve_cached(context, warp, 0, site, start + at);
             if (!unit) return false;
             if (at == 0) runs[run] = unit;
-            if (__builtin_expect(context->block->watch != NULL, 0) && site.flags & CPU_SITE_WRITE) {
+            if (asked(context->block->watch != NULL) && site.flags & CPU_SITE_WRITE) {
                 const bool is_shared = site.space == CPU_SPACE_SHARED;
                 cpu_watch_write(context, warp, 0, site, is_shared ? CPU_SHARED_WINDOW + start + at : start + at,
                                 site.size, CPU_ACCESS_PLAIN);

@@ -139,7 +139,7 @@ uint32_t cpu_mbarrier_complete(cpu_context *context, const cpu_warp *warp, int l
     if (!place || add_bytes(&op, place, &b, -(int64_t)bytes)) return 1;
     complete_if_done(&b);
     *place = pack(b);
-    if (__builtin_expect(context->block->watch != NULL, 0)) cpu_watch_arrival(context, warp, lane, address);
+    if (asked(context->block->watch != NULL)) cpu_watch_arrival(context, warp, lane, address);
     return 0;
 }
 
@@ -157,8 +157,7 @@ static uint32_t arrive(const struct operation *op, uint32_t count, uint32_t byte
     complete_if_done(&b);
     *place = pack(b);
     op->context->progress++;
-    if (__builtin_expect(op->context->block->watch != NULL, 0))
-        cpu_watch_arrival(op->context, op->warp, op->lane, op->address);
+    if (asked(op->context->block->watch != NULL)) cpu_watch_arrival(op->context, op->warp, op->lane, op->address);
     return 0;
 }
 
@@ -229,8 +228,7 @@ CPU_HELPER uint32_t cupola_mbarrier_wait(CPU_ACCESS_ARGUMENTS, const uint64_t *a
         bool parity = flags & CPU_MBARRIER_PARITY ? phases[lane] & 1 : phases[lane] >> 63;
         results[lane] = parity != b.parity;
         if (!results[lane]) incomplete |= group;
-        else if (__builtin_expect(context->block->watch != NULL, 0))
-            cpu_watch_wait(context, warp, group, addresses[lane]);
+        else if (asked(context->block->watch != NULL)) cpu_watch_wait(context, warp, group, addresses[lane]);
     }
     if (mask & ~incomplete) context->progress++;
     warp->stuck = (warp->stuck & ~mask) | incomplete;

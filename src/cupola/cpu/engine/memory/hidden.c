@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct hidden list[MOST];
 static size_t count;
 static unsigned paused;
-static _Atomic bool is_used; /* there is something in the list, or was */
+_Atomic bool cpu_hidden_is_used;
 
 static bool set_access(uint64_t low, uint64_t high, int access) {
     return !mprotect((void *)(uintptr_t)low, high - low, access); /* else it is seen less, or seen again */
@@ -34,7 +34,7 @@ static bool show(const struct hidden *pages) { return set_access(pages->low, pag
 
 void cpu_hidden_add(uint64_t low, uint64_t high, bool reads_are_fine, uint32_t line, uint32_t number) {
     pthread_mutex_lock(&lock);
-    atomic_store(&is_used, true);
+    atomic_store(&cpu_hidden_is_used, true);
     if (count < MOST) {
         list[count] = (struct hidden){low, high, reads_are_fine, line, number};
         if (!paused) hide(&list[count]);
@@ -64,7 +64,7 @@ static void drop(size_t i) {
 }
 
 void cpu_hidden_show(const uint32_t *known) {
-    if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return;
+    if (!atomic_load_explicit(&cpu_hidden_is_used, memory_order_relaxed)) return;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < count;) {
         if (list[i].number <= known[list[i].line]) drop(i);
@@ -73,8 +73,7 @@ void cpu_hidden_show(const uint32_t *known) {
     pthread_mutex_unlock(&lock);
 }
 
-void cpu_hidden_forget(uint64_t address, uint64_t size) {
-    if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return;
+void cpu_hidden_forget_range(uint64_t address, uint64_t size) {
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < count;) {
         if (list[i].low < address + size && list[i].high > address) drop(i);
@@ -84,7 +83,7 @@ void cpu_hidden_forget(uint64_t address, uint64_t size) {
 }
 
 bool cpu_hidden_open(uint64_t address, bool is_write, bool all) {
-    if (!atomic_load_explicit(&is_used, memory_order_relaxed)) return false;
+    if (!atomic_load_explicit(&cpu_hidden_is_used, memory_order_relaxed)) return false;
     const uint64_t page = address & ~(uint64_t)(PAGE_BYTES - 1);
     bool found = false;
     pthread_mutex_lock(&lock);

@@ -2,8 +2,13 @@
 #ifndef CUPOLA_CPU_HIDDEN_H
 #define CUPOLA_CPU_HIDDEN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "common/common.h"
+
+extern _Atomic bool cpu_hidden_is_used; /* something is hidden, or was */
 
 /* Hide pages until operation `number` of a line is known to be over (engine/checks/moments.h); with `reads_are_fine` only
  * writes are seen. They stay accessible while something is paused. */
@@ -15,7 +20,10 @@ void cpu_hidden_resume(void);
 
 /* Show what belongs to operations that are over, `known` of each line; and memory that is freed. */
 void cpu_hidden_show(const uint32_t *known);
-void cpu_hidden_forget(uint64_t address, uint64_t size);
+void cpu_hidden_forget_range(uint64_t address, uint64_t size);
+static inline void cpu_hidden_forget(uint64_t address, uint64_t size) {
+    if (asked(atomic_load_explicit(&cpu_hidden_is_used, memory_order_relaxed))) cpu_hidden_forget_range(address, size);
+}
 
 /* In the handler of a memory fault: whether the page is one that was hidden. It is accessible then; with `all`, so are those
  * that were hidden together with it. */

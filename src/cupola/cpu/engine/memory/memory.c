@@ -389,7 +389,7 @@ static int obtain(int device, int kind, uint64_t size, enum sharing sharing, voi
     if (size == 0 || size >= arena.size) return CPU_MEMORY_ARENA_FULL;
     uint64_t tag = make_tag(size, device, kind, LIVE);
     /* The host's accesses to a page are to be those to one allocation (hidden.h). */
-    bool apart = unlikely(atomic_load_explicit(&cpu_shadow_remembers, memory_order_relaxed)) &&
+    bool apart = asked(atomic_load_explicit(&cpu_shadow_remembers, memory_order_relaxed)) &&
                  (kind == CPU_MEMORY_PINNED || kind == CPU_MEMORY_MANAGED);
     if (size <= CPU_MEMORY_SMALL && !apart) return slabs_obtain(tag, size, sharing, owner, base, room);
     return obtain_span(tag, size, CHUNK, 0, -1, 0, owner, base, room);
@@ -397,8 +397,8 @@ static int obtain(int device, int kind, uint64_t size, enum sharing sharing, voi
 
 /* Memory that kernels are to write before they read it; what the host sees, it may write unseen. */
 static void note_new(int kind, uint64_t base, uint64_t size) {
-    if (unlikely(atomic_load_explicit(&cpu_shadow_remembers, memory_order_relaxed))) cpu_shadow_forget(base, size);
-    if (likely(!atomic_load_explicit(&cpu_shadow_tracks, memory_order_relaxed))) return;
+    if (asked(atomic_load_explicit(&cpu_shadow_remembers, memory_order_relaxed))) cpu_shadow_forget(base, size);
+    if (!asked(atomic_load_explicit(&cpu_shadow_tracks, memory_order_relaxed))) return;
     if (kind == CPU_MEMORY_DEVICE || kind == CPU_MEMORY_HEAP) cpu_shadow_set_unset(base, size);
     else cpu_shadow_set_written(base, size);
 }

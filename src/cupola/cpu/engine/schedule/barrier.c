@@ -29,7 +29,7 @@ uint32_t cpu_barrier_counted(const cpu_block *block, const cpu_barrier *barrier)
 /* Let everybody who waits at the barrier go on. */
 void cpu_barrier_release(cpu_block *block, uint32_t id) {
     cpu_barrier *barrier = &block->barriers[id];
-    if (__builtin_expect(block->watch != NULL, 0)) cpu_watch_barrier(block, id);
+    if (asked(block->watch != NULL)) cpu_watch_barrier(block, id);
     for (uint32_t i = 0; i < block->warp_count; i++) {
         cpu_warp *warp = &block->warps[i];
         if (warp->status == CPU_WARP_BLOCKED && !warp->independent && warp->barrier == id) {
@@ -72,7 +72,7 @@ static void arrive(cpu_block *block, const cpu_warp *warp, uint32_t lanes, uint3
     barrier->arrived += count;
     barrier->voters += count;
     barrier->agreed += (uint32_t)__builtin_popcount(votes & lanes);
-    if (__builtin_expect(block->watch != NULL, 0)) cpu_watch_arrived(block, warp, lanes, id, expected);
+    if (asked(block->watch != NULL)) cpu_watch_arrived(block, warp, lanes, id, expected);
     if (expected) {
         barrier->expected = expected;
         barrier->lanes[warp->first / CPU_WARP_THREADS] |= lanes << warp->first % CPU_WARP_THREADS;

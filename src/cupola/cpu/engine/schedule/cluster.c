@@ -20,7 +20,7 @@ bool cpu_cluster_release(cpu_cluster *cluster) {
         }
     }
     cluster->block = cluster->unit = 0;
-    if (__builtin_expect(cluster->blocks[0]->watch != NULL, 0)) cpu_watch_cluster(cluster);
+    if (asked(cluster->blocks[0]->watch != NULL)) cpu_watch_cluster(cluster);
     for (uint32_t rank = 0; rank < cluster->size; rank++) {
         cpu_block *block = cluster->blocks[rank];
         if (!block->live) continue;

@@ -137,7 +137,7 @@ int cpu_engine_run(cpu_launch *launch) {
         return CPU_FAULT_INTERNAL;
     }
     bool entered = false;
-    if (unlikely(launch->variant->checks)) {
+    if (asked(launch->variant->checks)) {
         entered = cpu_deed_enter(cpu_moment_now);
         cpu_watch_launch(launch, blocks_of(launch));
         launch->findings = cpu_findings_new();
@@ -162,7 +162,7 @@ int cpu_engine_run(cpu_launch *launch) {
     cpu_stop_end(&job);
     if (to_learn) note_if_quick(launch, to_learn);
     if (job.grid_workspace) cpu_memory_release(job.grid_workspace);
-    if (unlikely(launch->variant->checks)) {
+    if (asked(launch->variant->checks)) {
         if (launch->variant->checks & CPU_CHECK_RACE) cpu_host_launched(launch);
         cpu_deed_leave(entered);
         cpu_watch_end_launch(launch);

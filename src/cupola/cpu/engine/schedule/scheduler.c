@@ -247,9 +247,9 @@ static void cluster_begin(cpu_context *context, cpu_block *leader, const cpu_lau
         }
         block->multiprocessor = multiprocessor_of(launch, index * cluster->size + rank);
         block_begin(block, launch);
-        if (unlikely(launch->variant->checks))
+        if (asked(launch->variant->checks))
             cpu_watch_begin(block, launch, index * cluster->size + rank, context->shared_size);
-        else if (unlikely(block->watch != NULL)) block->watch->checks = 0;
+        else if (asked(block->watch != NULL)) block->watch->checks = 0;
     }
 }
 
@@ -302,7 +302,7 @@ static uint32_t run_in_step(cpu_context *context, cpu_block *block, uint32_t *ot
             warp->state = state;
         }
         if (first == CPU_STATE_DONE) return 0;
-        if (unlikely(block->watch != NULL)) cpu_watch_barrier(block, 0);
+        if (asked(block->watch != NULL)) cpu_watch_barrier(block, 0);
     }
 }
 
@@ -354,7 +354,7 @@ static bool settle(cpu_context *context, cpu_block *block, cpu_warp *warp, uint3
         case CPU_STATE_INDEPENDENT: context->progress++; return make_independent(context, warp);
         case CPU_STATE_WAITING:
             context->progress++;
-            if (unlikely(block->watch != NULL)) return release_watched(block, warp);
+            if (asked(block->watch != NULL)) return release_watched(block, warp);
             if (!cpu_warp_sync_release(warp)) warp->status = CPU_WARP_BLOCKED;
             return true;
         default: /* CPU_STATE_FAULT */
@@ -564,7 +564,7 @@ static void run_whole_blocks(struct run *run) {
             context->row_end = at[0] + count;
             context->multiprocessor = multiprocessor_of(job->launch, next);
             if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
-            if (unlikely(job->launch->variant->checks)) cpu_watch_begin(block, job->launch, next, context->shared_size);
+            if (asked(job->launch->variant->checks)) cpu_watch_begin(block, job->launch, next, context->shared_size);
             if (run_unit(context, block, block->warps) != CPU_STATE_DONE) return;
             at[0] += count;
             if (at[0] < context->nctaid[0]) continue;

@@ -318,7 +318,7 @@ static uint32_t load(struct copy *copy) {
         if (wanted) {
             const uint8_t *memory = resolve(copy, &part);
             if (!memory) return 1;
-            if (__builtin_expect(copy->context->block->watch != NULL, 0))
+            if (asked(copy->context->block->watch != NULL))
                 cpu_watch_fetched(copy->context, copy->warp, copy->lane, copy->tensor, part.address,
                                   (uint64_t)wanted * copy->size, 0);
             const size_t skipped = (size_t)part.begin * copy->size;
@@ -385,7 +385,7 @@ static uint32_t store(struct copy *copy) {
         uint8_t *memory = resolve(copy, &part);
         if (!memory || move_row(copy, i * pitch(copy), row, sees_unset ? unset : NULL, bytes, false)) return 1;
         const uint8_t *elements = row + (size_t)part.begin * copy->size;
-        if (__builtin_expect(copy->context->block->watch != NULL, 0)) {
+        if (asked(copy->context->block->watch != NULL)) {
             const uint64_t size = (uint64_t)wanted * copy->size;
             if (operation)
                 cpu_watch_write(copy->context, copy->warp, copy->lane, copy->tensor, part.address, size,
@@ -434,7 +434,7 @@ CPU_HELPER uint32_t cupola_tensor_load(CPU_ACCESS_ARGUMENTS, uint64_t box, uint3
                 barrier = address_in_rank(barrier, (uint32_t)__builtin_ctz(left));
             }
             if (find_box(&copy, target)) return 1;
-            if (__builtin_expect(context->block->watch != NULL, 0))
+            if (asked(context->block->watch != NULL))
                 cpu_watch_copied(context, warp, lane, copy.box, target,
                                  (copy.rows - 1) * pitch(&copy) + row_bytes(&copy), barrier);
             if (load(&copy)) return 1;
@@ -452,7 +452,7 @@ CPU_HELPER uint32_t cupola_tensor_store(CPU_ACCESS_ARGUMENTS, uint64_t box, uint
         const int lane = __builtin_ctz(mask);
         struct copy copy = {context, warp, lane, unpack_site(packed), unpack_site(box), unpack(request), .size = 0};
         if (begin(&copy, maps, coordinates, NULL, true) || find_box(&copy, from[lane])) return 1;
-        if (__builtin_expect(context->block->watch != NULL, 0)) {
+        if (asked(context->block->watch != NULL)) {
             const uint64_t span = (copy.rows - 1) * pitch(&copy) + row_bytes(&copy);
             cpu_watch_fetched(context, warp, lane, copy.box, from[lane], span, 0);
             if (copy.request.reduction) cpu_watch_used(context, warp, lane, copy.box, from[lane], span);

@@ -45,7 +45,7 @@ CUresult math_touch(const char *function, const char *what, const void *address,
         uint64_t low = (uint64_t)address, high = low + bytes;
         if (low < call_range.low) call_range.low = low;
         if (high > call_range.high) call_range.high = high;
-        if (unlikely(cpu_shadow_tracks)) cpu_shadow_set_written(low, bytes); /* perhaps; it is not known what it does */
+        if (asked(cpu_shadow_tracks)) cpu_shadow_set_written(low, bytes); /* perhaps; it is not known what it does */
         if (unlikely(cpu_touch_now != NULL)) cpu_touch_range(cpu_touch_now, low, bytes, CPU_TOUCH_READ); /* at least */
         return CUDA_SUCCESS;
     }

@@ -162,6 +162,15 @@ def test_code_without_instruments_is_what_it_was(program) -> None:
         assert place in observed.ir and place not in plain.ir
 
 
+def test_without_checks_the_code_is_that_of_no_checks(program) -> None:
+    module = modules.load_image(program.code)
+    for index, kernel in enumerate(module.kernels):
+        facts = module.facts(index, (64, 1, 1))
+        plain, checked = bodies.emit_body(facts), bodies.emit_body(facts, instruments=("race", "init", "sync"))
+        assert "@cupola_watch_" in checked.ir and "@cupola_watch_" not in plain.ir, kernel.name
+        assert bodies.emit_body(facts).ir == plain.ir  # checks have left nothing behind
+
+
 def test_where_there_is_nothing_to_synchronize_the_check_of_that_costs_nothing(program) -> None:
     module = modules.load_image(program.code)
     codes = {}
