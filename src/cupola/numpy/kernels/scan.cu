@@ -94,31 +94,29 @@ extern "C" __global__ void __launch_bounds__(BLOCK) scan_parts(
         if (before) carry = (COMPUTED)totals[one - 1];
         for (long long tile = from; tile < end; tile += TILE) {
             int size = end - tile < TILE ? end - tile : TILE, many = (size + EACH - 1) / EACH;
+            // What is behind the end of a row changes nothing in front of it.
             T value[EACH];
-            for (int k = 0; k < EACH; k++)
-                if (k * BLOCK + threadIdx.x < size) value[k] = given[tile + k * BLOCK + threadIdx.x];
-            for (int k = 0; k < EACH; k++)
-                if (k * BLOCK + threadIdx.x < size) elements[at(k * BLOCK + threadIdx.x)] = (COMPUTED)value[k];
+            for (int k = 0; k < EACH; k++) value[k] = k * BLOCK + threadIdx.x < size ? given[tile + k * BLOCK + threadIdx.x] : T();
+            for (int k = 0; k < EACH; k++) elements[at(k * BLOCK + threadIdx.x)] = (COMPUTED)value[k];
             __syncthreads();
-            int first = threadIdx.x * EACH, mine = size - first < EACH ? size - first : EACH;
+            int first = threadIdx.x * EACH;
             COMPUTED running[EACH];
             for (int k = 0; k < EACH; k++)
-                if (k < mine) running[k] = k ? combined(running[k - 1], elements[at(first + k)]) : elements[at(first)];
-            for (int k = 0; k < EACH; k++)
-                if (k == mine - 1) ((COMPUTED*)memory)[threadIdx.x] = running[k];
+                running[k] = k ? combined(running[k - 1], elements[at(first + k)]) : elements[at(first)];
+            ((COMPUTED*)memory)[threadIdx.x] = running[EACH - 1];
             COMPUTED* all = over_threads((COMPUTED*)memory, many);
             bool with = before;
             COMPUTED earlier;
             if (before) earlier = carry;
-            if (threadIdx.x && mine > 0) {
-                earlier = with ? combined(carry, all[threadIdx.x - 1]) : all[threadIdx.x - 1];
+            if (threadIdx.x) {
+                COMPUTED here = all[(threadIdx.x < many ? threadIdx.x : many) - 1];
+                earlier = with ? combined(carry, here) : here;
                 with = true;
             }
             COMPUTED last = all[many - 1];
             carry = before ? combined(carry, last) : last;
             before = true;
-            for (int k = 0; k < EACH; k++)
-                if (k < mine) elements[at(first + k)] = with ? combined(earlier, running[k]) : running[k];
+            for (int k = 0; k < EACH; k++) elements[at(first + k)] = with ? combined(earlier, running[k]) : running[k];
             __syncthreads();
             for (int k = 0; k < EACH; k++)
                 if (k * BLOCK + threadIdx.x < size) to[tile + k * BLOCK + threadIdx.x] = (T)elements[at(k * BLOCK + threadIdx.x)];
