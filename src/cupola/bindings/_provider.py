@@ -226,14 +226,29 @@ def host_access() -> Any:
 def override_lookup(symbol: str = "") -> Any:
     """The CPU device's lookup function as a capsule, or None when it has no wrapper of a function of another library.
 
-    That is so when kernels run on a GPU or nowhere. Compiling chooses no device, unless its kernels are observed.
+    That is so when kernels run on a GPU or nowhere. Compiling chooses no device where there may be a GPU, unless
+    kernels are observed.
     """
-    if symbol in _OBSERVED and not is_observed() and current() != "cpu":  # once it is chosen, a debugger may come
+    if symbol in _OBSERVED and not is_observed() and not keeps_sources():
         return None
     try:
         return _provide_driver()[2]
     except (ImportError, RuntimeError):
         return None  # NVRTC is of use without any device
+
+
+def keeps_sources() -> bool:
+    """Whether kernels run on the CPU device, which keeps what NVRTC gets, or will, since there is no GPU."""
+    chosen = current() or _wanted()
+    return chosen == "cpu" or (chosen == "auto" and (_stands_in() or not sign_of_a_gpu()))
+
+
+def keep_source(name: str, source: str) -> None:
+    """Give the CPU device a program's source, whose code comes from a cache, so NVRTC does not get it."""
+    if keeps_sources() and override_lookup() is not None:
+        from importlib import import_module
+
+        import_module("cupola.cpu._driver").keep_source(name, source)
 
 
 def missing_function(

@@ -90,6 +90,7 @@ def compile_to(
         return _compile(source, chosen, names, target)
     code, symbols = storage.get(key), storage.get(key + b" names") if names else b"{}"
     if code is not None and symbols is not None:
+        _provider.keep_source(chosen.name or "", source)
         make = ObjectCode.from_cubin if target == "cubin" else ObjectCode.from_ptx
         return make(code, name=chosen.name or "", symbol_mapping=json.loads(bytes(symbols)))
     made = _compile(source, chosen, names, target)

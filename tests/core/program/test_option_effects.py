@@ -54,8 +54,8 @@ IN_PTX = [
     ("fma", False, MATHS, "!fma.rn"),
     ("use_fast_math", True, MATHS, "approx.ftz"),
     ("relocatable_device_code", True, MACRO, "with_rdc"),
-    ("define_macro", ("V", "77"), MACRO, "77"),
-    ("define_macro", ["W", ("V", "78")], MACRO, "78"),
+    ("define_macro", ("V", "7770777"), MACRO, "7770777"),
+    ("define_macro", ["W", ("V", "7780778")], MACRO, "7780778"),
     ("std", "c++20", STANDARD, "202002"),
     ("device_as_default_execution_space", True, HOST, "shl"),
     ("device_int128", True, INT128, "add.cc"),
@@ -133,8 +133,8 @@ def test_registers():
 
 
 def test_undefined_macros():
-    assert "77" not in compile_(MACRO, define_macro=("V", "77"), undefine_macro="V")[0]
-    assert "77" not in compile_(MACRO, define_macro=("V", "77"), undefine_macro=["W", "V"])[0]
+    assert "7770777" not in compile_(MACRO, define_macro=("V", "7770777"), undefine_macro="V")[0]
+    assert "7770777" not in compile_(MACRO, define_macro=("V", "7770777"), undefine_macro=["W", "V"])[0]
 
 
 @pytest.mark.skipif(VERSION < (13, 0), reason="NVRTC has __float128 since 13.0")

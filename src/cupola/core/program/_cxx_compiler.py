@@ -148,8 +148,8 @@ def warn_of_newer_ptx() -> None:
     from cupola.bindings import _provider
     from cupola.bindings.driver import cuDriverGetVersion
 
-    if _provider.current() == "cpu":
-        return  # it reads PTX of every version
+    if _provider.current() == "cpu" and not os.environ.get("CUPOLA_CPU_CUDA_VERSION"):
+        return  # it reads PTX of every version, and plays no older driver
     try:
         status, number = cuDriverGetVersion()
     except (RuntimeError, ImportError):

@@ -17,7 +17,7 @@ from cupola.core.program._cuda_headers import flags_for
 from cupola.core.program._nvjitlink import require_nvjitlink
 from cupola.core.program._program_options import ProgramOptions
 
-_SCHEMA = 1  # to be raised when what the same input compiles to, or what it is hashed from, changes
+_SCHEMA = 2  # to be raised when what the same input compiles to, or what it is hashed from, changes
 
 _TARGETS = {"c++": ("ptx", "cubin", "ltoir"), "ptx": ("cubin", "ptx"), "nvvm": ("ptx", "ltoir")}
 

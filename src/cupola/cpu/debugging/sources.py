@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import linecache
-import os
 
-from cupola.cpu import _driver
+from cupola.cpu.reports.texts import source_of
 
 from .code import Code
 
@@ -13,18 +12,14 @@ from .code import Code
 def lines_of(code: Code, file: str) -> list[str]:
     """The lines of a file that a kernel's code names; none, if nobody has its text.
 
-    NVRTC's programs are texts in memory, which the driver keeps while there is a debugger; others are files.
+    NVRTC's programs are texts in memory, which the driver keeps; others are files.
     """
     if not code.has_lines:
         return code.variant.module.text.split("\n")
-    text = _driver.source_text(file)
+    text = source_of(file, code.variant.module.text)
     if text is not None:
         return text.split("\n")
-    found = linecache.getlines(file)
-    if not found and os.path.basename(file) != file:
-        text = _driver.source_text(os.path.basename(file))
-        found = text.split("\n") if text is not None else []
-    return [line.rstrip("\n") for line in found]
+    return [line.rstrip("\n") for line in linecache.getlines(file)]
 
 
 def line_of(code: Code, file: str, number: int) -> str:

@@ -28,6 +28,9 @@ struct cpu_question;
 uint32_t cpu_driver_words(uint32_t function);
 uint64_t cpu_driver_answer(uint32_t function, struct cpu_question *question);
 
+/* The line of Python with a number of caller_here (driver/base/caller.h); NULL: not known. What it points to stays. */
+const struct cpu_origin *cpu_driver_origin(uint32_t number);
+
 /* The texture or surface of a CUtexObject or CUsurfObject; NULL if the 64 bits are not a live object. Takes no
  * lock. The result stays readable forever, so that a kernel that races with the destruction of its texture cannot
  * crash; the memory of its images must be looked up in the table of allocations, for it may have been freed before the

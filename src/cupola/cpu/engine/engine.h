@@ -43,12 +43,6 @@ enum cpu_space { CPU_SPACE_GLOBAL, CPU_SPACE_SHARED, CPU_SPACE_LOCAL, CPU_SPACE_
 /* What is checked while kernels run, when it is asked for (checks/checks.h). cupola.cpu.reports.kinds has the same. */
 enum cpu_check { CPU_CHECK_RACE = 1, CPU_CHECK_INIT = 2, CPU_CHECK_SYNC = 4 };
 
-/* A place in the program's Python code, without a reference: the code's address, and bytes in it. NULL: not known. */
-typedef struct cpu_caller {
-    const void *code;
-    uint32_t offset;
-} cpu_caller;
-
 /* A line of the program. */
 struct cpu_origin {
     const char *file;
@@ -112,7 +106,7 @@ typedef struct cpu_launch {
     uint64_t quiet;                  /* ... which accesses need not be told ... */
     struct cpu_findings *findings;   /* ... and what was found */
     const struct cpu_origin *origin; /* the line of Python that launched; NULL: not known */
-    cpu_caller caller;               /* or where it is */
+    uint32_t caller;                 /* or its number (cpu_driver_origin); 0: not known */
     cpu_fault fault;                 /* filled by the first block that faults */
 } cpu_launch;
 

@@ -14,15 +14,17 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_MARK = re.compile(r"^// cupola: the source is ([0-9a-f]{32})$", re.MULTILINE)
+_COMMENT = "// cupola: the "
+_MARK = re.compile(_COMMENT + r"(?:source|digest) is ([0-9a-f]{32})$", re.MULTILINE)
 
 Piece = tuple[int, int, str, int]
 """A first line of a text, how many lines, and where they stand: a file of Python, and the first line there."""
 
 
 def digest_of(ptx: str) -> str:
-    """The digest of the text that PTX was compiled from, or "" when it came from elsewhere."""
-    found = _MARK.search(ptx)
+    """The digest of the text that PTX was compiled from, or "" when it came from elsewhere or from several."""
+    at = ptx.rfind(_COMMENT)
+    found = _MARK.match(ptx, at) if at >= 0 and ptx.find(_COMMENT) == at else None
     return found[1] if found else ""
 
 
@@ -67,7 +69,7 @@ def _literals() -> Iterator[tuple[str, int, str]]:
 
     They stand there line by line: those with escaped ends of lines do not.
     """
-    for path in _own_files():
+    for path in own_files():
         try:
             text = Path(path).read_bytes()
             tree = ast.parse(text)
@@ -80,7 +82,7 @@ def _literals() -> Iterator[tuple[str, int, str]]:
                     yield path, node.lineno, node.value
 
 
-def _own_files() -> Iterator[str]:
+def own_files() -> Iterator[str]:
     """The files of the modules that are imported, without those of Python and of what is installed."""
     others = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
     package = str(Path(__file__).resolve().parents[2]) + os.sep

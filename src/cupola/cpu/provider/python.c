@@ -13,6 +13,7 @@
 #include "driver/base/base.h"
 #include "driver/base/checks.h"
 #include "driver/base/origin.h"
+#include "engine/above.h"
 #include "engine/checks/host.h"
 #include "engine/checks/moments.h"
 #include "engine/memory/absence.h"
@@ -269,31 +270,47 @@ static PyObject *tell_checks(PyObject *self, PyObject *unused) {
 }
 
 static PyObject *source_text(PyObject *self, PyObject *arguments) {
-    const char *name;
+    const char *name, *digest;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "s:source_text", &name)) return NULL;
-    const char *text = observed_text(name);
+    if (!PyArg_ParseTuple(arguments, "ss:source_text", &name, &digest)) return NULL;
+    char *text = observed_text(name, digest);
     if (!text) Py_RETURN_NONE;
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    PyObject *result = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    free(text);
+    return result;
 }
 
-static PyObject *allocated_at(PyObject *self, PyObject *arguments) {
-    unsigned long long base;
+static PyObject *keep_source(PyObject *self, PyObject *arguments) {
+    const char *name, *text;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "K:allocated_at", &base)) return NULL;
-    const struct cpu_origin *freed, *origin = origin_of(base, &freed);
+    if (!PyArg_ParseTuple(arguments, "ss:keep_source", &name, &text)) return NULL;
+    observed_keep(name, text);
+    Py_RETURN_NONE;
+}
+
+static PyObject *line_with(uint32_t number) {
+    const struct cpu_origin *origin = cpu_driver_origin(number);
     if (!origin) Py_RETURN_NONE;
     return PyUnicode_FromFormat("%s:%d", origin->file, origin->line);
 }
 
-static PyObject *freed_at(PyObject *self, PyObject *arguments) {
+/* (allocated, freed): the lines of what is, or was, allocated at an address. */
+static PyObject *lines_of_memory(PyObject *self, PyObject *arguments) {
     unsigned long long base;
-    const struct cpu_origin *freed;
+    cpu_allocation found;
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "K:freed_at", &base)) return NULL;
-    (void)origin_of(base, &freed);
-    if (!freed) Py_RETURN_NONE;
-    return PyUnicode_FromFormat("%s:%d", freed->file, freed->line);
+    if (!PyArg_ParseTuple(arguments, "K:lines_of_memory", &base)) return NULL;
+    if (!cpu_memory_lookup(base, &found)) found = (cpu_allocation){0};
+    PyObject *allocated = line_with(found.allocated_at);
+    PyObject *freed = allocated ? line_with(found.freed_at) : NULL;
+    return freed ? Py_BuildValue("(NN)", allocated, freed) : (Py_XDECREF(allocated), NULL);
+}
+
+static PyObject *caller_line(PyObject *self, PyObject *arguments) {
+    int asked;
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "p:caller_line", &asked)) return NULL;
+    return line_with(asked ? caller_ask() : caller_here());
 }
 
 /* A process in which something was found ends with a status that says so. */
@@ -425,14 +442,21 @@ static PyMethodDef methods[] = {
      PyDoc_STR("tell_checks() -> None\n\nMake findings of what the host has done, before it has waited.")},
     {"set_checks", set_checks, METH_VARARGS,
      PyDoc_STR("set_checks(set: int) -> None\n\nChoose which checks are on (cupola.cpu.reports.kinds).")},
+    {"keep_source", keep_source, METH_VARARGS,
+     PyDoc_STR(
+         "keep_source(name: str, source: str) -> None\n\nKeep the CUDA C++ of a program whose code comes from a cache.")},
     {"source_text", source_text, METH_VARARGS,
-     PyDoc_STR("source_text(name: str) -> str | None\n\nThe CUDA C++ of the last program of a name, if the process is "
-               "checked.")},
-    {"allocated_at", allocated_at, METH_VARARGS,
-     PyDoc_STR("allocated_at(base: int) -> str | None\n\nThe line of Python that allocated memory, if it was while "
-               "something was checked.")},
-    {"freed_at", freed_at, METH_VARARGS,
-     PyDoc_STR("freed_at(base: int) -> str | None\n\nThe line of Python that freed it, likewise.")},
+     PyDoc_STR(
+         "source_text(name: str, digest: str) -> str | None\n\nThe CUDA C++ of a program of NVRTC, or of a header of "
+         "its, by the digest in its PTX; without one, that which is the only one of the name.")},
+    {"lines_of_memory", lines_of_memory, METH_VARARGS,
+     PyDoc_STR(
+         "lines_of_memory(base: int) -> tuple\n\nThe lines of Python that allocated what is, or was, at an address, "
+         "and that freed it; None where they are not known.")},
+    {"caller_line", caller_line, METH_VARARGS,
+     PyDoc_STR(
+         "caller_line(asked: bool) -> str | None\n\nThe line that a call would note, from the interpreter's records, "
+         "or asked for by its functions.")},
     {"fail_at_end", fail_at_end, METH_NOARGS,
      PyDoc_STR("fail_at_end() -> None\n\nEnd the process with status 1 where it would be 0.")},
     {"set_instruments", set_instruments, METH_VARARGS,

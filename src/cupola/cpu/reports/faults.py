@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
-import os
 import struct
 from enum import IntEnum
 from itertools import groupby
@@ -13,11 +11,11 @@ from cupola.cpu import _driver
 from cupola.cpu.compiler.emit.control.body import Site
 from cupola.cpu.compiler.modules import Variant
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.reports.texts import text_of
 
 Dim3 = tuple[int, int, int]
 
 _UNKNOWN = 0xFFFFFFFF
-_LARGEST_SOURCE = 1 << 24
 
 
 class Kind(IntEnum):
@@ -131,17 +129,18 @@ def describe(
         lines.append(f"in block {block}")
     if where is not None:
         at, *rest = place(where.instruction)
-        lines += [at, *_text_of(where.instruction.location), *rest]
+        lines += [at, *_text_of(where.instruction.location, variant.module.text), *rest]
     lines += call_chain(variant.call_sites if calls[0] else (), *calls)
     return "\n  ".join(lines + [line for line in details if line])
 
 
 def _origins(allocation: tuple[int, int, int] | None) -> list[str]:
-    """The lines of Python that allocated memory and freed it, where they were kept (while something is checked)."""
+    """The lines of Python that allocated memory and freed it."""
     if allocation is None:
         return []
-    lines = [("allocated", _driver.allocated_at(allocation[0])), ("freed", _driver.freed_at(allocation[0]))]
-    return [f"{what} at {line}" for what, line in lines if line and (what == "allocated" or allocation[2])]
+    allocated, freed = _driver.lines_of_memory(allocation[0])
+    lines = [("allocated", allocated), ("freed", freed if allocation[2] else None)]
+    return [f"{what} at {line}" for what, line in lines if line]
 
 
 def _site(variant: _Compiled, site: int) -> Site | None:
@@ -170,19 +169,10 @@ def place(instruction: ast.Instruction) -> list[str]:
     return [*lines, f"PTX line {instruction.location.ptx_line}: {instruction.text.strip()}"]
 
 
-def _text_of(location: ast.Location) -> list[str]:
-    """The text of a line: of a file, or of a program that is kept in memory, as while something is checked."""
-    if location.file is None:
-        return []
-    kept = _driver.source_text(location.file)
-    if kept is not None:
-        lines = kept.splitlines()
-    elif os.path.isfile(location.file) and os.path.getsize(location.file) < _LARGEST_SOURCE:
-        lines = linecache.getlines(location.file)
-    else:
-        return []
-    text = lines[location.line - 1].strip() if 0 < location.line <= len(lines) else ""
-    return [f"  {text}"] if text else []
+def _text_of(location: ast.Location, ptx: str) -> list[str]:
+    """The text of a line, in a line of its own."""
+    text = text_of(location.file, location.line, ptx)
+    return [f"  {text}"] if text.text else []
 
 
 def call_chain(sites: tuple[ast.Instruction, ...], count: int, numbers: tuple[int, ...]) -> list[str]:

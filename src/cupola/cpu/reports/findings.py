@@ -9,9 +9,7 @@ import dataclasses
 import fnmatch
 import itertools
 import json
-import linecache
 import os
-import sys
 import threading
 from typing import Any, NamedTuple
 
@@ -21,6 +19,7 @@ from cupola.cpu.compiler.modules import Variant
 from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.reports import in_notebooks
 from cupola.cpu.reports.faults import Kind, nearest
+from cupola.cpu.reports.texts import text_of
 
 Dim3 = tuple[int, int, int]
 
@@ -330,7 +329,8 @@ def add(
                 kernel = other.name
                 here = dataclasses.replace(here, what=here.what.format(_access(0, row.is_write, 0)), stream=None)
             finding = _between(kernel, row, mine, theirs, here, other)
-        finding.places = tuple(_with_text(place, file) for place in finding.places)
+        variants = (variant, other.variant if other is not None else variant)
+        finding.places = tuple(_with_text(place, of, file) for place, of in zip(finding.places, variants, strict=False))
         finding.launched = _at(file, line) if what is None else ""
         if what == "host" and other is not None and other.what is None:
             finding.launched = _at(other.file, other.line)
@@ -388,7 +388,7 @@ def _between(
         advice = "wait for the operation first: Stream.sync, Event.sync, or Device.sync"
         return Finding(_KINDS[row.what], kernel, summary, (here, there), tuple(details), advice=advice)
     details = [_memory(row)]
-    freed = _driver.freed_at(row.allocation[0]) if row.allocation is not None and row.what == FREED else None
+    freed = _driver.lines_of_memory(row.allocation[0])[1] if row.allocation is not None and row.what == FREED else None
     if freed:
         details.append(f"freed at {freed}")
     if row.what == FREED:
@@ -404,22 +404,12 @@ def _between(
     return Finding(_KINDS[row.what], kernel, summary, (here, there), tuple(details), advice=advice)
 
 
-def _with_text(place: Place, launched: str | None) -> Place:
-    """A place with the text of its line, and where that stands in the program that launched, or in the main one."""
+def _with_text(place: Place, variant: Variant | None, launched: str | None) -> Place:
+    """A place with the text of its line, and where that stands in the program that launched."""
     if place.file is None:
         return place
-    source = _driver.source_text(place.file)
-    if source is None:
-        return dataclasses.replace(place, text=linecache.getline(place.file, place.line).strip())
-    lines = source.splitlines()
-    text = lines[place.line - 1].strip() if place.line <= len(lines) else ""
-    for path in dict.fromkeys([launched, getattr(sys.modules.get("__main__"), "__file__", None)]):
-        program = "".join(linecache.getlines(path)) if path else ""
-        start = program.find(source) if source else -1
-        if start >= 0:
-            line = program.count("\n", 0, start) + place.line
-            return dataclasses.replace(place, text=text, python=f"{path}:{line}")
-    return dataclasses.replace(place, text=text)
+    found = text_of(place.file, place.line, variant.module.text if variant is not None else "", launched)
+    return dataclasses.replace(place, text=found.text, python=found.python)
 
 
 def _is_aligned(instruction: ast.Instruction | None) -> bool:
@@ -523,7 +513,7 @@ def _memory(row: _Row) -> str:
         return f"at offset {row.address} in {_SPACES[row.space]} memory"
     allocation = (*row.allocation, 0) if row.allocation is not None else None
     text = f"at address {row.address:#x}: {nearest(row.address, row.size, allocation)}"
-    origin = _driver.allocated_at(row.allocation[0]) if row.allocation is not None else None
+    origin = _driver.lines_of_memory(row.allocation[0])[0] if row.allocation is not None else None
     return f"{text}, allocated at {origin}" if origin else text
 
 
@@ -548,7 +538,7 @@ def add_unset_copy(address: int, unset: int, size: int, base: int, length: int) 
     """Add a copy to the host of memory that nobody has written."""
     summary = f"{unset:,} of {size:,} bytes that are copied to the host were never written"
     details = [f"the first at address {address:#x}: {nearest(address, 1, (base, length, 0))}"]
-    origin = _driver.allocated_at(base)
+    origin = _driver.lines_of_memory(base)[0]
     if origin:
         details.append(f"allocated at {origin}")
     advice = "write the memory first, or copy only what was written"

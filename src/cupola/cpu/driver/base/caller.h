@@ -4,7 +4,11 @@
 
 #include "engine/engine.h"
 
-/* The innermost place of this thread's Python code that is not of cupola, with or without the GIL. */
-void caller_note(cpu_caller *caller);
+/* A number for the innermost place of this thread's Python code that is not of cupola; 0: not known. With or without the GIL,
+ * and without locks held, since a new place takes the GIL. */
+uint32_t caller_here(void);
+
+/* The same by Python's own functions, for versions whose frames are not read in place. */
+uint32_t caller_ask(void);
 
 #endif

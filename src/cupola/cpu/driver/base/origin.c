@@ -29,7 +29,7 @@ struct allocation {
     uint64_t base;
     size_t size;
     const char *call;
-    const struct cpu_origin *origin, *freed; /* NULL: not known */
+    const struct cpu_origin *origin; /* NULL: not known */
     bool is_freed;
     struct allocation *next;
 };
@@ -141,28 +141,15 @@ void origin_allocated(uint64_t base, size_t size, const char *call) {
         allocation->next = *bucket;
         *bucket = allocation;
     }
-    if (allocation) *allocation = (struct allocation){base, size, call, origin, NULL, false, allocation->next};
+    if (allocation) *allocation = (struct allocation){base, size, call, origin, false, allocation->next};
     pthread_mutex_unlock(&lock);
 }
 
 void origin_freed(uint64_t base) {
-    const struct cpu_origin *here = origin_here();
     pthread_mutex_lock(&lock);
     struct allocation *allocation = find(base);
-    if (allocation) {
-        allocation->is_freed = true;
-        allocation->freed = here;
-    }
+    if (allocation) allocation->is_freed = true;
     pthread_mutex_unlock(&lock);
-}
-
-const struct cpu_origin *origin_of(uint64_t base, const struct cpu_origin **freed) {
-    pthread_mutex_lock(&lock);
-    const struct allocation *allocation = find(base);
-    const struct cpu_origin *origin = allocation ? allocation->origin : NULL;
-    *freed = allocation ? allocation->freed : NULL;
-    pthread_mutex_unlock(&lock);
-    return origin;
 }
 
 /* ---- the end of the process ------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Lines of Python: which one launched a kernel, and which one allocated memory. Only while something is checked (origin.c). */
+/* Lines of Python as text, while something is checked, and those that allocate and free memory, always (origin.c). */
 #ifndef CUPOLA_CPU_DRIVER_ORIGIN_H
 #define CUPOLA_CPU_DRIVER_ORIGIN_H
 
@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "caller.h"
 #include "checks.h"
+#include "engine/memory/memory.h"
 
 /* The innermost line of this thread's Python code that is not of cupola; NULL: there is none. What it points to stays.
  * Without locks held; takes the GIL. */
@@ -19,10 +21,19 @@ const char *origin_folder(void);
 /* Whether a file is of a package that launches kernels for others. */
 bool origin_is_between(const char *file);
 
-/* Memory is allocated, by a function, and freed again; the lines of both, NULL: not known. */
+/* Memory is allocated, by a function, and will be freed: its lines are kept, and while something is checked, it may leak. */
 void origin_allocated(uint64_t base, size_t size, const char *call) __attribute__((cold));
 void origin_freed(uint64_t base) __attribute__((cold));
-const struct cpu_origin *origin_of(uint64_t base, const struct cpu_origin **freed);
+
+static inline void note_allocation(uint64_t base, size_t size, const char *call) {
+    cpu_memory_set_lines(base, caller_here(), 0);
+    if (checks(CHECK_ANY)) origin_allocated(base, size, call);
+}
+
+static inline void note_free(uint64_t base) {
+    cpu_memory_set_lines(base, 0, caller_here());
+    if (checks(CHECK_ANY)) origin_freed(base);
+}
 
 /* Say at the end of the process what was not freed, if that is checked then. */
 void origin_watch_end(void);

@@ -2,6 +2,7 @@
 #include "driver/base/origin.h"
 #include "driver/stream/moment.h"
 #include "driver/trace/trace.h"
+#include "engine/above.h"
 #include "pool.h"
 
 #include <stdio.h>
@@ -47,20 +48,36 @@ CUresult memory_refused(int status, int device, size_t size) {
     }
 }
 
+enum { LINES_SIZE = 1024 };
+
+/* The lines of Python that allocated memory, and freed it, as far as they are known. */
+static const char *lines_text(const cpu_allocation *of, char text[LINES_SIZE]) {
+    const struct cpu_origin *allocated = cpu_driver_origin(of->allocated_at);
+    const struct cpu_origin *freed = of->freed || of->freeing ? cpu_driver_origin(of->freed_at) : NULL;
+    size_t used = 0;
+    *text = 0;
+    if (freed) used = (size_t)snprintf(text, LINES_SIZE, " at %s:%d", freed->file, freed->line);
+    if (allocated && used < LINES_SIZE)
+        snprintf(text + used, LINES_SIZE - used, ", allocated at %s:%d", allocated->file, allocated->line);
+    return text;
+}
+
 static CUresult explain_stray(uint64_t address, size_t size, const char *role) {
     cpu_allocation near;
     uint64_t far = UINT64_C(1) << 20;
     if (cpu_memory_lookup(address, &near)) {
+        char lines[LINES_SIZE];
         if (near.freed || near.freeing)
             return fail(CUDA_ERROR_INVALID_VALUE,
-                        "%s, 0x%llx, lies in an allocation of %llu bytes at 0x%llx that was freed.", role,
-                        (unsigned long long)address, (unsigned long long)near.size, (unsigned long long)near.base);
+                        "%s, 0x%llx, lies in an allocation of %llu bytes at 0x%llx that was freed%s.", role,
+                        (unsigned long long)address, (unsigned long long)near.size, (unsigned long long)near.base,
+                        lines_text(&near, lines));
         return fail(CUDA_ERROR_INVALID_VALUE,
                     "%s, %llu bytes from 0x%llx on, reaches %llu bytes past the end of the allocation of "
-                    "%llu bytes at 0x%llx.",
+                    "%llu bytes at 0x%llx%s.",
                     role, (unsigned long long)size, (unsigned long long)address,
                     (unsigned long long)(address + size - near.base - near.size), (unsigned long long)near.size,
-                    (unsigned long long)near.base);
+                    (unsigned long long)near.base, lines_text(&near, lines));
     }
     if (cpu_memory_nearest(address, &near) && address - near.base - near.size < far)
         return fail(CUDA_ERROR_INVALID_VALUE,
@@ -131,7 +148,7 @@ CUresult cuMemAlloc(CUdeviceptr *dptr, size_t bytesize) {
     RETURN_IF(capture_check_thread("cuMemAlloc"));
     uint64_t address;
     RETURN_IF(memory_allocate(context, CPU_MEMORY_DEVICE, bytesize, &address));
-    if (checks(CHECK_ANY)) origin_allocated(address, bytesize, "cuMemAlloc");
+    note_allocation(address, bytesize, "cuMemAlloc");
     *dptr = address;
     return CUDA_SUCCESS;
 }
@@ -152,7 +169,7 @@ CUresult cuMemAllocPitch(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
     RETURN_IF(capture_check_thread("cuMemAllocPitch"));
     uint64_t address;
     RETURN_IF(memory_allocate(context, CPU_MEMORY_DEVICE, bytes, &address));
-    if (checks(CHECK_ANY)) origin_allocated(address, bytes, "cuMemAllocPitch");
+    note_allocation(address, bytes, "cuMemAllocPitch");
     *dptr = address;
     *pPitch = pitch & ~(size_t)511;
     return CUDA_SUCCESS;
@@ -169,7 +186,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     uint64_t address;
     RETURN_IF(memory_allocate(context, CPU_MEMORY_MANAGED, bytesize, &address));
     cpu_memory_set_flags(address, flags);
-    if (checks(CHECK_ANY)) origin_allocated(address, bytesize, "cuMemAllocManaged");
+    note_allocation(address, bytesize, "cuMemAllocManaged");
     *dptr = address;
     return CUDA_SUCCESS;
 }
@@ -208,7 +225,7 @@ CUresult cuMemFree(CUdeviceptr dptr) {
                             dptr, "cuMemFree");
     if (tracing() && found.device >= 0) memory_trace(true, found.device, found.size, NULL);
     if (handle_was_live(found.owner, HANDLE_POOL)) { /* assumed to be unused: without a wait */
-        if (checks(CHECK_ANY)) origin_freed(dptr);
+        note_free(dptr);
         pool_free_now(&found);
         return CUDA_SUCCESS;
     }
@@ -222,8 +239,8 @@ CUresult cuMemFree(CUdeviceptr dptr) {
         return fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is memory of another process: close it with cuIpcCloseMemHandle.",
                     (unsigned long long)dptr);
     memory_wait_for_users(found.owner);
+    note_free(dptr);
     int status = cpu_memory_free(dptr);
-    if (checks(CHECK_ANY)) origin_freed(dptr);
     ipc_memory_freed();
     return status ? free_refused(status, dptr, "cuMemFree") : CUDA_SUCCESS;
 }
@@ -260,7 +277,7 @@ static CUresult allocate_host(const char *call, void **pp, size_t bytesize, unsi
     uint64_t address;
     RETURN_IF(memory_allocate(context, CPU_MEMORY_PINNED, bytesize, &address));
     cpu_memory_set_flags(address, flags | CU_MEMHOSTALLOC_DEVICEMAP); /* always so with unified addressing */
-    if (checks(CHECK_ANY)) origin_allocated(address, bytesize, call);
+    note_allocation(address, bytesize, call);
     *pp = (void *)address;
     return CUDA_SUCCESS;
 }
@@ -287,8 +304,8 @@ CUresult cuMemFreeHost(void *p) {
     if (handle_was_live(found.owner, HANDLE_POOL))
         return fail(CUDA_ERROR_INVALID_VALUE, "%p is memory of a pool, which cuMemFreeAsync and cuMemFree free.", p);
     memory_wait_for_users(found.owner);
+    note_free(address);
     int status = cpu_memory_free(address);
-    if (checks(CHECK_ANY)) origin_freed(address);
     return status ? free_refused(status, address, "cuMemFreeHost") : CUDA_SUCCESS;
 }
 

@@ -387,7 +387,7 @@ static CUresult allocate_on(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool poo
         RETURN_IF(capture_allocate(stream, pool, bytesize, &address));
     } else if (likely(bytesize)) {
         RETURN_IF(pool_allocate(pool, bytesize, stream, &address));
-        if (checks(CHECK_ANY)) origin_allocated(address, bytesize, "cuMemAllocFromPoolAsync");
+        note_allocation(address, bytesize, "cuMemAllocFromPoolAsync");
         if (moments()) moment_touch_at_once(stream, address, bytesize, false);
         if (tracing() && pool->device >= 0) memory_trace(false, pool->device, bytesize, stream);
     }
@@ -431,7 +431,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
                  (found.kind != CPU_MEMORY_DEVICE && found.kind != CPU_MEMORY_MANAGED)))
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx is not from a pool or cuMemAlloc.",
                     (unsigned long long)dptr);
-    if (checks(CHECK_ANY)) origin_freed(dptr);
+    note_free(dptr);
     return pool_free_on(&found, stream);
 }
 

@@ -282,7 +282,7 @@ CUresult launch_prepare(CUfunction function, const unsigned given_grid[3], const
     }
     launch->variant = variant;
     if (checks(CHECK_ANY) || unlikely(cpu_engine_is_debugged(launch))) launch->origin = origin_here();
-    else caller_note(&launch->caller);
+    else launch->caller = caller_here();
     if (unlikely(where && where->green)) {
         op->kernel.green = where;
         launch->share = where->share;

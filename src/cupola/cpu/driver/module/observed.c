@@ -1,12 +1,12 @@
-/* Programs of NVRTC whose kernels will be observed line by line: CUPOLA_COVERAGE or CUPOLA_PROFILE names the folder of
- * what is found out.
+/* Programs of NVRTC for the CPU device.
  *
- * All are compiled with lines, so that faults and findings name them; that costs 3 % of the time. For coverage they are not optimized, because optimized code has no branch where it can
- * choose a value, and one line's instructions among those of others. The text of each program is put into the folder,
- * since nobody may have it in a file, and a comment at the end of the PTX says which one it was.
+ * All are compiled with lines, so that faults and findings name them; that costs 3 % of the time. Nobody may have the
+ * texts in files, so they are kept here, by a digest, and a comment at the end of the PTX has the digest: that is how
+ * a module's text is found, also when the code comes from a cache of compiled programs.
  *
- * For checks (CUPOLA_CHECK) the texts are kept here, by the names of the programs.
- * So they are for a debugger (CUPOLA_DEBUGGER), and not optimized. */
+ * CUPOLA_COVERAGE or CUPOLA_PROFILE names the folder of what is found out about kernels line by line. The texts are put
+ * there, too. For coverage and for a debugger (CUPOLA_DEBUGGER) programs are not optimized, because optimized code has no
+ * branch where it can choose a value, and one line's instructions among those of others. */
 #include "observed.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DIGITS = 32 };
+enum { DIGITS = 32, TEXTS = 64 << 20 }; /* of a digest; bytes of texts that are kept: the oldest ones go */
 
 static const char *variable(const char *name) {
     const char *text = getenv(name);
@@ -26,10 +26,7 @@ static const char *variable(const char *name) {
 static bool for_coverage(void) { return variable("CUPOLA_COVERAGE"); }
 static const char *folder(void) { return variable("CUPOLA_COVERAGE") ?: variable("CUPOLA_PROFILE"); }
 static bool for_debugger(void) { return variable("CUPOLA_DEBUGGER"); }
-static bool for_checks(void) { return variable("CUPOLA_CHECK"); }
-static bool keeps_texts(void) { return for_checks() || for_debugger(); }
 static bool is_unoptimized(void) { return for_coverage() || for_debugger(); }
-bool is_observed(void) { return folder() || keeps_texts(); }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
@@ -104,35 +101,95 @@ static void forget(nvrtcProgram program) {
     free(source);
 }
 
-/* Texts for findings: of several programs of one name, that of the last. */
+/* The texts of programs and of the headers that came with them, the latest program first. */
 struct text {
-    char *name, *text;
+    char digest[DIGITS + 1];
+    const char *name, *text; /* behind this record */
+    size_t size;
     struct text *next;
 };
 static struct text *texts;
+static size_t text_bytes;
 
-static void keep_text(const char *name, const char *text) {
-    struct text *kept = malloc(sizeof *kept);
-    char *own_name = strdup(name), *own_text = strdup(text);
-    if (!kept || !own_name || !own_text) {
-        free(kept);
-        free(own_name);
-        free(own_text);
-        return;
+/* With the lock. The latest one stays, whatever its size. */
+static void drop_oldest(void) {
+    while (text_bytes > TEXTS && texts->next) {
+        struct text **link = &texts->next;
+        while ((*link)->next) link = &(*link)->next;
+        text_bytes -= (*link)->size;
+        free(*link);
+        *link = NULL;
     }
-    *kept = (struct text){own_name, own_text, NULL};
+}
+
+static void keep_text(const char *digest, const char *name, const char *text) {
+    const size_t name_size = strlen(name) + 1, text_size = strlen(text) + 1;
+    struct text *kept = malloc(sizeof *kept + name_size + text_size);
+    if (!kept) return;
+    char *own_name = (char *)(kept + 1), *own_text = own_name + name_size;
+    memcpy(own_name, name, name_size);
+    memcpy(own_text, text, text_size);
+    memcpy(kept->digest, digest, sizeof kept->digest);
+    kept->name = own_name;
+    kept->text = own_text;
+    kept->size = sizeof *kept + name_size + text_size;
     pthread_mutex_lock(&lock);
     kept->next = texts;
-    texts = kept; /* stays: whoever has found a text goes on to read it */
+    texts = kept;
+    text_bytes += kept->size;
+    drop_oldest();
     pthread_mutex_unlock(&lock);
 }
 
-const char *observed_text(const char *name) {
+static void write_digest(char digits[DIGITS + 1], const char *name, const char *text, int count,
+                         const char *const *headers, const char *const *names) {
+    unsigned __int128 digest = (unsigned __int128)0x6c62272e07bb0142 << 64 | 0x62b821756295c58d;
+    digest = digest_of(digest_of(digest, folder() ? name : ""), text); /* a name may be that of a temporary file */
+    for (int i = 0; i < count; i++) digest = digest_of(digest_of(digest, names[i]), headers[i]);
+    snprintf(digits, DIGITS + 1, "%016llx%016llx", (unsigned long long)(digest >> 64), (unsigned long long)digest);
+}
+
+static bool is_kept(const char *digest, const char *name) {
     pthread_mutex_lock(&lock);
-    const struct text *kept = texts;
-    while (kept && strcmp(kept->name, name)) kept = kept->next;
+    const struct text *text = texts;
+    while (text && (strcmp(text->digest, digest) || strcmp(text->name, name))) text = text->next;
     pthread_mutex_unlock(&lock);
-    return kept ? kept->text : NULL;
+    return text;
+}
+
+static void keep_texts(const char *digest, const char *name, const char *text, int count, const char *const *headers,
+                       const char *const *names) {
+    if (is_kept(digest, name)) return;
+    for (int i = count - 1; i >= 0; i--) keep_text(digest, names[i], headers[i]);
+    keep_text(digest, name, text);
+}
+
+static const char *or_default(const char *name) { return name && *name ? name : "default_program"; }
+
+void observed_keep(const char *name, const char *text) {
+    char digest[DIGITS + 1];
+    write_digest(digest, or_default(name), text, 0, NULL, NULL);
+    keep_texts(digest, or_default(name), text, 0, NULL, NULL);
+}
+
+char *observed_text(const char *name, const char *digest) {
+    const struct text *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (const struct text *text = texts; text; text = text->next) {
+        if ((*name && strcmp(text->name, name)) || (*digest && strcmp(text->digest, digest))) continue;
+        if (!*name) {
+            found = text;
+            break;
+        }
+        if (found && strcmp(found->text, text->text)) { /* several of one name, and no digest to tell which */
+            found = NULL;
+            break;
+        }
+        found = text;
+    }
+    char *copy = found ? strdup(found->text) : NULL;
+    pthread_mutex_unlock(&lock);
+    return copy;
 }
 
 /* ---- functions of NVRTC ------------------------------------------------------------------------------------------ */
@@ -140,15 +197,12 @@ const char *observed_text(const char *name) {
 nvrtcResult observed_create(const struct nvrtc *nvrtc, nvrtcProgram *program, const char *text, const char *name,
                             int count, const char *const *headers, const char *const *names) {
     nvrtcResult result = nvrtc->create(program, text, name, count, headers, names);
-    const char *named = name && *name ? name : "default_program";
-    if (result == NVRTC_SUCCESS && keeps_texts()) keep_text(named, text);
-    if (result != NVRTC_SUCCESS || !folder()) return result;
-    unsigned __int128 digest = (unsigned __int128)0x6c62272e07bb0142 << 64 | 0x62b821756295c58d;
-    digest = digest_of(digest_of(digest, named), text);
-    for (int i = 0; i < count; i++) digest = digest_of(digest_of(digest, names[i]), headers[i]);
+    const char *named = or_default(name);
+    if (result != NVRTC_SUCCESS) return result;
     char digits[DIGITS + 1];
-    snprintf(digits, sizeof digits, "%016llx%016llx", (unsigned long long)(digest >> 64), (unsigned long long)digest);
-    if (keep(digits, named, text, count, headers, names)) remember(*program, digits);
+    write_digest(digits, named, text, count, headers, names);
+    keep_texts(digits, named, text, count, headers, names);
+    if (!folder() || keep(digits, named, text, count, headers, names)) remember(*program, digits);
     return result;
 }
 
@@ -196,13 +250,15 @@ nvrtcResult observed_compile(const struct nvrtc *nvrtc, nvrtcProgram program, in
 }
 
 /* The PTX with the comment behind it. Both sizes have the closing zero. */
-#define COMMENT "// cupola: the source is "
+#define COMMENT "// cupola: the digest is "
+#define COMMENT_OBSERVED "// cupola: the source is " /* cupola.cpu.compiler.facts.counts_lines */
 enum { COMMENT_SIZE = sizeof COMMENT - 1 + DIGITS + 1 };
+_Static_assert(sizeof COMMENT == sizeof COMMENT_OBSERVED, "either has room");
 
 nvrtcResult observed_ptx_size(const struct nvrtc *nvrtc, nvrtcProgram program, size_t *size) {
     char digest[DIGITS + 1];
     nvrtcResult result = nvrtc->ptx_size(program, size);
-    if (result != NVRTC_SUCCESS || *size < 2 || !folder()) return result;
+    if (result != NVRTC_SUCCESS || *size < 2) return result;
     find_digest(program, digest);
     if (*digest) *size += COMMENT_SIZE;
     return result;
@@ -212,10 +268,9 @@ nvrtcResult observed_ptx(const struct nvrtc *nvrtc, nvrtcProgram program, char *
     char digest[DIGITS + 1] = "";
     size_t size = 0;
     nvrtcResult result = nvrtc->ptx(program, target);
-    if (result != NVRTC_SUCCESS || !folder() || nvrtc->ptx_size(program, &size) != NVRTC_SUCCESS || size < 2)
-        return result;
+    if (result != NVRTC_SUCCESS || nvrtc->ptx_size(program, &size) != NVRTC_SUCCESS || size < 2) return result;
     find_digest(program, digest);
-    if (*digest) memcpy(target + size - 1, COMMENT, sizeof COMMENT - 1);
+    if (*digest) memcpy(target + size - 1, folder() ? COMMENT_OBSERVED : COMMENT, sizeof COMMENT - 1);
     if (*digest) memcpy(target + size - 1 + sizeof COMMENT - 1, digest, DIGITS);
     if (*digest) memcpy(target + size - 1 + COMMENT_SIZE - 1, "\n", 2);
     return result;

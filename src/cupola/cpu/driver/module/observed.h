@@ -5,8 +5,12 @@
 
 #include "keep_ptx.h"
 
-bool is_observed(void);
-const char *observed_text(const char *name); /* of a program, while kernels are checked; NULL: not known */
+/* Keep the text of a program that NVRTC does not get, since its code is in a cache. */
+void observed_keep(const char *name, const char *text);
+
+/* The text of a program or header by its name, and by the program's digest, unless that is empty; without a name the
+ * program's. NULL: it is not known, or there are several of the name. To be freed. */
+char *observed_text(const char *name, const char *digest);
 nvrtcResult observed_create(const struct nvrtc *nvrtc, nvrtcProgram *program, const char *text, const char *name,
                             int count, const char *const *headers, const char *const *names);
 nvrtcResult observed_destroy(const struct nvrtc *nvrtc, nvrtcProgram *program);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/above.h"
 #include "engine/memory/memory.h"
 
 /* The record to fill when this is the launch's first fault, else NULL. */
@@ -122,19 +123,6 @@ static PyObject *describe(const cpu_launch *launch, const cpu_fault *fault) {
     return text;
 }
 
-/* The line of a place in Python code, as a string; NULL: it is not known (any more). */
-static PyObject *line_of(const cpu_caller *caller) {
-    if (!caller->code) return NULL;
-    PyObject *module = PyImport_ImportModule("cupola.cpu.reports.callers"), *line = NULL;
-    if (module)
-        line = PyObject_CallMethod(module, "line_of", "KI", (unsigned long long)(uintptr_t)caller->code,
-                                   (unsigned)caller->offset);
-    if (line && (!PyUnicode_Check(line) || !PyUnicode_AsUTF8(line))) Py_CLEAR(line);
-    if (PyErr_Occurred()) PyErr_WriteUnraisable(module);
-    Py_XDECREF(module);
-    return line;
-}
-
 size_t cpu_fault_describe(const cpu_launch *launch, const cpu_fault *fault, char *text, size_t size) {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *type, *value, *traceback;
@@ -152,13 +140,9 @@ size_t cpu_fault_describe(const cpu_launch *launch, const cpu_fault *fault, char
         while (copied < (size_t)length && copied && (utf8[copied] & 0xC0) == 0x80) copied--; /* whole characters */
         memcpy(text, utf8, copied);
         text[copied] = 0;
-        const struct cpu_origin *origin = launch->origin;
-        PyObject *line = origin ? NULL : line_of(&launch->caller);
+        const struct cpu_origin *origin = launch->origin ?: cpu_driver_origin(launch->caller);
         if (origin && copied == (size_t)length)
             length += snprintf(text + copied, size - copied, "\n  launched at %s:%d", origin->file, origin->line);
-        else if (line && copied == (size_t)length)
-            length += snprintf(text + copied, size - copied, "\n  launched at %s", PyUnicode_AsUTF8(line));
-        Py_XDECREF(line);
     }
     Py_XDECREF(message);
     PyErr_Restore(type, value, traceback);

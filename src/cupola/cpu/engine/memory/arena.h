@@ -30,6 +30,7 @@ struct record {
     uint64_t id;
     void *owner;
     uint32_t next_free, flags;
+    uint32_t allocated_at, freed_at;
 };
 
 struct chunk {
@@ -83,6 +84,8 @@ static inline void publish(struct record *record, uint64_t tag, void *owner) {
     store(&record->id, __atomic_add_fetch(&arena.ids, 1, __ATOMIC_RELAXED));
     store(&record->owner, owner);
     store(&record->flags, 0);
+    store(&record->allocated_at, 0);
+    store(&record->freed_at, 0);
     store(&record->tag, tag);
 }
 

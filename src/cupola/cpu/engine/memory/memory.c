@@ -166,6 +166,8 @@ static void describe(cpu_allocation *found, uint64_t base, uint64_t tag, const s
         .freeing = tag_state(tag) == FREEING,
         .owner = load(&record->owner),
         .flags = load(&record->flags),
+        .allocated_at = load(&record->allocated_at),
+        .freed_at = load(&record->freed_at),
     };
 }
 
@@ -502,6 +504,14 @@ void cpu_memory_set_flags(uint64_t base, uint32_t flags) {
         return;
     }
     ranges_set_flags(base, flags);
+}
+
+void cpu_memory_set_lines(uint64_t base, uint32_t allocated_at, uint32_t freed_at) {
+    int status;
+    struct record *record = record_of(base, &status);
+    if (!record) return; /* of a range nothing is noted */
+    if (allocated_at) store(&record->allocated_at, allocated_at);
+    if (freed_at) store(&record->freed_at, freed_at);
 }
 
 int cpu_memory_mark_freeing(uint64_t base) { return change_state(base, 1u << LIVE, FREEING, NULL); }

@@ -22,12 +22,13 @@ enum { CPU_MEMORY_DEVICES = 64, CPU_MEMORY_HOST = -1, CPU_MEMORY_ALIGNMENT = 512
 
 typedef struct cpu_allocation {
     uint64_t base, size;
-    int32_t kind, device; /* the device's ordinal, or CPU_MEMORY_HOST */
-    uint64_t id;          /* counts up; CU_POINTER_ATTRIBUTE_BUFFER_ID */
-    int32_t freed;        /* a recently freed allocation, kept for the diagnosis of use after free */
-    int32_t freeing;      /* a stream-ordered free is queued: running kernels may use it, new work may not */
-    void *owner;          /* whatever its maker attached: the memory pool it came from */
-    uint32_t flags;       /* likewise: the flags it was asked for with */
+    int32_t kind, device;            /* the device's ordinal, or CPU_MEMORY_HOST */
+    uint64_t id;                     /* counts up; CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    int32_t freed;                   /* a recently freed allocation, kept for the diagnosis of use after free */
+    int32_t freeing;                 /* a stream-ordered free is queued: running kernels may use it, new work may not */
+    void *owner;                     /* whatever its maker attached: the memory pool it came from */
+    uint32_t flags;                  /* likewise: the flags it was asked for with */
+    uint32_t allocated_at, freed_at; /* likewise: numbers of lines of Python; 0: not known */
 } cpu_allocation;
 
 enum cpu_memory_status {
@@ -76,6 +77,7 @@ int cpu_memory_free(uint64_t base);
 void cpu_memory_decommit(uint64_t base, uint64_t bytes); /* whole pages of the arena, which become inaccessible */
 void cpu_memory_close(uint64_t low, uint64_t high);      /* the same of what is in no span, between two addresses */
 void cpu_memory_set_flags(uint64_t base, uint32_t flags);
+void cpu_memory_set_lines(uint64_t base, uint32_t allocated_at, uint32_t freed_at); /* 0: as it is */
 #define CPU_MEMORY_RESTRICTED (1u << 31) /* a flag: even kernels of the memory's own device ask cpu_driver_permits */
 
 /* The same without accounting, for pools, which charge what they hold in steps of their own. `room`
