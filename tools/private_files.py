@@ -3,7 +3,7 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "cupola"
-PRIVATE = {".c", ".map", ".pyx", ".build"}
+PRIVATE = {".c", ".map", ".pyx", ".pxi", ".build"}
 
 for path in sorted(ROOT.rglob("*")):
     if path.suffix in PRIVATE or (path.suffix == ".h" and "include" not in path.parts):

@@ -37,7 +37,7 @@ def problems(sdist: Path, wheel: Path) -> list[str]:
         if path.suffix in SHIPPED or (path.suffix == ".h" and "include" in path.parts):
             if inside not in in_wheel:
                 found.append(f"{wheel.name} lacks {inside}")
-        elif path.suffix in {".c", ".h", ".pyx", ".build"} and inside in in_wheel:
+        elif path.suffix in {".c", ".h", ".pyx", ".pxi", ".build"} and inside in in_wheel:
             found.append(f"{wheel.name} has the source {inside}")
         if path.suffix == ".pyx" and inside.removesuffix(".pyx") not in compiled:
             found.append(f"{wheel.name} lacks the module compiled from {inside}")

@@ -1,0 +1,267 @@
+# Calls of elementwise functions, from the interpreter to the node or the launch.
+
+@cython.final
+cdef class Loop:
+    """The types that a function computes operands of certain types in."""
+
+    cdef tuple inputs           # numpy.dtype of each operand
+    cdef tuple classes          # its scalars
+    cdef object result          # numpy.dtype
+    cdef int number             # of the result
+    cdef int numbers[3]         # of the operands
+    cdef int which              # the kinds of the operands, as one number
+
+
+cdef class Elementwise:
+    """What the call of an elementwise function needs: the base class of `ufunc`.
+
+    Attributes
+    ----------
+    name : str
+        The name.
+    nin : int
+        How many operands it has.
+    """
+
+    cdef void* vectorcall
+    cdef readonly object name
+    cdef readonly int nin
+    cdef int code
+    cdef bint careful           # integers to negative powers are refused
+    cdef dict loops             # kinds of the operands, as one number -> Loop
+    cdef Loop last              # the one of the last call, which stays in `loops`
+    cdef dict direct            # and of the result, and how they lie -> Kernel
+
+    def __cinit__(self):
+        self.vectorcall = <void*>_call
+        self.loops, self.direct = {}, {}
+
+    def _prepare(self, name, int nin):
+        """Take the name, and how many operands there are."""
+        if nin > 2:
+            raise ValueError("an elementwise function has one operand or two")
+        self.name, self.nin, self.code, self.careful = name, nin, number_of(name), name == "power"
+
+    def __call__(
+        self, *operands, out=None, where=True, dtype=None, casting="same_kind", order="K", subok=True
+    ):
+        """Apply the function.
+
+        Parameters
+        ----------
+        *operands : array_like
+            Arrays of the device, NumPy scalars, Python numbers and lists of them; no arrays of NumPy.
+        out : ndarray, optional
+            Gets the result, converted. It is computed at once.
+        where : ndarray of bool
+            Where results are stored in `out`; without `out`, the function is applied everywhere.
+        dtype : optional
+            The type to compute in.
+        casting : str
+            Which conversions of the operands and of the result are fine, as in NumPy.
+        order, subok : optional
+            Results are always in row-major order.
+
+        Returns
+        -------
+        ndarray
+        """
+        raise NotImplementedError("the slot of this method is replaced by _call")
+
+
+cdef PyObject* _call(PyObject* callee, PyObject** arguments, size_t flags, PyObject* names) except NULL:
+    cdef Elementwise function = <Elementwise>callee
+    cdef Py_ssize_t count = PyVectorcall_NARGS(flags)
+    cdef object out = None
+    cdef object made
+    cdef Py_ssize_t k
+    cdef dict named
+    if names == NULL:
+        if count == function.nin + 1:
+            out = <object>arguments[function.nin]
+            count -= 1
+    elif len(<tuple>names) == 1 and (<tuple>names)[0] == "out" and count == function.nin:
+        out = <object>arguments[count]
+        if type(out) is tuple and len(<tuple>out) == 1:
+            out = (<tuple>out)[0]
+    else:
+        count = -1
+    if count == function.nin:
+        made = apply(function, arguments, out)
+    else:
+        count = PyVectorcall_NARGS(flags)
+        named = {}
+        if names != NULL:
+            for k in range(len(<tuple>names)):
+                named[(<tuple>names)[k]] = <object>arguments[count + k]
+        made = (<object>function)._call(*[<object>arguments[k] for k in range(count)], **named)
+    Py_INCREF(made)
+    return <PyObject*>made
+
+
+cdef Elementwise _nobody = Elementwise.__new__(Elementwise)
+
+
+def quick_calls(type cls):
+    """Let the calls of a class, Elementwise or one below it, have no detour."""
+    cupola_enable_vectorcall(
+        <PyTypeObject*>cls, <char*>&_nobody.vectorcall - <char*><PyObject*>_nobody, Elementwise.__dict__["__call__"]
+    )
+
+
+quick_calls(Elementwise)
+
+
+cdef Loop _find_loop(Elementwise function, int* kinds, int which):
+    cdef Loop made = Loop.__new__(Loop)
+    cdef list given = []
+    cdef int k
+    for k in range(function.nin):
+        given.append(
+            numpy.dtype(bool) if kinds[k] == PY_BOOL else int if kinds[k] == PY_INT else float if kinds[k] == PY_FLOAT
+            else complex if kinds[k] == PY_COMPLEX else _DTYPES[kinds[k]]
+        )
+    found = function.loop(tuple(given), None, "same_kind")
+    made.inputs, made.result, made.number = found[:-1], found[-1], type_number(found[-1])
+    made.classes = tuple([dtype.type for dtype in made.inputs])
+    for k in range(function.nin):
+        made.numbers[k] = type_number(made.inputs[k])
+    made.which = which
+    return <Loop>function.loops.setdefault(which, made)
+
+
+cdef inline object scalar_of(Loop loop, int k, object given):
+    """A scalar of the type that a number is converted to; a number of Python where kernels take it as it is."""
+    cdef Form form = _forms[loop.numbers[k]]
+    if (form == DOUBLE or form == FLOAT) and loop.numbers[k] != _HALF:
+        if type(given) is float:
+            return given
+        if type(given) is int:
+            return <double>given
+    return loop.classes[k](given)
+
+
+cdef object apply(Elementwise function, PyObject** given, object out):
+    """Call a function, whose operands are as many as it has."""
+    cdef int kinds[2]
+    cdef int k, which = 0
+    cdef object operand
+    cdef Lazy first = None, made
+    cdef Loop loop
+    cdef Stream queue
+    cdef object one, other = None
+    cdef PyObject* operands[2]
+    cdef Node node
+    for k in range(function.nin):
+        operand = <object>given[k]
+        if isinstance(operand, Lazy):
+            kinds[k] = type_number((<Lazy>operand).type)
+            if first is None:
+                first = <Lazy>operand
+            elif not same_shape(first, <Lazy>operand):
+                return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+        elif type(operand) is float:
+            kinds[k] = PY_FLOAT
+        elif type(operand) is int:
+            kinds[k] = PY_INT
+        elif type(operand) is bool:
+            kinds[k] = PY_BOOL
+        elif type(operand) is complex:
+            kinds[k] = PY_COMPLEX
+        else:
+            number = _class_numbers.get(type(operand))
+            if number is None:
+                return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+            kinds[k] = number
+        which = which << 5 | kinds[k]
+    if first is None or (function.careful and kinds[1] == PY_INT and <object>given[1] < 0):
+        return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+    loop = function.last
+    if loop is None or loop.which != which:
+        loop = <Loop>function.loops.get(which)
+        if loop is None:
+            loop = _find_loop(function, kinds, which)
+        function.last = loop
+    queue = in_force()
+    if out is not None:
+        if isinstance(out, Lazy) and loop.number == type_number((<Lazy>out).type) and same_shape(first, <Lazy>out):
+            return _at_once(function, loop, kinds, given, <Lazy>out, queue, which)
+        return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+    one = <object>given[0] if kinds[0] < PY_BOOL else scalar_of(loop, 0, <object>given[0])
+    if function.nin == 2:
+        other = <object>given[1] if kinds[1] < PY_BOOL else scalar_of(loop, 1, <object>given[1])
+    operands[0], operands[1] = <PyObject*>one, <PyObject*>other
+    node = node_of(
+        function.name, function.code, operands, function.nin, loop.inputs, loop.result, loop.number, None, queue
+    )
+    made = new_array()
+    take_type(made, loop.number)
+    take_shape(made, first.rank, first.extents)
+    return made_pending(made, node, queue)
+
+
+cdef object _at_once(
+    Elementwise function, Loop loop, int* kinds, PyObject** given, Lazy out, Stream queue, int which
+):
+    """Call a function with an array for the result, of its type and shape: without a node, if all lies in one piece."""
+    cdef void* parameters[4]
+    cdef Value slots[2]
+    cdef int64_t n = out.count()
+    cdef uint64_t to
+    cdef int k, count = 2
+    cdef Lazy operand
+    cdef Kernel kernel
+    cdef object one, other = None
+    cdef PyObject* values[2]
+    cdef Node node
+    cdef bint plain
+    before_writing(out)     # first, as it may compute operands
+    plain = out.dense and n > 1
+    cdef bint twice = function.nin == 2 and given[0] == given[1]
+    for k in range(function.nin):
+        if kinds[k] < TYPES and plain and isinstance(<object>given[k], Lazy):
+            operand = <Lazy>given[k]
+            plain = operand._node is None and operand.dense and operand._stream is queue and operand.memory is not None
+            if plain and operand.memory is out.memory and operand.pointer != out.pointer:
+                plain = False
+            which = which << 1 | 1
+        else:
+            which <<= 1
+    which = which << 1 | twice
+    one = <object>given[0] if isinstance(<object>given[0], Lazy) else scalar_of(loop, 0, <object>given[0])
+    if function.nin == 2:
+        other = <object>given[1] if isinstance(<object>given[1], Lazy) else scalar_of(loop, 1, <object>given[1])
+    values[0], values[1] = <PyObject*>one, <PyObject*>other
+    if plain:
+        kernel = <Kernel>function.direct.get(which)
+        if kernel is not None:
+            require_open(out.memory)
+            to = out.pointer
+            parameters[0], parameters[1] = &to, &n
+            # Arrays come before scalars.
+            for k in range(function.nin - twice):
+                if isinstance(<object>values[k], Lazy):
+                    operand = <Lazy>values[k]
+                    require_open(operand.memory)
+                    slots[k].u = operand.pointer
+                    parameters[count] = &slots[k]
+                    count += 1
+            for k in range(function.nin - twice):
+                if not isinstance(<object>values[k], Lazy):
+                    store(<object>values[k], loop.numbers[k], &slots[k])
+                    parameters[count] = &slots[k]
+                    count += 1
+            start(queue, kernel, blocks_for(n), parameters)
+            out._stream = queue
+            return out
+    node = node_of(
+        function.name, function.code, values, function.nin, loop.inputs, loop.result, loop.number, None, queue
+    )
+    if conflicts(out, node):
+        into(out, computed(node, queue), queue, None, None)
+    else:
+        kernel = into(out, node, queue, None, None)
+        if plain and kernel is not None:
+            function.direct[which] = kernel
+    out._stream = queue
+    return out
