@@ -13,10 +13,11 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 import cupola.numpy as np  # noqa: E402
 import cupola.ray  # noqa: E402
+from tests.conftest import on_cpu_device  # noqa: E402
 from tests.left_behind import left_behind  # noqa: E402
 
 OPTIONS = {
-    "num_cpus": 3, "include_dashboard": False, "logging_level": "ERROR", "log_to_driver": False, "num_gpus": 1,
+    "num_cpus": 3, "include_dashboard": False, "logging_level": "ERROR", "log_to_driver": False,
     "object_store_memory": 80_000_000,
 }  # fmt: skip
 
@@ -56,8 +57,11 @@ class Worker:
 
 @pytest.fixture(scope="module")
 def workers():
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    cupola.ray.init(**OPTIONS)
+    devices = 2 if on_cpu_device() else 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("CUPOLA_CPU_DEVICES", str(devices))  # of the actors
+        cupola.ray.init(num_gpus=devices, **OPTIONS)
     remote = ray.remote(num_gpus=0.25, num_cpus=0, max_restarts=1)(Worker)
     yield [remote.remote() for _ in range(3)]
     ray.shutdown()
@@ -117,7 +121,6 @@ def direct_class():
             from cupola import _same_host
             from cupola.ray import _transport
 
-            cupola.ray.device()
             if far:
                 _same_host.place, _transport.PIECE = lambda: "another machine", 1000
 
@@ -143,7 +146,7 @@ def direct_class():
             return 0 if _transport._server is None else len(_transport._server.arrays) + len(_same_host._offers.kept)
 
         def where(self):
-            return os.getpid(), 0
+            return os.getpid(), cupola.ray.device().device_id
 
     return Direct
 
@@ -151,7 +154,9 @@ def direct_class():
 def test_arrays_by_the_transport_of_ray(workers):
     """On one machine by IPC, between machines from the actor itself; arrays stay as long as somebody wants them."""
     remote = ray.remote(num_gpus=0.05, num_cpus=0, max_restarts=1)(direct_class())
-    first, near, far = remote.remote(), remote.remote(), remote.remote(far=True)
+    first, far = remote.remote(), remote.remote(far=True)
+    near = remote.options(num_gpus=0.9 if on_cpu_device() else 0.05).remote()  # on a device of its own
+    assert ray.get(near.where.remote(), timeout=60)[1] == (1 if on_cpu_device() else 0)
     made = first.make.remote(10_000)
     wanted = (sum(range(10_000)), [[0, 2], [3, 5]], (0, 3))
     assert ray.get(near.total.remote(made), timeout=60) == (*wanted, 2)

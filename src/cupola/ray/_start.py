@@ -8,7 +8,6 @@ from typing import Any
 
 import ray
 
-from cupola import _same_host
 from cupola.core.device._device import Device
 from cupola.numpy import ndarray
 from cupola.ray import _own
@@ -54,24 +53,9 @@ def device() -> Device:
     RuntimeError
         When Ray counts more devices than this process sees.
     """
-    known = Device.get_all_devices()
-    given = [int(one) for one in ray.get_gpu_ids()]
-    if not given or len(known) == len(given):  # only its own are visible
-        found = known[0]
-    elif given[0] < len(known):
-        found = known[given[0]]
-    else:
-        raise RuntimeError(
-            f"Ray has given this process GPU {given[0]}, and it sees {len(known)} devices: start Ray with "
-            "cupola.ray.init(), or with num_gpus as many as there are"
-        )
-    found.set_current()
-    _own.keep(found)
     with suppress(RuntimeError):  # Ray is older
         register_transport()  # of which Ray tells no actor that it has started again
-    if (pool := _same_host.pool(found)) is not None:
-        found.memory_resource = pool
-    return found
+    return _own.make_current()
 
 
 def register_transport() -> None:
