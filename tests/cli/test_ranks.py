@@ -21,8 +21,11 @@ int(os.environ["MASTER_PORT"])
 for rule in sys.argv[1:]:
     who, what = rule.split("=")
     if who == rank:
-        if what == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
+        if what.startswith("SIG"):
+            dev = Device.for_rank()
+            dev.set_current()
+            dev.full(8, 1.0, stream=dev.create_stream())
+            os.kill(os.getpid(), getattr(signal, what))
         sys.exit(int(what))
 if len(sys.argv) > 1:
     time.sleep(120)
@@ -46,12 +49,29 @@ def test_ranks_share_the_devices_out(tmp_path):
 
 @pytest.mark.parametrize(
     ("rule", "status", "words"),
-    [("1=3", 3, "rank 1 ended with status 3"), ("0=killed", 137, "rank 0 was ended by SIGKILL")],
+    [
+        ("1=3", 3, "rank 1 ended with status 3"),
+        ("0=SIGKILL", 137, "rank 0 was ended by SIGKILL"),
+        ("0=SIGSEGV", 139, "rank 0 was ended by SIGSEGV"),  # from outside: the CPU device looks at faults
+    ],
 )
 def test_when_one_fails_the_others_are_ended(tmp_path, rule, status, words):
     done = run(tmp_path, "--grace=0.2", "--ranks", "2", "SCRIPT", rule)
     assert done.returncode == status
     assert words in done.stderr and "ending rank" in done.stderr
+
+
+def test_ranks_end_with_their_starter(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, "-m", "cupola", "run", "-n", "2", str(script), "x=0"]
+    starter = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "CUPOLA_DEVICE": "cpu"})
+    assert starter.stdout is not None
+    said = [starter.stdout.readline(), starter.stdout.readline()]
+    starter.kill()
+    rest, _ = starter.communicate(timeout=60)  # until no rank has the pipe
+    assert sorted(line.split()[0] for line in said) == ["0", "1"]
+    assert rest == ""
 
 
 @pytest.mark.parametrize("wrong", [["-n", "0"], ["-n", "2", "--grace", "-1"], ["-n", "x"]])

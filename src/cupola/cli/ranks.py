@@ -2,11 +2,12 @@
 
 They find their place as torchrun's do: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT are
 in the environment, and ``Device.for_rank()`` reads it. When one fails, the others may wait for it for ever: they are
-ended after a while.
+ended after a while. When this process is killed, all of them end.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ import time
 from collections.abc import Sequence
 
 PAUSE = 0.02  # seconds between two looks at the ranks
+_PR_SET_PDEATHSIG = 1
 PATIENCE = 5.0  # seconds from the request to end to the order
 
 
@@ -52,8 +54,17 @@ def run(count: int, command: Sequence[str], *, grace: float) -> int:
         The status of the rank that failed first, as a shell gives it (128 + the signal); else 0.
     """
     port = _free_port()
+    starter, libc = os.getpid(), ctypes.CDLL(None)
+
+    def go_with_starter() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+        if os.getppid() != starter:  # it was quicker
+            os._exit(128 + signal.SIGTERM)
+
+    arguments = [sys.executable, "-m", "cupola", "run", *command]
     ranks = [
-        subprocess.Popen([sys.executable, "-m", "cupola", "run", *command], env=_environment(rank, count, port))
+        # There is one thread only, which is what a function in the child needs.
+        subprocess.Popen(arguments, env=_environment(rank, count, port), preexec_fn=go_with_starter)
         for rank in range(count)
     ]
     try:

@@ -84,21 +84,27 @@ static bool is_write(const void *machine_context) {
 #endif
 }
 
-static void on_fault(int signal, siginfo_t *information, void *machine_context) {
+/* Whether the access that failed may be tried again; does not return where it ends a launch. */
+static bool is_mended(siginfo_t *information, void *machine_context) {
     if (cpu_memory_is_away((uint64_t)(uintptr_t)information->si_addr)) {
-        cpu_memory_wait(); /* and then the access is tried again */
-        return;
+        cpu_memory_wait();
+        return true;
     }
     if (cpu_host_faulted((uint64_t)(uintptr_t)information->si_addr, is_write(machine_context),
                          escape || cpu_moment_now))
-        return;
+        return true;
     if (escape && (!accesses || cpu_memory_owns((uint64_t)(uintptr_t)information->si_addr))) {
         sigjmp_buf *target = escape;
         escape = NULL;
         fault_address = information->si_addr;
         siglongjmp(*target, LEFT_BY_FAULT);
     }
-    if (!escape && lend_page((uint64_t)(uintptr_t)information->si_addr)) return;
+    return !escape && lend_page((uint64_t)(uintptr_t)information->si_addr);
+}
+
+static void on_fault(int signal, siginfo_t *information, void *machine_context) {
+    bool is_sent = information->si_code <= 0; /* by kill(): no access has failed */
+    if (!is_sent && is_mended(information, machine_context)) return;
     const struct sigaction *before = &previous[signal == SIGBUS];
     if (before->sa_flags & SA_SIGINFO) {
         before->sa_sigaction(signal, information, machine_context);
@@ -107,6 +113,7 @@ static void on_fault(int signal, siginfo_t *information, void *machine_context) 
     } else {
         /* On return the instruction faults again and ends the process as it would have without us. */
         sigaction(signal, before, NULL);
+        if (is_sent) raise(signal);
     }
 }
 
