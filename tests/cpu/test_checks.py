@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cupola import LaunchConfig, Program, ProgramOptions, cpu, launch
+from cupola.bindings import driver
 from cupola.cpu.reports.findings import Finding, Place, from_dict
 
 pytestmark = pytest.mark.cpu_only
@@ -134,6 +135,25 @@ def test_copies_of_what_nobody_has_written(device, stream):
     (finding,) = checks.findings
     assert finding.summary == "512 of 512 bytes that are copied to the host were never written"
     for each in (buffer, other, fresh):
+        each.close()
+
+
+def test_memory_that_is_freed_in_a_stream_and_allocated_again(device, stream, reverse):
+    """What is queued in front of the free reads what was there."""
+    flag = device.allocate(4, stream=stream)
+    with cpu.checks(init=True) as checks:
+        old = device.array(np.arange(64, dtype=np.int32), stream=stream)
+        flag.fill(0, stream=stream)
+        stream.sync()
+        driver.cuStreamWaitValue32(stream.handle, flag.handle, 1, 0)
+        launch(stream, LaunchConfig(grid=1, block=64), reverse, old, 1)
+        old.buffer.close(stream)
+        new = device.allocate(256, stream=stream)
+        other = device.create_stream()
+        flag.fill(1, stream=other)
+        stream.sync()
+    assert checks.findings == []
+    for each in (new, flag, other):
         each.close()
 
 

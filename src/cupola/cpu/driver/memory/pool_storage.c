@@ -122,7 +122,9 @@ static bool take_cached(CUmemoryPool pool, uint64_t size, uint64_t *address) {
 
 static int allocate_locked(CUmemoryPool pool, size_t size, CUstream stream, uint64_t *address) {
     uint64_t id, room;
-    struct pending_free *pending = stream ? find_pending(pool, stream, size) : NULL;
+    /* Shadows are of what has happened: to them memory is new only when nothing that is queued uses it. */
+    const bool may_take_over = stream && !checks(CPU_CHECK_RACE | CPU_CHECK_INIT);
+    struct pending_free *pending = may_take_over ? find_pending(pool, stream, size) : NULL;
     if (pending) {
         unlink_pending(pending);
         *address = pending->base;
