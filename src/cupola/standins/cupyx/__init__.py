@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -117,7 +118,6 @@ __name__ = "cupyx"
 
 def __getattr__(name: str) -> Any:
     there = {
-        "jit": "RawKernel takes CUDA C++, and numba compiles kernels in Python (docs/kernels-in-python.md)",
         "time": "it is cupyx.profiler now",
         "GeneralizedUFunc": "cupy.einsum and broadcasting do most of it",
         "cusparse": "cupola.bindings.cusparse has cuSPARSE",
@@ -126,6 +126,8 @@ def __getattr__(name: str) -> Any:
         "DeviceSynchronized": "cupola.numpy.report() shows each wait with its line",
         "distributed": "cupola.bindings.nccl has NCCL, cupola.mpi messages, cupola.dask arrays on several devices",
     }  # fmt: skip
+    if name == "jit":
+        return importlib.import_module(f"{__spec__.name}.jit")
     if name in there:
         raise AttributeError(f"CuPy has cupyx.{name}, and cupola's stand-in has not: {there[name]}")
     raise AttributeError(f"module 'cupyx' has no attribute {name!r}")
