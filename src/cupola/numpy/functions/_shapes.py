@@ -426,13 +426,16 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
     if axis is None:
         return roll(values.ravel(), shift, axis=0).reshape(values.shape)
     if type(shift) is int and type(axis) is int:
-        steps = [(shift, axis)]
+        steps: Any = ((shift, axis),)
+    elif type(shift) is tuple and type(axis) is tuple and len(shift) == len(axis):
+        steps = zip(shift, axis, strict=True)
     else:
         shifts, axes = numpy.broadcast_arrays(shift, axis)
-        steps = list(zip(shifts.reshape(-1).tolist(), axes.reshape(-1).tolist(), strict=True))
+        steps = zip(shifts.reshape(-1).tolist(), axes.reshape(-1).tolist(), strict=True)
     total = [0] * values.ndim
     for by, where in steps:
-        (where,) = _axes(where, values.ndim)
+        if not -values.ndim <= where < values.ndim:
+            raise numpy.exceptions.AxisError(where, values.ndim)
         total[where] += by
     made = empty(values.shape, values.dtype)
     if values.size == 0:
@@ -440,7 +443,9 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
     pieces: list[tuple[tuple[slice, ...], tuple[slice, ...]]] = [((), ())]
     for by, extent in zip(total, values.shape, strict=True):
         by %= extent
-        cuts = [(slice(by, None), slice(0, extent - by)), (slice(0, by), slice(extent - by, None))][: 2 if by else 1]
+        cuts = [(slice(by, None), slice(0, extent - by))]
+        if by:
+            cuts.append((slice(0, by), slice(extent - by, None)))
         pieces = [((*to, a), (*source, b)) for to, source in pieces for a, b in cuts]
     for to, source in pieces:
         write(made._part(to), values._part(source))
