@@ -253,6 +253,13 @@ static void order(const struct access *access, uint32_t lane, const struct place
     else if (watch->fenced && watch->fenced[thread]) publish(access, thread, place, watch->fenced[thread]);
 }
 
+/* Bytes of a word are written. Another worker may write others of them at the same time. */
+static void note_set(uint8_t *unset, uint32_t bytes) {
+    if (likely(!(load(unset) & bytes))) return;
+    if (bytes == 15) store(unset, 0);
+    else __atomic_fetch_and(unset, (uint8_t)~bytes, __ATOMIC_RELAXED);
+}
+
 /* ---- all lanes ------------------------------------------------------------------------------------------------------ */
 
 static void init(const struct access *access, uint32_t mask, const uint64_t *addresses, uint32_t used) {
@@ -272,7 +279,7 @@ static void init(const struct access *access, uint32_t mask, const uint64_t *add
                 const uint32_t bytes = bytes_of(address, element);
                 uint8_t *unset = &place.shadow->unset[place.index];
                 set |= (*unset & bytes) != bytes;
-                if (access->writes && unlikely(*unset)) *unset = (uint8_t)(*unset & ~bytes);
+                if (access->writes) note_set(unset, bytes);
             }
             if (set) continue;
             place.address = place.space == CPU_SPACE_GLOBAL ? address : (uint32_t)address;
@@ -601,7 +608,7 @@ static bool watch_scattered(const struct access *access, uint32_t mask, const ui
         const struct place *place = &places[lane];
         const uint32_t bytes = bytes_of(addresses[lane], size);
         uint8_t *unset = &place->shadow->unset[place->index];
-        if (inits && access->writes && *unset) *unset = (uint8_t)(*unset & ~bytes);
+        if (inits && access->writes) note_set(unset, bytes);
         if (!races) continue;
         for (int which = access->writes ? WRITTEN : READ; which < RECORDS; which++)
             unroll(place->shadow, place->index, which);
