@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import traceback
 
 import numpy as np
 from mpi4py import MPI
 
 from cupola import Array, Device, PinnedMemoryResource, mpi
-from cupola.mpi import _communicator
+from cupola.mpi import _communicator, _request
 
 dev = Device.for_rank()
 dev.set_current()
@@ -323,6 +324,25 @@ def what_nobody_sends_is_a_time_limit() -> None:
     request.Cancel()
     request.Wait()
     same(got, [-1] * 6)
+
+
+def a_usual_message_that_nobody_answers() -> None:
+    short = mpi.Comm(MPI.COMM_WORLD, stream=stream, timeout=0.05)
+    got, came = nothing(), nothing()
+    try:
+        short.Recv(got, left, tag=98)
+    except TimeoutError as error:
+        assert "Recv was not done within 0.05 s" in str(error)
+    else:
+        raise AssertionError("it waited for nothing")
+    comm.Barrier()
+    comm.Send(on_device(mine), right, 98)  # comes where nobody waits any more
+    comm.Sendrecv(on_device(mine), right, recvbuf=came, source=left)
+    same(came, others(left))
+    end = time.monotonic() + 30
+    while _request.forgotten and time.monotonic() < end:
+        _request.collect()
+    assert not _request.forgotten
 
 
 def bad_arguments() -> None:

@@ -79,7 +79,8 @@ class Comm(Settings):
         calls wait for all work of the device, and until what has come is there.
     timeout : float, optional
         How many seconds a call or the `Wait` of a request may take, before it raises TimeoutError. Without it there
-        is no limit. Methods in small letters, for Python's objects, have none.
+        is no limit. Methods in small letters, for Python's objects, have none. For collective operations either all
+        ranks have one, or none has.
     part : int, optional
         `Allreduce`, `Bcast` and `Reduce` of more bytes are done in parts of this size. All ranks must then use this
         class for such a call, with the same size.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -20,7 +20,8 @@ PAUSE = 50e-6  # seconds between questions after that
 RECEIVING = ("Recv", "Sendrecv", "Sendrecv_replace")
 
 # Messages whose Request nobody keeps: MPI uses their memory until they are done.
-forgotten: list[tuple[list[MPI.Request], list[Side]]] = []
+# Each with what has release(): sides, and the memory of compiled messages that took too long.
+forgotten: list[tuple[list[MPI.Request], Sequence[Any]]] = []
 
 
 class Request:
@@ -99,10 +100,7 @@ class Request:
         while not self.Test(status):
             waited = time.monotonic() - begin
             if waited > limit:
-                raise TimeoutError(
-                    f"{self._what} was not done within {limit:g} s: a rank may have ended or be stuck. "
-                    "comm.Abort() ends all of them"
-                )
+                raise TimeoutError(too_late(self._what, limit))
             if waited > SPIN:
                 time.sleep(PAUSE)
         return True
@@ -140,6 +138,11 @@ class Request:
     def __del__(self) -> None:
         if not getattr(self, "_done", True):
             forgotten.append((self._requests, self._sides))
+
+
+def too_late(what: str, limit: float) -> str:
+    """What TimeoutError says."""
+    return f"{what} was not done within {limit:g} s: a rank may have ended or be stuck. comm.Abort() ends all of them"
 
 
 def collect() -> None:

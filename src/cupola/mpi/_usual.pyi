@@ -8,6 +8,9 @@ from cupola.mpi._request import RECEIVING as RECEIVING
 from cupola.mpi._request import forgotten as forgotten
 from cupola.mpi._staging import Stages
 
+class Lent:
+    def release(self) -> None: ...
+
 class Settings:
     comm: Any
     stream: Stream | None

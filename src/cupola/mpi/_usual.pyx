@@ -1,7 +1,6 @@
 """The whole of a usual message, compiled, since few bytes travel in microseconds.
 
-A message is usual if its buffers are Arrays in one piece, there is a stream and no time limit. All others are for
-`_communicator`. The six most frequent methods call MPI's functions themselves, with the handles of mpi4py's objects, and
+A message is usual if its buffers are Arrays in one piece and there is a stream. All others are for `_communicator`. The six most frequent methods call MPI's functions themselves, with the handles of mpi4py's objects, and
 hold no lock of Python from the first copy to the last; they also take memory that MPI can use as it is. The others call
 mpi4py's methods.
 """
@@ -13,9 +12,10 @@ from mpi4py import MPI
 from cupola.bindings import _provider
 
 from cupola.mpi._aware import is_cuda_aware, is_host_memory
-from cupola.mpi._request import RECEIVING, collect, forgotten
+from cupola.mpi._request import RECEIVING, collect, forgotten, too_late
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+from cpython.exc cimport PyErr_CheckSignals
 from libc.limits cimport INT_MAX
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
@@ -46,17 +46,23 @@ cdef extern from "library.h" nogil:
     bint mpi_open(Library* library, const char* file, bint has_int_handles)
     uintptr_t mpi_handle(const Library* library, uintptr_t place)
     int mpi_carry(const Library* library, int kind, const Message* message)
+    int mpi_begin(const Library* library, int kind, const Message* message, uintptr_t* requests, int* count)
+    int64_t mpi_now()
+    int mpi_wait(const Library* library, uintptr_t* requests, int count, int* done, int64_t ns, int64_t spin, void* status)
     int64_t mpi_received(const Library* library, const void* status, uintptr_t byte)
 
 ctypedef bint (*HostMayUse)(uint64_t address, uint64_t size) noexcept nogil
 
 cdef enum:
     MOST_BUFFERS = 2        # of a method
+    SPIN = 1000000          # ns of asking without a pause
+    SIGNALS = 20000000      # ns between two looks for signals, such as Ctrl-C
 
 cdef object IN_PLACE = MPI.IN_PLACE, BYTE = MPI.BYTE, Intracomm = MPI.Intracomm, Status = MPI.Status, Op = MPI.Op
 cdef object SUM = MPI.SUM, ANY_SOURCE = MPI.ANY_SOURCE, ANY_TAG = MPI.ANY_TAG
 cdef object receiving = frozenset(RECEIVING), empty = Parameter.empty
 cdef object address_of = MPI._addressof         # where the handle lies that an object has
+cdef tuple NAMES = ("Send", "Recv", "Sendrecv", "Bcast", "Allreduce", "Reduce")      # in order of MPI's functions
 cdef const void* in_place = <const void*><uintptr_t><Py_ssize_t>int(MPI.IN_PLACE)
 
 # What never changes once the first message has looked for it.
@@ -113,6 +119,24 @@ cdef CUresult bring(Way* out, Way* into, CUstream queue) noexcept nogil:
     return status
 
 
+cdef class Lent:
+    """Memory that MPI has until a message is over: a stage, or the array itself."""
+
+    cdef Stages stages
+    cdef Stage stage
+    cdef Stream queue
+    cdef Array array
+
+    def __cinit__(self, Stages stages, Stage stage, Stream queue, Array array):
+        self.stages, self.stage, self.queue, self.array = stages, stage, queue, array
+
+    def release(self):
+        """Give it back."""
+        if self.stage is not None:
+            self.stages.put(self.stage, self.queue)
+        self.stage = self.array = None
+
+
 cdef class Settings:
     """What a communicator has besides its methods, and the methods that small messages go by."""
 
@@ -140,11 +164,14 @@ cdef class Settings:
             self.rank = self.plain.rank
         return True
 
-    cdef Stage prepare(self, Array array, Way* way, Stream queue):
-        """Choose what MPI uses in place of the array: its own memory, or that of a stage."""
+    cdef Stage prepare(self, Array array, Way* way, Stream queue, bint is_limited):
+        """Choose what MPI uses in place of the array: its own memory, or that of a stage.
+
+        MPI goes on with a message that has exceeded its time, and an array of the host may be in other use by then.
+        """
         cdef Stage stage
         way.device, way.size = array.pointer, array.count() * array.itemsize
-        if is_aware or (host_may_use != NULL and host_may_use(array.pointer, way.size)):
+        if is_aware or (not is_limited and host_may_use != NULL and host_may_use(array.pointer, way.size)):
             way.host = array.pointer
             return None
         stage = self._stages.find(way.size, queue)
@@ -177,13 +204,21 @@ cdef class Settings:
         cdef int64_t received
         cdef Py_ssize_t count, size
         cdef int failed = 0
-        cdef bint is_closed = False, is_begun = False
+        cdef bint is_closed = False, is_begun = False, is_limited
+        cdef uintptr_t requests[2]
+        cdef int begun = 0, done = 0
+        cdef int64_t limit = 0, start = 0, left
         cdef object found = None
-        if type(self.stream) is not Stream or self.timeout is not None:
+        if type(self.stream) is not Stream:
             return False
         queue = <Stream>self.stream
         if not is_library_open:
             open_library()
+        is_limited = self.timeout is not None
+        if is_limited:
+            if kind >= BCAST and is_aware:
+                return False        # not every library takes device memory there
+            limit = <int64_t>min(<double>self.timeout * 1e9, 9e18)
         out.reads = out.writes = out.is_staged = into.reads = into.writes = into.is_staged = False
         out.size = into.size = 0
         message.out, message.into, message.out_count, message.in_count = NULL, NULL, 0, 0
@@ -257,10 +292,10 @@ cdef class Settings:
             collect()
         try:
             if out_array is not None:
-                out_stage = self.prepare(out_array, &out, queue)
+                out_stage = self.prepare(out_array, &out, queue, is_limited)
                 message.out = <const void*>out.host
             if in_array is not None:
-                in_stage = self.prepare(in_array, &into, queue)
+                in_stage = self.prepare(in_array, &into, queue, is_limited)
                 message.into = <void*>into.host
             held = queue.hold()         # behind the last Python code before the copies
             native = held.pointer
@@ -268,9 +303,20 @@ cdef class Settings:
                 copied = bring(&out, &into, native)
                 if copied == CUDA_SUCCESS:
                     is_begun = True
-                    failed = mpi_carry(&library, kind, message)
+                    if not is_limited:
+                        failed = mpi_carry(&library, kind, message)
+                    else:
+                        start = mpi_now()
+                        failed = mpi_begin(&library, kind, message, requests, &begun)
+                        while failed == 0:
+                            left = start + limit - mpi_now()
+                            failed = mpi_wait(&library, requests, begun, &done, min(left, SIGNALS), SPIN, message.status)
+                            if done == begun or left <= 0:
+                                break
+                            with gil:
+                                PyErr_CheckSignals()
                     size = into.size
-                    if failed == 0 and into.writes and into.is_staged:
+                    if failed == 0 and done == begun and into.writes and into.is_staged:
                         if kind == RECV or kind == SENDRECV:
                             received = mpi_received(&library, message.status, byte_type)
                             if 0 <= received < size:        # whole elements
@@ -280,6 +326,8 @@ cdef class Settings:
                             copied = cu.cuMemcpyHtoDAsync(into.device, <const void*>into.host, size, native)
             if failed:
                 raise MPI.Exception(failed)
+            if done < begun:
+                raise TimeoutError(too_late(NAMES[kind], self.timeout))
             if is_closed:
                 raise RuntimeError("the array for a message was closed while the message was under way")
             if not is_begun:
@@ -287,10 +335,17 @@ cdef class Settings:
             if copied != CUDA_SUCCESS:
                 in_array.reshape(-1)[: size // in_array.itemsize].copy_from(in_stage.flat(in_array.type, size), stream=queue)
         finally:
-            if out_stage is not None:
-                self._stages.put(out_stage, queue)
-            if in_stage is not None:
-                self._stages.put(in_stage, queue)
+            if done < begun:            # MPI goes on with it
+                forgotten.append((
+                    [MPI.Request.fromhandle(mpi_handle(&library, <uintptr_t>&requests[i])) for i in range(done, begun)],
+                    [Lent(self._stages, stage, queue, array)
+                     for stage, array in ((out_stage, out_array), (in_stage, in_array)) if array is not None],
+                ))
+            else:
+                if out_stage is not None:
+                    self._stages.put(out_stage, queue)
+                if in_stage is not None:
+                    self._stages.put(in_stage, queue)
         return True
 
     def Send(self, buf, int dest, int tag=0):

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 enum mpi_kind {
     MPI_KIND_SEND,
@@ -27,7 +28,7 @@ struct mpi_status {
 
 struct mpi_library {
     bool has_int_handles;
-    void *calls[MPI_KINDS], *get_count;
+    void *calls[MPI_KINDS], *begin[MPI_KINDS], *get_count, *test; /* `begin`: those that do not wait */
 };
 
 struct mpi_message {
@@ -41,20 +42,24 @@ struct mpi_message {
 /* Find them behind the loaded file, by the names in order of mpi_kind; what is loaded before all, as tools are, comes first, as
  * for the file itself. */
 static inline bool mpi_open(struct mpi_library *m, const char *file, bool has_int_handles) {
-    static const char *const names[MPI_KINDS] = {"MPI_Send",  "MPI_Recv",      "MPI_Sendrecv",
-                                                 "MPI_Bcast", "MPI_Allreduce", "MPI_Reduce"};
-    void *library = dlopen(file, RTLD_NOW | RTLD_NOLOAD);
+    static const char *const names[2 * MPI_KINDS + 2] = {
+        "MPI_Send",       "MPI_Recv",    "MPI_Sendrecv",  "MPI_Bcast", "MPI_Allreduce",
+        "MPI_Reduce",     "MPI_Isend",   "MPI_Irecv",     "MPI_Irecv", /* and Isend */ "MPI_Ibcast",
+        "MPI_Iallreduce", "MPI_Ireduce", "MPI_Get_count", "MPI_Test"};
+    void *library = dlopen(file, RTLD_NOW | RTLD_NOLOAD), *calls[2 * MPI_KINDS + 2];
     bool found = library != NULL;
-    m->has_int_handles = has_int_handles;
-    for (int i = 0; found && i <= MPI_KINDS; i++) {
-        const char *name = i < MPI_KINDS ? names[i] : "MPI_Get_count";
-        void *call = dlsym(RTLD_DEFAULT, name);
-        if (!call) call = dlsym(library, name);
-        if (i < MPI_KINDS) m->calls[i] = call;
-        else m->get_count = call;
-        found = call != NULL;
+    for (int i = 0; found && i < 2 * MPI_KINDS + 2; i++) {
+        calls[i] = dlsym(RTLD_DEFAULT, names[i]);
+        if (!calls[i]) calls[i] = dlsym(library, names[i]);
+        found = calls[i] != NULL;
     }
-    return found;
+    if (!found) return false;
+    m->has_int_handles = has_int_handles;
+    memcpy(m->calls, calls, sizeof m->calls);
+    memcpy(m->begin, calls + MPI_KINDS, sizeof m->begin);
+    m->get_count = calls[2 * MPI_KINDS];
+    m->test = calls[2 * MPI_KINDS + 1];
+    return true;
 }
 
 /* The handle that lies in an object of mpi4py. */
@@ -97,6 +102,71 @@ CARRY(mpi_carry_pointers, mpi_pointer)
 
 static inline int mpi_carry(const struct mpi_library *m, int kind, const struct mpi_message *x) {
     return m->has_int_handles ? mpi_carry_ints(m, kind, x) : mpi_carry_pointers(m, kind, x);
+}
+
+/* The same without waiting: a request each, of which the last one receives, if any does; `count` says how many have begun. */
+#define CALL(index, ...) ((int (*)(__VA_ARGS__, void *))m->begin[index])
+#define BEGIN(name, handle)                                                                                              \
+    static inline int name(const struct mpi_library *m, int kind, const struct mpi_message *x, uintptr_t *requests,      \
+                           int *count) {                                                                                 \
+        handle out_type = (handle)x->out_type, in_type = (handle)x->in_type, comm = (handle)x->comm, op = (handle)x->op; \
+        int status = 0;                                                                                                  \
+        if (kind == MPI_KIND_SEND || kind == MPI_KIND_SENDRECV) {                                                        \
+            status = CALL(MPI_KIND_SEND, const void *, int, handle, int, int, handle)(                                   \
+                x->out, x->out_count, out_type, x->to, x->to_tag, comm, requests);                                       \
+            *count = !status;                                                                                            \
+        }                                                                                                                \
+        if (status || kind == MPI_KIND_SEND) return status;                                                              \
+        uintptr_t *last = requests + *count;                                                                             \
+        if (kind == MPI_KIND_RECV || kind == MPI_KIND_SENDRECV)                                                          \
+            status = CALL(MPI_KIND_RECV, void *, int, handle, int, int, handle)(x->in, x->in_count, in_type, x->from,    \
+                                                                                x->from_tag, comm, last);                \
+        else if (kind == MPI_KIND_BCAST)                                                                                 \
+            status = CALL(MPI_KIND_BCAST, void *, int, handle, int, handle)(x->in, x->in_count, in_type, x->from, comm,  \
+                                                                            last);                                       \
+        else if (kind == MPI_KIND_ALLREDUCE)                                                                             \
+            status = CALL(MPI_KIND_ALLREDUCE, const void *, void *, int, handle, handle, handle)(                        \
+                x->out, x->in, x->in_count, in_type, op, comm, last);                                                    \
+        else                                                                                                             \
+            status = CALL(MPI_KIND_REDUCE, const void *, void *, int, handle, handle, int, handle)(                      \
+                x->out, x->in, x->in_count, in_type, op, x->from, comm, last);                                           \
+        *count += !status;                                                                                               \
+        return status;                                                                                                   \
+    }
+BEGIN(mpi_begin_ints, int)
+BEGIN(mpi_begin_pointers, mpi_pointer)
+#undef BEGIN
+#undef CALL
+
+static inline int mpi_begin(const struct mpi_library *m, int kind, const struct mpi_message *x, uintptr_t *requests,
+                            int *count) {
+    *count = 0;
+    return m->has_int_handles ? mpi_begin_ints(m, kind, x, requests, count)
+                              : mpi_begin_pointers(m, kind, x, requests, count);
+}
+
+static inline int64_t mpi_now(void) { /* ns */
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Wait for requests from the first on, for so many ns. *done counts those that are over; the status is that of the last one. */
+static inline int mpi_wait(const struct mpi_library *m, uintptr_t *requests, int count, int *done, int64_t ns,
+                           int64_t spin, void *status) {
+    int64_t begin = mpi_now();
+    for (;;) {
+        while (*done < count) {
+            int flag = 0;
+            int failed = ((int (*)(void *, int *, void *))m->test)(&requests[*done], &flag, status);
+            if (failed) return failed;
+            if (!flag) break;
+            ++*done;
+        }
+        int64_t waited = mpi_now() - begin;
+        if (*done == count || waited > ns) return 0;
+        if (waited > spin) nanosleep(&(struct timespec){0, 50000}, NULL);
+    }
 }
 
 /* How many bytes have come, by the status of a message; below 0 where MPI does not know. `byte` is MPI_BYTE. */
