@@ -76,6 +76,6 @@ def register_transport() -> None:
 
         from cupola.ray._transport import NAME, Transport
     except ImportError as error:
-        raise RuntimeError(f"Ray {ray.__version__} takes no tensor transports of others: 2.60 does ({error})") from error
+        raise RuntimeError(f"Ray {ray.__version__} has no such transports: 2.60 has ({error})") from error
     if NAME.upper() not in transport_manager_info:
         register_tensor_transport(NAME, ["cuda"], Transport, ndarray)

@@ -233,7 +233,7 @@ static ncclResult_t drop(ncclComm_t comm, const char *function, const void *hand
 }
 
 static ncclResult_t ncclCommRegister(const ncclComm_t comm, void *address, size_t size, void **handle) {
-    return add(comm, "CommRegister", address, size, false, handle);
+    return add(comm, "ncclCommRegister", address, size, false, handle);
 }
 
 static ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle) {

@@ -50,7 +50,7 @@ ncclResult_t comm_check(ncclComm_t comm, const char *function, bool ready) {
     int state = atomic_load(&comm->state);
     if (state == ncclInProgress)
         return nccl_fail(ncclInvalidArgument,
-                         "%s: Attempt to use communicator before the previous operation returned ncclSuccess",
+                         "Attempt to use communicator before the previous operation returned ncclSuccess (%s)",
                          function);
     if (comm->revoked) return nccl_fail(ncclInvalidUsage, "%s: the communicator was revoked", function);
     if (comm->finalized) return nccl_fail(ncclInvalidUsage, "%s: the communicator was finalized", function);
@@ -95,6 +95,21 @@ static ncclResult_t check_config(const ncclConfig_t *config) {
     if (config->cgaClusterSize != INT_MIN && config->cgaClusterSize < 0)
         return nccl_fail(ncclInvalidArgument, "Invalid config cgaClusterSize attribute value %d",
                          config->cgaClusterSize);
+    /* Those behind the first are in longer structures only. */
+#define IN(member, low, high, name)                                                                      \
+    do {                                                                                                 \
+        if (config->size >= offsetof(ncclConfig_t, member) + sizeof config->member &&                    \
+            config->member != INT_MIN && (config->member < (low) || config->member > (high)))            \
+            return nccl_fail(ncclInvalidArgument, "Invalid config " name " attribute value %d", config->member); \
+    } while (0)
+    IN(splitShare, 0, 1, "splitShare");
+    IN(collnetEnable, 0, 1, "collnetEnable");
+    IN(CTAPolicy, 0, 3, "policy");
+    IN(shrinkShare, 0, 1, "shrinkShare");
+    IN(nvlsCTAs, 1, INT_MAX, "nvlsCTAs");
+    IN(nChannelsPerNetPeer, 1, INT_MAX, "nChannelsPerNetPeer");
+    IN(nvlinkCentricSched, 0, 1, "nvlinkCentricSched");
+#undef IN
     const int least = config->minCTAs, most = config->maxCTAs;
     if ((least != INT_MIN && least <= 0) || (most != INT_MIN && most <= 0) || least > most)
         return nccl_fail(ncclInvalidArgument, "Invalid config min/max channels attribute value %d/%d", least, most);
@@ -352,7 +367,7 @@ static ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     struct split_job *job = NULL;
     if (!made) return group_note(nccl_fail(ncclInvalidArgument, "CommSplit : newcomm argument is NULL"));
     *made = NULL;
-    ncclResult_t status = comm_check(comm, "CommSplit", true);
+    ncclResult_t status = comm_check(comm, "ncclCommSplit", true);
     if (!status && color < -1)
         status = nccl_fail(ncclInvalidArgument,
                            "CommSplit: the color is %d: it must be NCCL_SPLIT_NOCOLOR or at least 0", color);
@@ -589,7 +604,7 @@ static ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status)
         if (!answer) return nccl_fail(ncclInvalidArgument, "Comm" #Name " : " what " argument is NULL");          \
         if (atomic_load(&comm->state) == ncclInProgress && !comm->finalized)                                             \
             return nccl_fail(ncclInvalidArgument,                                                                        \
-                             "Comm" #Name ": Attempt to use communicator before the previous operation returned ncclSuccess"); \
+                             "Attempt to use communicator before the previous operation returned ncclSuccess (Comm" #Name ")"); \
         *answer = value;                                                                                                 \
         return ncclSuccess;                                                                                              \
     }

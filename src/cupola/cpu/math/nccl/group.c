@@ -415,11 +415,13 @@ static ncclResult_t ncclGroupEnd(void) {
 
 static ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *information) {
     if (!group.depth) return nccl_fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
-    if (!information)
-        return group_note(nccl_fail(ncclInvalidArgument, "ncclGroupSimulateEnd : simInfo argument is NULL"));
-    if (information->magic != SIMULATION_MAGIC || information->size < sizeof *information)
-        return group_note(
+    if (!information) return close_or_simulate(&(ncclSimInfo_t){0});
+    if (information->magic != SIMULATION_MAGIC || information->size < sizeof *information) {
+        ncclResult_t refused = group_note(
             nccl_fail(ncclInvalidArgument, "ncclSimInfo_t argument not initialized via NCCL_SIM_INFO_INITIALIZER"));
+        group_close(); /* it is ended all the same */
+        return refused;
+    }
     return close_or_simulate(information);
 }
 
