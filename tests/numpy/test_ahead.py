@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from cupola.bindings import cublas
 from cupola.numpy import __main__ as command
 from cupola.numpy import _ahead, _background, _common, _kernels
 from cupola.numpy._kernels import elementwise
@@ -129,26 +127,3 @@ def test_statements_run(device):
     for statement in list(_common._choosing(np, "d"))[::4]:
         statement()
     device.sync()
-
-
-def test_the_background_loads_what_products_need(device, monkeypatch):
-    """With the second kernel of a GPU; whatever is wrong is said by the first product."""
-    monkeypatch.setenv("CUPOLA_NUMPY_AHEAD", "0")
-    assert _background.load_libraries(device) is None
-    monkeypatch.setenv("CUPOLA_NUMPY_AHEAD", "1")
-    created = []
-    real = cublas.create
-    for create in (lambda: created.append(real()) or created[-1], lambda: 1 / 0):
-        monkeypatch.setattr(cublas, "create", create)
-        thread = _background.load_libraries(device)
-        thread.join()
-    assert len(created) == 1
-
-    asked = []
-    monkeypatch.setattr(_ahead, "_asked", itertools.count())
-    monkeypatch.setattr(_background, "load_libraries", asked.append)
-    monkeypatch.setattr(_ahead._provider, "current", lambda: "gpu")
-    monkeypatch.setattr(_ahead, "compile_to", lambda *arguments, **options: None)
-    for _ in range(3):
-        _ahead.code("what is not in the package")
-    assert asked == [device]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import lzma
 import struct
 from pathlib import Path
@@ -33,9 +32,6 @@ ENTRY = struct.Struct("<16sHII")  # a kernel: its name, its chunk, and where its
 CHUNK = struct.Struct("<II")  # where a chunk is behind all of these
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 4, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
 
-_asked = itertools.count()  # for kernels of a GPU
-
-
 def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
     """Machine code or PTX of a source: what came with the package, else compiled or from the disk."""
     chosen = {"fma": fma, "name": "cupola.numpy", **options}
@@ -43,10 +39,6 @@ def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
     if _provider.is_observed():  # observers know the sources that this process compiles
         return compile_to("cubin", source, options=chosen)
     quick_first = _provider.current() == "cpu" and _prepare()
-    if _provider.current() != "cpu" and next(_asked) == 1:
-        from cupola.numpy import _background
-
-        _background.load_libraries(device)
     if not options and device.compute_capability >= OLDEST:
         ptx = known().get(name_of(source, fma))
         if ptx is not None:

@@ -12,10 +12,9 @@
 #if FORM == 1
     bits ^= SIGN;
 #elif FORM == 2
-    bool wrong = (BITS)(bits & (BITS)~SIGN) > (BITS)INFINITE;
-    bits = bits == SIGN ? (BITS)0 : bits;
-    bits ^= (bits & SIGN ? ALL : SIGN);
-    bits = wrong ? ALL : bits;
+    if ((BITS)(bits & (BITS)~SIGN) > (BITS)INFINITE) bits = ALL;
+    else if (bits == SIGN || bits == 0) bits = SIGN;
+    else bits = bits & SIGN ? (BITS)~bits : (BITS)(bits | SIGN);
 #endif
     return bits ^ flip;
 }
@@ -99,58 +98,37 @@ extern "C" __global__ void __launch_bounds__(BLOCK) radix_move(
         long long row = one / parts, part = one % parts, from = part * share;
         long long end = from + share < count ? from + share : count;
         const BITS* elements = in + row * count;
-        [[maybe_unused]] const unsigned* from_where = old ? old + row * count : nullptr;
         BITS* target = out + row * count;
         unsigned first = before(totals[row * 256 + threadIdx.x], sums, &all);
         base[threadIdx.x] = first + counts[(row * 256 + threadIdx.x) * parts + part];
         for (long long tile = from; tile < end; tile += TILE) {
             int size = end - tile < TILE ? end - tile : TILE;
-            unsigned rank[EACH];  // among the elements of the warp with the same digit; and the digit, times 65536
-            for (int k = 0; k < WARPS; k++) counters[k][threadIdx.x] = 0;
-            __syncthreads();
-            // Four elements at a time, since this is much code, which has to be compiled. Elements are read again below, when
-            // they are in the cache, because what is indexed in a loop would not be in registers.
-#pragma unroll 1
-            for (int group = 0; group < EACH / 4; group++) {
-                unsigned found[4];
-                BITS four[4];
-                int first = warp * 32 * EACH + group * 128 + lane;
-#pragma unroll
-                for (int u = 0; u < 4; u++) four[u] = elements[tile + (first + u * 32 < size ? first + u * 32 : size - 1)];
-#pragma unroll
-                for (int u = 0; u < 4; u++) {
-                    bool valid = first + u * 32 < size;
-                    int digit = digit_of(four[u], shift, flip);
-                    unsigned peers = __ballot_sync(~0u, valid);
-#pragma unroll
-                    for (int bit = 0; bit < 8; bit++) {
-                        unsigned set = __ballot_sync(~0u, digit >> bit & 1);
-                        peers &= digit >> bit & 1 ? set : ~set;
-                    }
-                    // All lanes of a digit read the counter, then the first of them adds to it.
-                    unsigned earlier = valid ? mine[digit] : 0;
-                    __syncwarp();
-                    if (valid && !(peers & lower)) mine[digit] = earlier + __popc(peers);
-                    __syncwarp();
-                    found[u] = digit << 16 | (earlier + __popc(peers & lower));
-                }
-#pragma unroll
-                for (int k = 0; k < EACH; k++) rank[k] = group == k / 4 ? found[k % 4] : rank[k];
-            }
             BITS value[EACH];
+            unsigned short rank[EACH];
+            for (int k = 0; k < WARPS; k++) counters[k][threadIdx.x] = 0;
 #pragma unroll
             for (int k = 0; k < EACH; k++) {
                 int at = warp * 32 * EACH + k * 32 + lane;
-                value[k] = elements[tile + (at < size ? at : size - 1)];
+                value[k] = at < size ? elements[tile + at] : (BITS)0;
             }
-#if PAIRS
-            unsigned place[EACH];
+            __syncthreads();
 #pragma unroll
             for (int k = 0; k < EACH; k++) {
-                int at = warp * 32 * EACH + k * 32 + lane;
-                place[k] = from_where ? from_where[tile + (at < size ? at : size - 1)] : (unsigned)(tile + at);
+                bool valid = warp * 32 * EACH + k * 32 + lane < size;
+                int digit = digit_of(value[k], shift, flip);
+                unsigned peers = __ballot_sync(~0u, valid);
+#pragma unroll
+                for (int bit = 0; bit < 8; bit++) {
+                    unsigned set = __ballot_sync(~0u, digit >> bit & 1);
+                    peers &= digit >> bit & 1 ? set : ~set;
+                }
+                // All lanes of a digit read the counter, then the first of them adds to it.
+                unsigned earlier = valid ? mine[digit] : 0;
+                __syncwarp();
+                if (valid && !(peers & lower)) mine[digit] = earlier + __popc(peers);
+                __syncwarp();
+                rank[k] = earlier + __popc(peers & lower);
             }
-#endif
             __syncthreads();
             unsigned total = 0;
             for (int k = 0; k < WARPS; k++) {
@@ -165,15 +143,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) radix_move(
             for (int k = 0; k < EACH; k++) {
                 int at = warp * 32 * EACH + k * 32 + lane;
                 if (at < size) {
-                    unsigned digit = rank[k] >> 16, to = start[digit] + mine[digit] + (rank[k] & 65535);
+                    int digit = digit_of(value[k], shift, flip);
+                    unsigned to = start[digit] + mine[digit] + rank[k];
                     staged[to] = value[k];
 #if PAIRS
-                    staged_places[to] = place[k];
+                    staged_places[to] = old ? old[row * count + tile + at] : (unsigned)(tile + at);
 #endif
                 }
             }
             __syncthreads();
-#pragma unroll 2
             for (int at = threadIdx.x; at < size; at += BLOCK) {
                 BITS element = staged[at];
                 int digit = digit_of(element, shift, flip);
