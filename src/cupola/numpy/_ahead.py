@@ -32,6 +32,7 @@ ENTRY = struct.Struct("<16sHII")  # a kernel: its name, its chunk, and where its
 CHUNK = struct.Struct("<II")  # where a chunk is behind all of these
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 4, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
 
+
 def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
     """Machine code or PTX of a source: what came with the package, else compiled or from the disk."""
     chosen = {"fma": fma, "name": "cupola.numpy", **options}
