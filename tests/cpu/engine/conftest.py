@@ -26,7 +26,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     from cupola.cpu.compiler.emit.threads.shape import Shape
     from cupola.cpu.compiler.objects import machine, recall
 
-    def narrow(block: tuple[int, int, int], *, whole_warps: bool, one_by_one: bool, largest_compared: int) -> Shape:
+    def narrow(block: tuple[int, int, int], *, whole_warps: bool, walkers: int, largest_compared: int) -> Shape:
         width = {"scalar": 1, "narrow": 4}[way]
         threads = block[0] * block[1] * block[2]
         one_row = threads == block[0]

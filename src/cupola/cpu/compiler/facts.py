@@ -11,8 +11,9 @@ class KernelInfo:
     """What the driver and the engine want to know about a kernel.
 
     ``params`` are (name, offset, size, alignment), sizes are in bytes. ``whole_warps`` says that its threads meet by
-    warps, so that units must be such, ``one_by_one`` that they are better run without lanes; ``largest_compared`` is
-    the largest number that ``%tid.x`` is compared with; ``is_tile_kernel`` says that launches need not know its
+    warps, so that units must be such, ``walkers`` how many of them are better run at a time, 0 if that is a warp's;
+    ``largest_compared`` is the largest number that ``%tid.x`` is compared with; ``is_tile_kernel`` says that launches
+    need not know its
     ``required_block``; ``has_stack``, ``stack_bytes`` and ``stack_grows`` say whether
     threads have a stack, what the frames of called functions take there, and whether that may not be all.
     ``ptx_version`` is the virtual architecture (90 for sm_90) of its PTX, ``binary_version`` the architecture of the
@@ -41,7 +42,7 @@ class KernelInfo:
     ptx_version: int
     binary_version: int
     whole_warps: bool
-    one_by_one: bool
+    walkers: int
     largest_compared: int
     has_stack: bool
     stack_bytes: int

@@ -22,7 +22,7 @@ from cupola.cpu.compiler.emit.threads.layout import (
     specials,
     symbols,
 )
-from cupola.cpu.compiler.emit.threads.shape import Shape
+from cupola.cpu.compiler.emit.threads.shape import WALKERS, Shape
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import FOR_DEBUGGER, KernelInfo, VariableInfo, counts_lines
 from cupola.cpu.compiler.images.device_runtime import UPDATES, link_device_runtime
@@ -52,7 +52,7 @@ class Kernel:
         ``rolled``: loops that a compiler has unrolled may be one again, where threads run one by one.
         """
         analysis = passes.analyze(
-            passes.roll_loops(self.function) if rolled and shape.width == 1 else self.function,
+            passes.roll_loops(self.function) if rolled and shape.width in (1, WALKERS) else self.function,
             width=shape.width,
             x_is_contiguous=shape.contiguous,
             rows_are_whole=shape.contiguous and shape.full,
@@ -60,6 +60,13 @@ class Kernel:
             suspends=suspends,
         )
         return Facts(self.info.name, analysis, self.layout, shape)
+
+
+def _walkers(function: ast.Function) -> int:
+    """How many threads of a kernel are better run at a time than all of a warp; 0 if that is not so."""
+    if not passes.walk_alone(function):
+        return 0
+    return WALKERS if passes.walk_abreast(function) else 1
 
 
 class ParsedModule:
@@ -171,7 +178,7 @@ class ParsedModule:
             ptx_version=_architecture(self.module.target),
             binary_version=self.architecture,
             whole_warps=whole_warps,
-            one_by_one=not whole_warps and passes.walk_alone(prepared),
+            walkers=_walkers(prepared) if not whole_warps else 0,
             largest_compared=compared,
             has_stack=layout.has_stack,
             stack_bytes=prepared.stack_bytes,

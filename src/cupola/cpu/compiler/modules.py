@@ -445,7 +445,7 @@ def _shape(kernel: KernelInfo, block: tuple[int, int, int], *, whole_warps: bool
     return choose_shape(
         block,
         whole_warps=whole_warps or kernel.whole_warps,
-        one_by_one=kernel.one_by_one,
+        walkers=kernel.walkers,
         largest_compared=kernel.largest_compared,
     )
 

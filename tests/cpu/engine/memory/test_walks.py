@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from cupola import ObjectCode
+from cupola import (
+    Buffer,
+    Device,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    ObjectCode,
+    Program,
+    ProgramOptions,
+    Stream,
+    launch,
+)
 from cupola.cpu.compiler.emit import bodies
 from cupola.cpu.compiler.modules import load_image
 from tests.cpu.engine.faulting import explanations
@@ -76,13 +88,17 @@ def code() -> ObjectCode:
     return ObjectCode.from_ptx((HEADER + "".join(map(written, FORMS))).encode())
 
 
+@pytest.mark.parametrize("blocks", [10, 64], ids=["in fours", "one by one"])
 @pytest.mark.parametrize("name", FORMS)
-def test_loops_that_end_in_some_way(name: str, code: ObjectCode) -> None:
-    """The last rows end where the memory does; some counters are past their ends before they begin."""
+def test_loops_that_end_in_some_way(name: str, blocks: int, code: ObjectCode) -> None:
+    """The last rows end where the memory does; some counters are past their ends before they begin.
+
+    Some rows are far longer than others.
+    """
     type, step, comparison = FORMS[name]
     random = np.random.default_rng(3)
-    begins, counters = random.integers(0, 500, 320), random.integers(0 if type[0] == "u" else -9, 99, 320)
-    often = random.integers(1, 12, 320)
+    begins, counters = random.integers(0, 400, 320), random.integers(0 if type[0] == "u" else -9, 99, 320)
+    often = np.where(random.random(320) < 0.05, 99, random.integers(1, 12, 320))
     begins[-32:] = 512 - often[-32:]
     ends = counters + step * often
     if comparison != "ne":
@@ -91,7 +107,7 @@ def test_loops_that_end_in_some_way(name: str, code: ObjectCode) -> None:
         ends[past], often[past] = counters[past], 1
     places, values = random.integers(0, 200, 512).astype(np.int32), random.integers(-99, 99, 200).astype(np.int32)
     rows, sums = np.stack([begins, counters, ends], 1).astype(np.int32), np.zeros((320, 2), np.int32)
-    run_kernel(code.get_kernel(name), 10, 32, rows, places, values, sums)
+    run_kernel(code.get_kernel(name), blocks, 320 // blocks, rows, places, values, sums)
     for begin, counter, end, times, (total, way) in zip(begins, counters, ends, often, sums.tolist(), strict=True):
         assert not goes_on(comparison, counter + step * times, end)
         assert total == values[places[begin : begin + times]].sum()
@@ -102,7 +118,9 @@ def test_loops_that_end_in_some_way(name: str, code: ObjectCode) -> None:
 def test_what_is_written_twice() -> None:
     def is_quick(name: str, distance: int = 4) -> bool:
         module = load_image((HEADER + written(name, distance)).encode())
-        return "\nquick" in bodies.emit_body(module.facts(0, (32, 1, 1))).ir
+        one, four = (bodies.emit_body(module.facts(0, (x, 1, 1))).ir for x in (31, 32))
+        assert ("\nquick" in one) == ("\ntogether" in four) == ("\nalone" in four)
+        return "\nquick" in one
 
     assert [name for name in FORMS if not is_quick(name)] == ["unknown"]
     assert is_quick("up", 400)
@@ -123,8 +141,72 @@ WALK(wrapping, unsigned, 0xfffffe00, 0xffffffff, 4096)
 """
 
 
+LOOK_UP = r"""
+extern "C" __global__ void up(int *data, int *other, int n) {
+    int i = threadIdx.x, total = 0;
+    int far = blockIdx.x == gridDim.x - 1 && i == 6 ? 1 << 20 : 0, last = i % 4 + 3;
+    int j = data[i];
+    _Pragma("unroll 1") for (int c = data[i]; c < last; ++c, ++j) total += data[other[j] + (c == 4 ? far : 0)];
+    if (total) other[0] = 0; }
+"""
+
+
+@pytest.mark.cpu_only
+def test_a_look_up_that_is_wrong_late_is_named() -> None:
+    texts = explanations(LOOK_UP, {"up": {"grid": 40}})
+    assert "read of 4 bytes" in texts["up"] and "in thread (6, 0, 0) of block (39, 0, 0)" in texts["up"], texts
+
+
 @pytest.mark.cpu_only
 def test_a_walk_that_goes_too_far_late_is_named() -> None:
     texts = explanations(LATE, dict.fromkeys(["past", "far_away", "wide", "wrapping"], {"grid": 40}))
     assert all("in thread (5, 0, 0) of block (39, 0, 0)" in text for text in texts.values()), texts
     assert all("read of 4 bytes" in text and "just past the end of a 256-byte" in text for text in texts.values())
+
+
+ELSEWHERE = r"""
+extern "C" __global__ void rows(const int *begins, const long long *places, const float *values, float *sums, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float total = 0;
+    for (int j = begins[i]; j < begins[i + 1]; ++j) total += values[places[j]];
+    sums[i] = total; }
+"""
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("block", [64, 33], ids=["in fours", "one by one"])
+def test_look_ups_in_more_than_one_allocation(block: int) -> None:
+    """At any point of a walk a look-up may be in another allocation than those before; some threads walk nowhere."""
+    dev = Device()
+    dev.set_current()
+    stream = dev.create_stream()
+    random = np.random.default_rng(8)
+    n = 500
+    lengths = np.where(random.random(n) < 0.3, 0, random.integers(1, 9, n))
+    begins = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    here, there = (random.integers(-99, 99, 300).astype(np.float32) for _ in range(2))
+    first, second = (stored(dev, stream, array) for array in (here, there))
+    count = int(lengths.sum())
+    chosen, is_there = random.integers(0, 300, count), random.random(count) < 0.02
+    distance = (int(second.handle) - int(first.handle)) // 4
+    places = (chosen + np.where(is_there, distance, 0)).astype(np.int64)
+    sums = stored(dev, stream, np.full(n, 7, np.float32))
+    kernel = Program(ELSEWHERE, "c++", ProgramOptions(arch=f"sm_{dev.arch}")).compile("cubin").get_kernel("rows")
+    arguments = stored(dev, stream, begins), stored(dev, stream, places), first, sums, n
+    launch(stream, LaunchConfig(grid=-(-n // block), block=block), kernel, *arguments)
+    host = LegacyPinnedMemoryResource().allocate(4 * n)
+    sums.copy_to(host, stream=stream)
+    stream.sync()
+    looked_up = np.where(is_there, there[chosen], here[chosen])
+    expected = [looked_up[begin:end].sum() for begin, end in pairwise(begins)]
+    assert np.from_dlpack(host).view(np.float32).tolist() == expected
+
+
+def stored(dev: Device, stream: Stream, array: np.ndarray) -> Buffer:
+    host = LegacyPinnedMemoryResource().allocate(array.nbytes)
+    np.from_dlpack(host).view(array.dtype)[:] = array
+    buffer = dev.allocate(array.nbytes, stream=stream)
+    buffer.copy_from(host, stream=stream)
+    stream.sync()
+    return buffer

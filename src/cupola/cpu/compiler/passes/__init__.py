@@ -10,7 +10,7 @@ from cupola.cpu.compiler.passes.loops import Loop
 from cupola.cpu.compiler.passes.mark_lines import mark_lines
 from cupola.cpu.compiler.passes.prepare import prepare
 from cupola.cpu.compiler.passes.roll_loops import roll_loops
-from cupola.cpu.compiler.passes.walks import walk_alone
+from cupola.cpu.compiler.passes.walks import walk_abreast, walk_alone
 
 __all__ = [
     "CARRY",
@@ -27,5 +27,6 @@ __all__ = [
     "prepare",
     "roll_loops",
     "waits_for_warps",
+    "walk_abreast",
     "walk_alone",
 ]

@@ -46,6 +46,24 @@ def walk_alone(function: ast.Function) -> bool:
     return all(_is_walk(loop, loaded) for loop in loops)
 
 
+def walk_abreast(function: ast.Function) -> bool:
+    """Whether threads that are better run without lanes may walk side by side: how often is known beforehand."""
+    return all(map(_is_counted, _innermost_loops(function.body or [])))
+
+
+def _is_counted(loop: list[ast.Instruction]) -> bool:
+    *rest, last = loop
+    steps = {name for name in map(_step_of, rest) if name is not None}
+    if last.guard is None or last.guard.negated:
+        return False
+    for instruction in rest:
+        match instruction.opcode, instruction.modifiers, instruction.operands:
+            case "setp", ("ne" | "lt", _), (ast.Register(into), ast.Register(name), _):
+                if into == last.guard.register.name and name in steps:
+                    return True
+    return False
+
+
 def _innermost_loops(body: Sequence[ast.Statement]) -> list[list[ast.Instruction]]:
     """The instructions of the loops that have none inside; none at all when one of these is more than a basic block."""
     places = {statement.name: place for place, statement in enumerate(body) if isinstance(statement, ast.Label)}

@@ -200,6 +200,26 @@ class Control:
         for each in self.body.instruments:
             each.block(block)
 
+    def begin_again(self, block: Block, label: str, mask: str) -> None:
+        """Begin a part of a basic block under a label of its own, with the threads of a mask on the stack."""
+        self.block = block
+        self.body.registers.begin_block(self.body.thread_numbers(block))
+        self.builder.label(label)
+        self.set_mask(Value(self.builder.emit(f"load i32, ptr {mask}"), "i32"))
+
+    def run_with(self, mask: Value, lanes: Value) -> None:
+        """From here on the block runs with the threads of a mask, which is also given as an i1 for each lane."""
+        self.mask, self._vector = mask, lanes
+
+    def send_ahead(self, target: Block, mask: Value) -> None:
+        """Some threads of the block go on behind it, before it ends."""
+        if target.returns_only:
+            self._end_threads(mask)
+        elif target.index in self.regions:
+            self._enter(target, mask)
+        elif self.block.index in self.regions:
+            self._leave_region(self.regions[self.block.index], target, mask)
+
     def _begin_independent(self, label: str, index: int) -> None:
         builder = self.builder
         builder.label(label)

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.control.lowerings import writes_blocks
 from cupola.cpu.compiler.emit.threads.pointers import is_wide
+from cupola.cpu.compiler.emit.threads.shape import WALKERS
 from cupola.cpu.compiler.emit.values.builder import Builder, constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
 
+from .abreast import Abreast, hidden, iterations
 from .addresses import base_of
 from .array_elements import Element, index_of, is_within_reach, within_reach
 from .bounds import Access, in_allocation, plan_groups, rotated
@@ -63,11 +65,15 @@ class Line:
 
 @dataclass(slots=True)
 class Walk:
-    """A loop as above: its lines, by register and size, and all other loads, by the instruction's ``id``."""
+    """A loop as above: its lines, by register and size, and its loads, by the instruction's ``id``.
+
+    Those of lines have ``places``: the register, and how far from where that is when an iteration begins.
+    """
 
     counter: Counter
     lines: dict[tuple[str, int], Line] = field(default_factory=dict)
     look_ups: dict[int, Access] = field(default_factory=dict)
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)
 
     def add(self, access: Access, name: str, offset: int, step: int | None) -> None:
         """Take a load at an offset from where a register is when an iteration begins."""
@@ -78,6 +84,7 @@ class Walk:
         if (offset - line.low) % access.size:
             self.look_ups[id(access.instruction)] = access
             return
+        self.places[id(access.instruction)] = name, offset
         line.high = max(line.high, offset)
         if offset < line.low:
             line.low, line.lowest = offset, access.instruction
@@ -85,7 +92,7 @@ class Walk:
 
 def walk_of(body: Body, block: Block) -> Walk | None:
     """What a block is a walk by, or None."""
-    if body.width > 1 or not body.whole_blocks or body.instruments or body.registers.far:
+    if body.width not in (1, WALKERS) or not body.whole_blocks or body.instruments or body.registers.far:
         return None
     if len(block.successors) != 2 or block.successors[0] is not block or block.successors[1] is block:
         return None
@@ -241,8 +248,8 @@ class _Quick:
         careful, builder.lines = builder.lines, before
         body.begin_block()
         body.control.begin(self.block)
-        known, more = _iterations(body, self.walk.counter)
-        verdict = builder.both(known, self._are_inside(more))
+        known, more = iterations(body, self.walk.counter)
+        verdict = builder.both(known.ir, self._are_inside(more))
         starts = {name: body.registers.read(name, body.registers.homes[name].type) for name in self.steps}
         builder.line(f"br i1 {verdict}, label %{self.quick}.begin, label %{self.careful}, !prof !1")
         builder.lines += careful
@@ -287,24 +294,16 @@ class _Quick:
             following = builder.binary("add", at, constant("i64", 1))
             again = f"{self.quick}.{time + 1}"
             if time + 1 == times:
-                following, again = self._hidden(following), self.quick
+                following, again = hidden(body, following), self.quick
             builder.line(f"store i64 {following.ir}, ptr {self.at}")
             over = builder.compare("icmp eq", following, end)
             builder.line(f"br i1 {over.ir}, label %{left}, label %{again}")
         builder.label(self.back)
-        self._settle(starts, self._hidden(Value(builder.emit(f"load i64, ptr {self.at}"), "i64")))
+        self._settle(starts, hidden(body, Value(builder.emit(f"load i64, ptr {self.at}"), "i64")))
         builder.line(f"br label %{self.careful}")
         builder.label(left)
         self._settle(starts, end)
         body.control.go(self.block.successors[1])
-
-    def _hidden(self, number: Value) -> Value:
-        """The same number, which the optimizer does not know, lest it keeps addresses instead of their parts."""
-        builder = self.builder
-        builder.declarations["declare ptr @llvm.launder.invariant.group.p0(ptr)"] = None
-        pointer = builder.emit(f"inttoptr i64 {number.ir} to ptr")
-        same = builder.emit(f"call ptr @llvm.launder.invariant.group.p0(ptr {pointer})")
-        return Value(builder.emit(f"ptrtoint ptr {same} to i64"), "i64")
 
     def _moved(self, name: str, start: Value, at: Value) -> Value:
         """What a register that is counted holds when an iteration with this number begins."""
@@ -427,29 +426,12 @@ def write_walk(body: Body, block: Block) -> bool:
     walk = walk_of(body, block)
     if walk is None:
         return False
-    _Quick(body, block, walk).write()
-    return True
-
-
-def _iterations(body: Body, counter: Counter) -> tuple[str, Value]:
-    """The i1 that says that it is known how often the loop runs behind the first time, and that, as an i64."""
-    builder, bits = body.builder, int(counter.type[1:])
-    type, step, signed = f"i{bits}", counter.step, counter.type[0] == "s"
-    now, end = body.registers.read(counter.register, type), body.operand(counter.end, type)
-    known = "true"
-    if counter.comparison == "ne":
-        way = builder.binary("sub", end, now) if step > 0 else builder.binary("sub", now, end)
-        if abs(step) > 1:
-            rest = builder.binary("and", way, constant(type, abs(step) - 1))
-            known = builder.compare("icmp eq", rest, constant(type, 0)).ir
+    if body.width > 1:
+        steps = {name: step for name, step in _steps(block).items() if name in body.registers.homes}
+        starts = {name: _start_of(body, block, name) for name, _ in walk.lines}
+        origins = {name: start for name, start in starts.items() if start is not None}
+        common = {(start.element.index, start.element.widening) for start in origins.values()}
+        Abreast(body, block, walk, steps, origins if len(common) == 1 else {}).write()
     else:
-        last = (1 << bits - signed) - step
-        kind = "s" if signed else "u"
-        known = builder.compare(f"icmp {kind}lt", now, end).ir
-        if step > 1:  # or it may wrap on its way
-            known = builder.both(known, builder.compare(f"icmp {kind}le", end, constant(type, last)).ir)
-        way = builder.binary("sub", end, now)
-    more = builder.binary("sub", way, constant(type, 1))
-    if abs(step) > 1:
-        more = builder.binary("udiv", more, constant(type, abs(step)))
-    return known, builder.cast("zext", more, "i64") if bits < 64 else more
+        _Quick(body, block, walk).write()
+    return True

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WARP = 32
+WALKERS = 4
+"""Threads that walk side by side (memory/abreast.py)."""
 LARGEST_X = 1023
 
 
@@ -16,7 +18,7 @@ class Shape:
     ----------
     width
         Threads that one call of the body runs: 32, or fewer when the kernel has no operations among the threads
-        of a warp and the block is narrow; one when the kernel is better off without lanes.
+        of a warp and the block is narrow; four, or one, when it is better off without so many lanes.
     contiguous
         The threads of a unit lie in one row of the block: ``%tid.x`` counts up by one over the lanes, ``%tid.y``
         and ``%tid.z`` are the same in all of them.
@@ -35,22 +37,23 @@ class Shape:
     counted: bool = False
 
 
-def choose_shape(block: tuple[int, int, int], *, whole_warps: bool, one_by_one: bool, largest_compared: int) -> Shape:
+def choose_shape(block: tuple[int, int, int], *, whole_warps: bool, walkers: int, largest_compared: int) -> Shape:
     """The shape for a block of threads; with ``whole_warps`` units are warps whatever the block is like.
 
     Where ``%tid.x`` is compared with numbers that are larger than all of a block's (``largest_compared``), it matters
     how large a block is; its size counts as the next power of two, so that there are not too many shapes.
 
     Rows shorter than a warp would make lanes of one unit jump between rows, which costs far more than narrow
-    vectors do; a block of a single row has no such problem and ends in a partial unit at most.
+    vectors do; a block of a single row has no such problem and ends in a partial unit at most. ``walkers`` are how many
+    threads are better run at a time (`KernelInfo.walkers`), or 0.
     """
     x, y, z = block
     threads = x * y * z
     one_row = y * z == 1
     if whole_warps:
         width = WARP
-    elif one_by_one:
-        width = 1
+    elif walkers:
+        width = walkers if threads % walkers == 0 and (one_row or x % walkers == 0) else 1
     elif one_row:
         width = min(WARP, 1 << (threads - 1).bit_length())
     else:
