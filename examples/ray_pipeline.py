@@ -8,6 +8,7 @@ CUPOLA_DEVICE=cpu CUPOLA_CPU_DEVICES=3 python examples/ray_pipeline.py
 import math
 import os
 import time
+from typing import Any
 
 import ray
 
@@ -61,7 +62,8 @@ def main() -> None:
     cupola.ray.init(num_cpus=3, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
     devices = int(ray.cluster_resources()["GPU"])
     share = 1 / math.ceil(3 / devices)  # of a device, for each actor
-    numbers, squares, total = (actor.options(num_gpus=share).remote() for actor in (Numbers, Squares, Sum))
+    actors: tuple[Any, ...] = (Numbers, Squares, Sum)
+    numbers, squares, total = (actor.options(num_gpus=share).remote() for actor in actors)
     parts: dict[int, float] = {}
     tried = 0
     while len(parts) < PIECES:
