@@ -58,7 +58,8 @@ KERNEL(freed_what_is_not_its_own) { free(data); }
 FAULTS = {  # the CUDA error, patterns
     "deep": (
         "ILLEGAL_ADDRESS",
-        r"at \S+:<walk> in \w*walk.*\n  PTX.*\n  called at \S+:<step> in \w*walk\w*, 5 times\n  called at \S+:<deep> ",
+        r"at \S+:<walk> in \w*walk.*\n.*LINE walk\n  PTX.*\n"
+        r"  called at \S+:<step> in \w*walk\w*, 5 times\n  called at \S+:<deep> ",
         r"144 bytes past the end of a 256-byte allocation",
     ),
     "overflow": (
