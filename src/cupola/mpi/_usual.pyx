@@ -202,7 +202,7 @@ cdef class Settings:
         cdef Way out, into
         cdef Room room
         cdef int64_t received
-        cdef Py_ssize_t count, size
+        cdef Py_ssize_t count, size = 0
         cdef int failed = 0
         cdef bint is_closed = False, is_begun = False, is_limited
         cdef uintptr_t requests[2]
