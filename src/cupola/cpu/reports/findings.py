@@ -23,12 +23,13 @@ from cupola.cpu.reports.texts import text_of
 
 Dim3 = tuple[int, int, int]
 
-RACE, EARLY, UNSET, ABSENT, UNNAMED, PART, FREED = range(7)
+RACE, EARLY, UNSET, ABSENT, UNNAMED, PART, FREED, ENDED = range(8)
 """``enum cpu_finding_what``."""
 
 _ATOMIC, _COPY = 2, 3
 _SPACES = ("global", "shared", "local", "constant", "parameter")
-_KINDS = {RACE: "race", EARLY: "race", UNSET: "init", ABSENT: "sync", UNNAMED: "sync", PART: "sync", FREED: "race"}
+_KINDS = dict.fromkeys((RACE, EARLY, FREED, ENDED), "race") | {UNSET: "init"}
+_KINDS |= dict.fromkeys((ABSENT, UNNAMED, PART), "sync")
 _OF_VARIANT = 1 << 15
 _UNKNOWN = 0xFFFF
 _LOG = "CUPOLA_FINDINGS"
@@ -431,6 +432,8 @@ def _finding(kernel: str, row: _Row, mine: ast.Instruction | None, other: ast.In
             return Finding(kind, kernel, summary, places, details, advice=_ADVICE_COPY)
         summary = f"{_SPACES[row.space]} memory is accessed by two threads, and nothing orders the accesses"
         return Finding(kind, kernel, summary, places, details, advice=_advice(row))
+    if row.what == ENDED:
+        return _ended(kernel, row, here)
     if row.what == UNSET:
         summary = f"{_SPACES[row.space]} memory is read that nobody has written"
         advice = "write it first: cuMemsetD8 (Buffer.fill) for device memory, a store before the barrier for shared"
@@ -456,6 +459,21 @@ _ADVICE_COPY = (
     "wait for the copy: cp.async.wait_group (__pipeline_wait_prior), cp.async.bulk.wait_group, or the mbarrier that "
     "counts its bytes"
 )
+
+
+_ADVICE_END = (
+    'wait for the copy before the last thread ends (PTX ISA, "Async Proxy"): the mbarrier that counts its bytes, or '
+    "for copies to global memory cp.async.bulk.commit_group and wait_group.read in the thread that has begun them"
+)
+
+
+def _ended(kernel: str, row: _Row, here: Place) -> Finding:
+    """A block has ended during a copy that it, or another one of its cluster, has begun."""
+    place = dataclasses.replace(here, what=f"{here.what} of {row.size:,} bytes")
+    summary = f"a block ends while an asynchronous copy may still {'write to' if row.is_write else 'read from'} its "
+    summary += "shared memory, which then becomes another block's"
+    whose = f" of block {row.other_block}" if row.other_block != row.block else ""
+    return Finding(_KINDS[row.what], kernel, summary, (place,), (_memory(row) + whose,), advice=_ADVICE_END)
 
 
 def _advice(row: _Row) -> str:

@@ -112,6 +112,7 @@ VARIANTS = {
     "stored_before_the_barrier": ((BARRIER, ""),),
     "read_before_loaded": ((FULL, f"sum += ring[stage][0][0]; {FULL}"),),
     "overwritten_while_stored": ((WAIT, ""), ("    }\n}\n", "    }\n" + AGAIN)),
+    "ended_while_stored": ((WAIT, ""),),
     "sound_when_read": ((WAIT, WAIT.replace("group(", "group_read(")), ("    }\n}\n", "    }\n" + AGAIN)),
 }
 """What is changed in the pipeline; the names that do not begin with ``sound`` are races."""

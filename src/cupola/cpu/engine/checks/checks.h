@@ -38,6 +38,7 @@ typedef struct cpu_watch_copy {
     uint64_t barrier;       /* a generic address: which learns of the bytes; 0: none */
     uint64_t address;       /* an offset in shared memory, or in global memory */
     uint32_t size;
+    uint32_t site; /* of the variant */
     struct cpu_watch_copy *next;
 } cpu_watch_copy;
 
@@ -145,6 +146,8 @@ struct cpu_watch *cpu_watch_owner(const cpu_context *context, uint64_t *address)
 void cpu_watch_unroll(const cpu_shadow *shadow, uint64_t index);
 /* Copies are complete: those of a thread up to a group, or those that a barrier counts. */
 void cpu_watch_finish(struct cpu_watch *watch, uint32_t thread, uint32_t group, uint64_t barrier);
+/* All threads of a block have ended, and its shared memory goes to another one. */
+void cpu_watch_end(const cpu_block *block);
 /* A range of bytes is written by one thread, at a generic address; for the checks that are on (watch.c). Or read, for
  * races only; or what was read is used, for reads of unset memory only. */
 void cpu_watch_used(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,

@@ -16,6 +16,7 @@ enum cpu_finding_what {
     CPU_FOUND_UNNAMED, /* a thread does not name itself */
     CPU_FOUND_PART,    /* a barrier for all threads, where only some of a warp are */
     CPU_FOUND_FREED,   /* freed, while others may still use it */
+    CPU_FOUND_ENDED,   /* a block, while a copy may still use its shared memory */
 };
 
 /* Of a site: it is one of the variant's (Variant.sites), not the number of an instruction. */

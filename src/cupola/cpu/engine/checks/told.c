@@ -201,7 +201,8 @@ void cpu_watch_copied(const cpu_context *context, const cpu_warp *warp, int lane
                                  .bulk = true,
                                  .barrier = ranked(context, barrier),
                                  .address = address,
-                                 .size = (uint32_t)size};
+                                 .size = (uint32_t)size,
+                                 .site = site.index};
     if (barrier) begin_copy(owner, watch, &copy);
 }
 
@@ -234,8 +235,32 @@ void cpu_watch_fetched(const cpu_context *context, const cpu_warp *warp, int lan
                                  .reads = true,
                                  .barrier = ranked(context, barrier),
                                  .address = address,
-                                 .size = (uint32_t)size};
+                                 .size = (uint32_t)size,
+                                 .site = site.index};
     if (owner) begin_copy(owner, watch, &copy);
+}
+
+/* PTX ISA 9.4, 9.7.10.28.2: "Async-group OR mbarrier-based completion mechanism must be used to wait for the completion of
+ * the cp{.reduce}.async.bulk instructions." Shared memory is "owned by an executing CTA" (5.1.7): when the block ends, it
+ * becomes that of another one, which writes what such a copy still reads (undefined by 9.7.10.28.1), or is written by the
+ * copy. For copies out of shared memory it is enough to wait for the reads (cp.async.bulk.wait_group.read): what they write
+ * to global memory outlives the block. */
+void cpu_watch_end(const cpu_block *block) {
+    const struct cpu_watch *watch = cpu_watch_of(block);
+    for (const cpu_watch_copy *copy = watch ? watch->copies : NULL; copy; copy = copy->next) {
+        if (!copy->bulk || copy->address > UINT32_MAX) continue;
+        struct cpu_finding finding = {.what = CPU_FOUND_ENDED,
+                                      .site = copy->site | CPU_SITE_OF_VARIANT,
+                                      .other_site = UINT16_MAX,
+                                      .kind = CPU_ACCESS_COPY,
+                                      .is_write = !copy->reads,
+                                      .space = CPU_SPACE_SHARED,
+                                      .address = copy->address,
+                                      .size = copy->size};
+        cpu_watch_place(watch, copy->block, copy->thread, finding.block, finding.thread);
+        cpu_watch_place(watch, watch->id, 0, finding.other_block, finding.other_thread);
+        cpu_finding_add(watch, &finding);
+    }
 }
 
 /* ---- called by machine code ------------------------------------------------------------------------------------------- */

@@ -387,13 +387,19 @@ static void enter(cpu_context *context, cpu_block *block) {
     context->row_end = block->ctaid[0] + 1;
 }
 
+/* All units of the block have ended. */
+static enum outcome end_block(cpu_block *block) {
+    block->live = 0;
+    if (asked(block->watch != NULL)) cpu_watch_end(block);
+    return BLOCK_DONE;
+}
+
 /* Run the block until it is done, until its units do nothing but spin for so many passes, or until all of them wait. */
 static enum outcome advance(cpu_context *context, cpu_block *block, int patience) {
     enter(context, block);
     if (context->job->launch->variant->whole_blocks) {
         if (run_unit(context, block, block->warps) != CPU_STATE_DONE) return BLOCK_FAULTED;
-        block->live = 0;
-        return BLOCK_DONE;
+        return end_block(block);
     }
     for (int idle = 0; idle < patience;) {
         uint64_t progress = context->progress;
@@ -401,10 +407,7 @@ static enum outcome advance(cpu_context *context, cpu_block *block, int patience
         uint32_t i = 0;
         if (likely(!context->job->stride) && all_ready(block)) {
             uint32_t state, count = run_in_step(context, block, &state);
-            if (!count) {
-                block->live = 0;
-                return BLOCK_DONE;
-            }
+            if (!count) return end_block(block);
             for (; i < count; i++) {
                 cpu_warp *warp = &block->warps[i];
                 if (!settle(context, block, warp, i == count - 1 ? state : warp->state)) return BLOCK_FAULTED;
@@ -417,7 +420,7 @@ static enum outcome advance(cpu_context *context, cpu_block *block, int patience
             ran = true;
             if (!settle(context, block, warp, run_unit(context, block, warp))) return BLOCK_FAULTED;
         }
-        if (block->live == 0) return BLOCK_DONE;
+        if (block->live == 0) return end_block(block);
         if (block->busy_barriers && cpu_barrier_release_complete(block)) {
             context->progress++;
         } else if (!ran) {
@@ -566,6 +569,7 @@ static void run_whole_blocks(struct run *run) {
             if (atomic_load_explicit(&job->fault, memory_order_relaxed)) return;
             if (asked(job->launch->variant->checks)) cpu_watch_begin(block, job->launch, next, context->shared_size);
             if (run_unit(context, block, block->warps) != CPU_STATE_DONE) return;
+            if (asked(block->watch != NULL)) cpu_watch_end(block);
             at[0] += count;
             if (at[0] < context->nctaid[0]) continue;
             at[0] = 0;

@@ -115,3 +115,23 @@ K async_store_not_waited_for(int* out) { __shared__ alignas(16) int s[64]; __sha
 K async_store_waited_for(int* out) { __shared__ alignas(16) int s[64]; __shared__ unsigned long long b; if (!T) { INIT(&b, 1); EXPECT(&b, 256); } __syncthreads(); STORE_ASYNC(&s[T ^ 33], T, &b); PHASE(&b, 0); out[T] = s[T]; }
 //: none <<<1, 64>>>
 K async_sum_waited_for(int* out) { __shared__ alignas(16) int s[2]; __shared__ unsigned long long b; if (!T) { s[0] = s[1] = 0; INIT(&b, 1); EXPECT(&b, 256); } __syncthreads(); ADD_ASYNC(&s[T & 1], T, &b); PHASE(&b, 0); out[T] = s[T & 1]; }
+
+//: race <<<1, 64>>>
+K ends_during_a_store(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { STORE(out, s, 256); BULK_COMMIT(); } }
+//: none <<<1, 64>>>
+K ends_when_the_store_has_read(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { STORE(out, s, 256); BULK_COMMIT(); BULK_READ(0); } }
+
+//: race <<<1, 64>>>
+K ends_with_no_group(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { STORE(out, s, 256); BULK_WAIT(0); } }
+//: race <<<1, 64>>>
+K ends_and_another_thread_waits(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { STORE(out, s, 256); BULK_COMMIT(); } __syncwarp(); if (T == 1) BULK_WAIT(0); }
+
+//: race <<<1, 64>>>
+K ends_during_the_last_store(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { for (int i = 0; i < 3; i++) { STORE(out + 64 * i, s, 256); BULK_COMMIT(); BULK_READ(1); } } }
+//: none <<<1, 64>>>
+K ends_behind_the_last_store(int* out) { __shared__ alignas(16) int s[64]; s[T] = T; __syncthreads(); if (!T) { for (int i = 0; i < 3; i++) { STORE(out + 64 * i, s, 256); BULK_COMMIT(); BULK_READ(1); } BULK_READ(0); } }
+
+//: race <<<1, 64>>>
+K ends_during_a_load(int* out) { __shared__ alignas(16) int s[64]; __shared__ unsigned long long b; if (!T) { INIT(&b, 1); EXPECT(&b, 256); BULK(s, out, 256, &b); } out[64 + T] = T; }
+//: none <<<1, 64>>>
+K ends_when_one_has_waited(int* out) { __shared__ alignas(16) int s[64]; __shared__ unsigned long long b; if (!T) INIT(&b, 1); __syncthreads(); if (T == 1) { EXPECT(&b, 256); BULK(s, out, 256, &b); } if (T == 32) PHASE(&b, 0); }
