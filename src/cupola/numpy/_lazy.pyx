@@ -26,9 +26,9 @@ cimport cython
 
 from cupola.core.array._array cimport MOST_AXES, Array
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUcontext, CUfunction, CUlaunchConfig, CUresult, check, cu
+    CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUcontext, CUdevice, CUfunction, CUlaunchConfig, CUresult, check, cu
 )
-from cupola.core.device._context cimport resets
+from cupola.core.device._context cimport enter, leave, primary_context, resets
 from cupola.core.device._device cimport Device, get_current_device
 from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport Stream, StreamHandle, current_stream, default_stream
@@ -44,6 +44,7 @@ import numpy
 
 from cupola._above import above
 from cupola.bindings import _provider
+from cupola.core.memory._access import has_access
 from cupola.numpy._operations import MEMORY as _MEMORY
 from cupola.numpy._report import noted
 
@@ -109,6 +110,7 @@ include "lazy/scalars.pxi"
 include "lazy/launches.pxi"
 include "lazy/computing.pxi"
 include "lazy/pending.pxi"
+include "lazy/devices.pxi"
 include "lazy/arrays.pxi"
 include "lazy/indices.pxi"
 include "lazy/expressions.pxi"

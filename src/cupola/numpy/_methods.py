@@ -10,8 +10,8 @@ import numpy
 from cupola.core.device._device import Device
 from cupola.numpy._flags import Flags
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _operand, elementwise, ndarray, on
+from cupola.numpy._lazy import made_current, write
+from cupola.numpy._ndarray import _operand, brought_here, elementwise, ndarray
 from cupola.numpy.functions import _choosing, _numeric, _products, _reductions, _shapes, _sorting
 
 # Functions whose first argument is the array.
@@ -151,14 +151,17 @@ def power(self: ndarray, other: Any, modulus: Any = None) -> Any:
 def device(self: ndarray) -> Device:
     """Device: where the elements are."""
     ordinal = self._place()
-    return Device(ordinal)
+    return Device() if ordinal < 0 else Device(ordinal)
 
 
 def to_device(self: ndarray, device: Any, /, *, stream: Any = None) -> ndarray:
-    """The array on a device, which must be its own."""
-    if device != self.device:
-        on(device)
-    return self
+    """The array on a device: a copy, which is waited for, if that is not its own."""
+    if device == self.device:
+        return self
+    if not isinstance(device, Device):
+        raise ValueError(f"arrays go to a cupola.Device, not to {device!r}")
+    with made_current(device.device_id):
+        return brought_here(self)
 
 
 def from_host(self: ndarray, value: Any) -> None:

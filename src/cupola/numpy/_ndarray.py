@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from cupola.core.array._array import Array, element_type
+from cupola.core.device._device import Device
 from cupola.core.device._stream import Stream
 from cupola.numpy import _faults, _lazy
 from cupola.numpy._evaluate import current_stream, device
@@ -24,6 +25,7 @@ from cupola.numpy._lazy import (
     leaf_of,
     make_node,
     new_memory,
+    own_device,
     pending,
     quick_operators,
     reduce,
@@ -126,9 +128,15 @@ class ndarray(Lazy):
     # --- to the host ------------------------------------------------------------------------------------
 
     def to_numpy(self, *, stream: Stream | None = None) -> numpy.ndarray:
-        """Copy the elements to the host, and wait for them; see :meth:`cupola.Array.to_numpy`."""
+        """Copy the elements to the host, and wait for them; see :meth:`cupola.Array.to_numpy`.
+
+        The array may be on another device than the current one.
+        """
         device()  # a thread that has no device yet may read arrays, too
-        with noted("wait"):
+        with noted("wait"), own_device(self) as elsewhere:
+            if elsewhere and stream is None:
+                Device(self._place()).sync()
+                stream = self._own_stream()
             found = self._plain().to_numpy(stream=stream)
         _faults.check()
         return found
@@ -308,10 +316,6 @@ class ndarray(Lazy):
         self._compute_now()
         return self._view_of([self.shape[i] for i in keep], [self.strides[i] for i in keep])
 
-    def _place(self) -> int:
-        """The ordinal of the device that has the memory, or will have it."""
-        return device().device_id if self._node is not None else int(self._memory().device_id)
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"'ndarray' object has no attribute {name!r}")
@@ -416,11 +420,14 @@ def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int =
         if copy is False and not isinstance(obj, ndarray):
             raise ValueError("array(copy=False): these elements can only be had in a copy")
         same = isinstance(obj, ndarray) and not copy and (dtype is None or known_type(dtype) == obj.dtype)
-        found: ndarray = obj if same else array(obj, dtype)
+        found: ndarray = brought_here(obj) if same else array(obj, dtype)
         return found.reshape((*[1] * (ndmin - found.ndim), *found.shape)) if found.ndim < ndmin else found
     to = None if dtype is None else known_type(dtype)
     if isinstance(obj, ndarray):
-        return obj.copy() if to is None or to == obj.dtype else obj.astype(to)
+        found = brought_here(obj)
+        if to is not None and to != found.dtype:
+            return found.astype(to)
+        return found.copy() if found is obj else found
     queue = current_stream()
     if isinstance(obj, (list, tuple)) and _has_arrays(obj):
         made = _joined(obj)
@@ -436,6 +443,22 @@ def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int =
         memory = new_memory(host.shape, host.dtype, queue)
         memory.copy_from(host, stream=queue)
         return adopt(memory, queue)
+
+
+def brought_here(x: ndarray) -> ndarray:
+    """The array, or a copy on the current device if it is on another one; waits for the copy."""
+    here = device()
+    if x._place() in (-1, here.device_id):
+        return x
+    with noted("wait"):
+        with own_device(x):
+            piece = x if x.is_contiguous else x.copy()
+            piece._compute_now()
+            Device(x._place()).sync()
+        made = empty(x.shape, x.dtype)
+        made._plain().copy_from(piece._plain(), stream=made._stream)
+        made._stream.sync()  # the other device may free its memory, which no stream here orders
+    return made
 
 
 def on_device(obj: Any) -> ndarray:

@@ -12,8 +12,9 @@ from libc.stdint cimport uint32_t, uintptr_t
 
 from cupola.core.device._context cimport enter, leave, primary_context
 from cupola.core.base._cuda cimport (
-    CU_MEMORYTYPE_DEVICE, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE,
-    CUDA_SUCCESS, CUcontext, CUdeviceptr, CUresult, CUstream, CUstreamCaptureStatus, check, cu, fail_because,
+    CU_MEMORYTYPE_DEVICE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_STREAM_CAPTURE_STATUS_NONE,
+    CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUresult, CUstream,
+    CUstreamCaptureStatus, check, cu, fail_because,
 )
 from cupola.core.device._stream cimport Stream
 
@@ -74,6 +75,19 @@ def is_apart(uintptr_t pointer, Stream queue):
 def devices_of(*pointers):
     """The devices that memory is on, as a set of their numbers."""
     return {device_of(pointer) for pointer in pointers} - {-1}
+
+
+def has_access(buffer, int device):
+    """Whether kernels of the device, which is current, may use the memory of another one."""
+    cdef CUdeviceptr found = 0
+    resource = buffer.memory_resource
+    if hasattr(resource, "_has_access"):
+        return not resource.is_closed and resource._has_access(device)
+    if hasattr(resource, "config"):
+        return device in [int(peer) for peer in resource.config.peers]
+    return cu.cuPointerGetAttribute(
+        &found, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, <CUdeviceptr><uintptr_t>int(buffer.handle)
+    ) == CUDA_SUCCESS
 
 
 cdef bint is_elsewhere(int owner, int device) noexcept:

@@ -14,7 +14,7 @@ from cupola.numpy._evaluate import current_stream
 from cupola.numpy._index import setitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import Node, compute_into, write
-from cupola.numpy._ndarray import array, empty, known_type, ndarray, on, on_device
+from cupola.numpy._ndarray import array, brought_here, empty, known_type, ndarray, on, on_device
 
 __all__ = [
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "asnumpy", "copy", "diag",
@@ -27,10 +27,16 @@ LARGE = 1 << 14  # elements of sequences that the device computes; the host comp
 
 
 def asarray(obj: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
-    """As ``numpy.asarray``: an array of the device as it is, else a copy of the data there."""
+    """As ``numpy.asarray``: an array of the device as it is, else a copy of the data there.
+
+    What is on another device is copied to the current one, and waited for.
+    """
     on(device)
     if isinstance(obj, ndarray) and not copy and (dtype is None or known_type(dtype) == obj.dtype):
-        return obj
+        found = brought_here(obj)
+        if found is not obj and copy is False:
+            raise ValueError("asarray(copy=False): the array is on another device")
+        return found
     if copy is False:
         raise ValueError("asarray(copy=False): these elements can only be had in a copy")
     return array(obj, dtype)

@@ -28,6 +28,7 @@ cdef class Lazy(Array):
     cdef public Node _node
     cdef public Stream _stream
     cdef Pending pending
+    cdef int home               # the ordinal of its device plus one; 0: not asked yet
 
     def __init__(self, *args, **kwargs):
         pass
@@ -38,16 +39,20 @@ cdef class Lazy(Array):
     cdef Array beside(self, Py_ssize_t rank):
         cdef Array made = Array.beside(self, rank)
         if isinstance(made, Lazy):
-            (<Lazy>made)._stream = self._stream
+            (<Lazy>made)._stream, (<Lazy>made).home = self._stream, self.home
         return made
 
     def _compute(self):
-        cdef Stream queue
-        cdef Array target
-        cdef int axis
         if self._node is None:
             Array._compute(self)
-        queue = in_force()
+        if not _several:
+            self.compute_in(in_force())
+            return
+        with own_device(self) as elsewhere:
+            self.compute_in(self._own_stream() if elsewhere else in_force())
+
+    cdef int compute_in(self, Stream queue) except -1:
+        cdef Array target
         if queue is not self._stream and not self._stream.is_closed and queue != self._stream:
             if not _recording or queue not in _recording:
                 queue.wait(self._stream)    # where the operands are
@@ -59,6 +64,11 @@ cdef class Lazy(Array):
         self._node, self._stream = None, queue
         self.memory, self.pointer = target.memory, target.pointer
         end_pending(&self.pending)
+        return 0
+
+    def _own_stream(self):
+        """The stream that has made the array, or the default stream; where its device is current, and was not."""
+        return default_stream() if self._stream.is_closed else self._stream
 
     def _compute_now(self):
         """Give the array memory, if it has none."""
@@ -71,6 +81,8 @@ cdef class Lazy(Array):
     def _address(self):
         """int: the address of the first element, for work that is queued now and keeps nothing."""
         require_open(self.open_memory())
+        if _several:
+            require_here(self)
         return self.pointer
 
     def _before_writing(self):
@@ -79,17 +91,29 @@ cdef class Lazy(Array):
 
     def _join(self):
         """Let the current stream see the elements."""
+        if _several:
+            require_here(self)
         wait_for(self, in_force())
+
+    def _place(self):
+        """int: the ordinal of the device that has the memory, or will have it; -1 for memory that all may use."""
+        return home_of(self)
 
     def _lend(self):
         """A kernel of the program gets the array: what reads it is computed first, and so is it."""
-        cdef StreamHandle held
-        cdef CUresult status
         before_writing(self)
         readers_of(self.memory).lent = True
         if self._stream.is_closed:
             return
-        held = self._stream.hold()
+        if not _several:
+            self.wait_to_lend()
+            return
+        with own_device(self):
+            self.wait_to_lend()
+
+    cdef int wait_to_lend(self) except -1:
+        cdef StreamHandle held = self._stream.hold()
+        cdef CUresult status
         with nogil:
             status = cu.cuStreamQuery(held.pointer)
         if status == CUDA_ERROR_NOT_READY:
@@ -97,6 +121,7 @@ cdef class Lazy(Array):
                 self._stream.sync()     # the kernel may run in any stream
         elif status != CUDA_SUCCESS:
             self._stream.sync()         # which says what is wrong
+        return 0
 
     # --- indices ----------------------------------------------------------------------------------------
 

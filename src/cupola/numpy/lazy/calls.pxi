@@ -216,6 +216,11 @@ cdef object _at_once(
     cdef Node node
     cdef bint plain
     before_writing(out)     # first, as it may compute operands
+    if _several:
+        require_here(out)
+        for k in range(function.nin):
+            if isinstance(<object>given[k], Lazy):
+                require_here(<Array><object>given[k])
     plain = out.dense and n > 1
     cdef bint twice = function.nin == 2 and given[0] == given[1]
     for k in range(function.nin):

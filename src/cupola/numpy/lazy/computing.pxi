@@ -44,7 +44,11 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
     arrays = walk.arrays
     for k in range(arrays):
         require_memory(<Array>walk.array[k])
+        if _several:
+            require_here(<Array>walk.array[k])
     require_memory(target)
+    if _several:
+        require_here(target)
     push_array(&walk, target)
     if combine:
         push(&walk, 0x5000 | number_of(combine))

@@ -50,6 +50,8 @@ cdef Node node_of(
         inner = None
         if isinstance(operand, Lazy):
             array = <Lazy>operand
+            if _several:
+                require_here(array)
             inner = array._node
             if inner is not None and inner.leaves <= LEAVES and inner.nodes <= NODES:
                 operand = inner
@@ -64,6 +66,8 @@ cdef Node node_of(
             inner = <Node>operand
         elif isinstance(operand, Array):
             require_memory(<Array>operand)
+            if _several:
+                require_here(<Array>operand)
             made.note_read(<PyObject*>(<Array>operand).memory)
             made.leaves += 1
         if inner is not None:
@@ -115,6 +119,8 @@ cdef Lazy made_pending(Lazy made, Node node, Stream queue):
     cdef bint lent = False
     cdef Readers readers
     made._node, made._stream = node, queue
+    if _several:
+        made.home = here() + 1
     begin_pending(made)
     for k in range(count):
         readers = readers_of(<Buffer>read[k])

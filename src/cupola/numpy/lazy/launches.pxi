@@ -46,6 +46,8 @@ def enqueue(Kernel kernel not None, int64_t blocks, *arguments):
             slots[k].u = 0
         elif isinstance(one, Array):
             require_open((<Array>one).open_memory())
+            if _several:
+                require_here(<Array>one)
             slots[k].u = (<Array>one).pointer
         elif type(one) is int:
             slots[k].i = <int64_t>one

@@ -39,6 +39,9 @@ def product(one, other):
             return None
         strides[k] //= a.itemsize
     queue = in_force()
+    if _several:
+        require_here(a)
+        require_here(b)
     wait_for(a, queue)
     wait_for(b, queue)
     kernel = <Kernel>_products[number]

@@ -93,6 +93,8 @@ cdef int reduced(
     visit(&walk, value)
     for k in range(walk.arrays):
         require_memory(<Array>walk.array[k])
+        if _several:
+            require_here(<Array>walk.array[k])
     plan(&walk, rank, extents, order if moved else NULL, kept, &found, modes)
     share = count
     wide = results * max(count, 1) >= <int64_t>1 << 31

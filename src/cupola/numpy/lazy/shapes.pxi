@@ -3,7 +3,11 @@
 cdef inline Stream in_force():
     """The stream that work is queued in: that of the innermost ``with`` block, else the default stream."""
     cdef Stream found = current_stream()
-    return default_stream() if found is None else found
+    if found is None:
+        return default_stream()
+    if _several:
+        require_stream_here(found)
+    return found
 
 
 cdef int allocate(Array made, Stream queue) except -1:
