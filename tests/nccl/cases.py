@@ -305,6 +305,15 @@ def messages(world: World) -> None:
         assert (found[:1500] == (numbers + 10000 * left)[:1500]).all()
         assert not found[1500:2000].any()
         assert (found[2000:] == (numbers + 10000 * rank.number)[2000:]).all()
+    if not on_cpu_device():
+        return  # NVIDIA's library does not say what becomes of more than fits
+    rank = world.ranks[0]
+    source, target = rank.put(np.arange(8)), rank.put(np.zeros(8, np.int64))
+    good(nccl.ncclGroupStart())
+    good(nccl.ncclSend(at(source), 8, Type.ncclInt64, rank.number, rank.comm, rank.handle))
+    good(nccl.ncclRecv(at(target), 4, Type.ncclInt64, rank.number, rank.comm, rank.handle))
+    good(nccl.ncclGroupEnd())
+    assert rank.get(target).tolist() == [0, 1, 2, 3, 0, 0, 0, 0]
 
 
 def simulated(world: World) -> None:
@@ -487,6 +496,18 @@ def without_blocking(world: World) -> None:
             time.sleep(0.001)
         assert state == nccl.ncclResult_t.ncclSuccess
         assert good(nccl.ncclCommCount(comm)) == world.size
+    # Of one that does not block: it is in progress itself until the new ones are there.
+    children = {}
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks:
+        children[rank.number] = good(nccl.ncclCommSplit(made[rank.number], 0, -rank.number, None))
+    assert nccl.ncclGroupEnd()[0] == nccl.ncclResult_t.ncclInProgress
+    for number, comm in made.items():
+        while (state := good(nccl.ncclCommGetAsyncError(comm))) == nccl.ncclResult_t.ncclInProgress:
+            time.sleep(0.001)
+        assert state == nccl.ncclResult_t.ncclSuccess
+        assert good(nccl.ncclCommUserRank(children[number])) == world.size - 1 - number
+        good(nccl.ncclCommDestroy(children[number]))
     for comm in made.values():
         status = nccl.ncclCommFinalize(comm)[0]
         assert status in (nccl.ncclResult_t.ncclSuccess, nccl.ncclResult_t.ncclInProgress)
@@ -494,6 +515,27 @@ def without_blocking(world: World) -> None:
         while good(nccl.ncclCommGetAsyncError(comm)) == nccl.ncclResult_t.ncclInProgress:
             time.sleep(0.001)
         good(nccl.ncclCommDestroy(comm))
+
+
+def ends_behind_work(world: World) -> None:
+    """What is in streams when a communicator is finalized is carried out."""
+    made: dict[int, Any] = {}
+    good(nccl.ncclGroupStart())
+    for rank in world.ranks:
+        made[rank.number] = good(nccl.ncclCommSplit(rank.comm, 0, rank.number, None))
+    good(nccl.ncclGroupEnd())
+    arrays = {rank.number: rank.put(np.ones(200_000)) for rank in world.ranks}
+    for _ in range(10):
+        good(nccl.ncclGroupStart())
+        for rank in world.ranks:
+            place = at(arrays[rank.number])
+            good(nccl.ncclAllReduce(place, place, 200_000, Type.ncclDouble, Op.ncclSum, made[rank.number], rank.handle))
+        good(nccl.ncclGroupEnd())
+    for rank in world.ranks:
+        good(nccl.ncclCommFinalize(made[rank.number]))
+    for rank in world.ranks:
+        assert (rank.get(arrays[rank.number]) == world.size**10).all()
+        good(nccl.ncclCommDestroy(made[rank.number]))
 
 
 def registered_memory(world: World) -> None:
@@ -572,6 +614,11 @@ def wrong_arguments(world: World) -> None:
     for call, status, text in calls:
         assert call()[0] == status, (text, status)
         assert text in nccl.ncclGetLastError(None)[1].decode(), (text, nccl.ncclGetLastError(None)[1])
+    rank.device.set_current()
+    alone = good(nccl.ncclCommInitRank(1, good(nccl.ncclGetUniqueId()), 0))
+    op = good(nccl.ncclRedOpCreatePreMulSum(np.array([2.0]), double, 1, alone))
+    assert nccl.ncclAllReduce(x, x, 8, double, op, comm, stream)[0] == invalid, "it belongs to the other communicator"
+    good(nccl.ncclCommDestroy(alone))
     good(nccl.ncclGroupStart())
     bad = nccl.ncclAllReduce(x, x, 8, 99, 0, comm, stream)[0]
     assert bad == invalid
@@ -663,6 +710,7 @@ CASES = [
     splits,
     shrinks,
     without_blocking,
+    ends_behind_work,
     registered_memory,
     suspended,
     questions,

@@ -7,6 +7,15 @@
 
 static bool is_type(ncclDataType_t type) { return (unsigned)type < ncclNumTypes; }
 
+/* Numbers of a communicator's own reductions are its own: another one does not know them. */
+static int factor_mask(const struct ncclComm *comm) {
+    return (int)(((uintptr_t)comm >> 4) * 0x9e3779b97f4a7c15u >> 36) << 2;
+}
+
+static int factor_place(const struct ncclComm *comm, ncclRedOp_t op) {
+    return (int)op < ncclNumOps ? -1 : ((int)op - ncclNumOps) ^ factor_mask(comm);
+}
+
 static ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
                                              ncclScalarResidence_t residence, ncclComm_t comm) {
     NCCL_RETURN_IF(comm_check(comm, "ncclRedOpCreatePreMulSum", true));
@@ -32,13 +41,13 @@ static ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, nccl
     if (at >= 0) comm->factors[at] = made;
     pthread_mutex_unlock(&comm->lock);
     if (at < 0) return nccl_fail(ncclSystemError, "ncclRedOpCreatePreMulSum: the host has no memory");
-    *op = (ncclRedOp_t)(ncclNumOps + at);
+    *op = (ncclRedOp_t)(ncclNumOps + (at ^ factor_mask(comm)));
     return ncclSuccess;
 }
 
 /* The reduction of the user that is meant; false: there is none. */
 static bool find_factor(ncclComm_t comm, ncclRedOp_t op, struct factor *found) {
-    int at = (int)op - ncclNumOps;
+    int at = factor_place(comm, op);
     pthread_mutex_lock(&comm->lock);
     bool known = at >= 0 && at < comm->factor_count && comm->factors[at].used;
     if (known) *found = comm->factors[at];
@@ -48,13 +57,15 @@ static bool find_factor(ncclComm_t comm, ncclRedOp_t op, struct factor *found) {
 
 static ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
     struct factor found;
-    NCCL_RETURN_IF(comm_check(comm, "ncclRedOpDestroy", false));
     if ((unsigned)op < ncclNumOps)
         return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : operator is a NCCL builtin.");
+    if ((int)op < 0) return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : operator is garbage.");
+    if (!comm) return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : invalid communicator passed.");
+    NCCL_RETURN_IF(comm_check(comm, "ncclRedOpDestroy", false));
     if (!find_factor(comm, op, &found))
         return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : operator unknown to this communicator.");
     pthread_mutex_lock(&comm->lock);
-    comm->factors[(int)op - ncclNumOps].used = false;
+    comm->factors[factor_place(comm, op)].used = false;
     pthread_mutex_unlock(&comm->lock);
     return ncclSuccess;
 }
@@ -104,9 +115,31 @@ static ncclResult_t check(const struct request *request, struct reduction *reduc
     return ncclSuccess;
 }
 
-static ncclResult_t enqueue(struct request request) {
+/* With NCCL_CHECK_POINTERS: memory that kernels of the communicator's device can use. */
+static ncclResult_t check_pointer(const struct request *request, const char *name, const void *place) {
+    const char *function = function_names[request->function];
+    void *of_device = NULL;
+    if (!place || cuPointerGetAttribute(&of_device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, (CUdeviceptr)place) ||
+        !of_device)
+        return nccl_fail(ncclInvalidArgument, "%s : %s %p is not a valid pointer", function, name, place);
+    return ncclSuccess;
+}
+
+static ncclResult_t check_pointers(const struct request *request) {
+    const bool is_root = request->root == request->comm->rank;
+    const enum function function = request->function;
+    bool reads = function == BROADCAST || function == SCATTER ? is_root : function != RECEIVE;
+    bool writes = function == REDUCE || function == GATHER ? is_root : function != SEND;
+    if (reads) NCCL_RETURN_IF(check_pointer(request, function == SEND ? "buff" : "sendbuff", request->source));
+    if (writes) NCCL_RETURN_IF(check_pointer(request, function == RECEIVE ? "buff" : "recvbuff", request->target));
+    return ncclSuccess;
+}
+
+static ncclResult_t add_operation(const struct request *given) {
+    const struct request request = *given;
     struct reduction reduction = {0};
     ncclResult_t status = check(&request, &reduction);
+    if (!status && request.comm->checks_pointers && request.count) status = check_pointers(&request);
     if (status) return group_note(status);
     if (!request.count && request.function != SEND && request.function != RECEIVE) return ncclSuccess;
     struct task *task = calloc(1, sizeof *task);
@@ -119,6 +152,12 @@ static ncclResult_t enqueue(struct request request) {
                           .reduction = reduction,
                           .root = request.root};
     return group_add_task(request.comm, request.stream, task);
+}
+
+static ncclResult_t enqueue(struct request request) {
+    ncclResult_t status = add_operation(&request);
+    if (unlikely(status && status != ncclInProgress)) comm_misused(request.comm, status);
+    return status;
 }
 
 static ncclResult_t ncclAllReduce(const void *source, void *target, size_t count, ncclDataType_t type, ncclRedOp_t op,
@@ -180,12 +219,10 @@ static ncclResult_t ncclRecv(void *target, size_t count, ncclDataType_t type, in
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static ncclResult_t ncclMemAlloc(void **place, size_t size) {
-    if (!place || !size)
-        return nccl_fail(ncclInvalidArgument, "ncclMemAlloc: %s",
-                         place ? "no bytes are asked for" : "ptr argument is NULL");
-    CUdeviceptr address = 0;
+    if (!place) return nccl_fail(ncclInvalidArgument, "ncclMemAlloc: ptr argument is NULL");
+    CUdeviceptr address = 0; /* what no bytes get */
     NCCL_RETURN_IF(nccl_status(enter_runtime()));
-    NCCL_RETURN_IF(nccl_status(cuMemAlloc(&address, size)));
+    if (size) NCCL_RETURN_IF(nccl_memory_status(cuMemAlloc(&address, size)));
     *place = (void *)address;
     return ncclSuccess;
 }
@@ -193,15 +230,14 @@ static ncclResult_t ncclMemAlloc(void **place, size_t size) {
 static ncclResult_t ncclMemFree(void *address) {
     if (!address) return ncclSuccess;
     NCCL_RETURN_IF(nccl_status(enter_runtime()));
-    return nccl_status(cuMemFree((CUdeviceptr)address));
+    return nccl_memory_status(cuMemFree((CUdeviceptr)address));
 }
 
-/* Registered memory is as fast as any other here, and windows are memory that is registered. */
+/* Registered memory is as fast as any other here, and windows are memory that is registered. Even none can be. */
 static ncclResult_t add(ncclComm_t comm, const char *function, void *address, size_t size, bool is_window,
                         void **handle) {
     NCCL_RETURN_IF(comm_check(comm, function, true));
-    if (!address || !size || !handle)
-        return nccl_fail(ncclInvalidArgument, "%s : no memory is given, or no place for the handle", function);
+    if (!handle) return nccl_fail(ncclInvalidArgument, "%s : there is no place for the handle", function);
     struct registration *made = malloc(sizeof *made);
     if (!made) return nccl_fail(ncclSystemError, "%s: the host has no memory", function);
     *made = (struct registration){.address = address, .size = size, .is_window = is_window};
@@ -242,8 +278,7 @@ static ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle) {
 
 static ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *address, size_t size, ncclWindow_t *window,
                                            int flags) {
-    if (flags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING))
-        return nccl_fail(ncclInvalidArgument, "CommWindowRegister: %#x are no flags of a window", (unsigned)flags);
+    (void)flags; /* they choose among NVIDIA's ways to reach a window; unknown ones choose none */
     return add(comm, "CommWindowRegister", address, size, true, (void **)window);
 }
 

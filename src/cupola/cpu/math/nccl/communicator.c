@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "engine/memory/usage.h"
 #include "nccl.h"
+
+#define NOT_READY "Attempt to use communicator before the previous operation returned ncclSuccess"
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
@@ -26,6 +29,22 @@ void comm_text(ncclComm_t comm, char *text) {
     pthread_mutex_lock(&comm->lock);
     memcpy(text, comm->text, TEXT_SIZE);
     pthread_mutex_unlock(&comm->lock);
+}
+
+ncclResult_t comm_state(ncclComm_t comm) {
+    int state = atomic_load(&comm->state), misuse = atomic_load(&comm->misuse);
+    return (ncclResult_t)(misuse && (state == ncclSuccess || state == ncclInProgress) ? misuse : state);
+}
+
+/* Where calls do not block, the program asks the communicator what has become of them, so it keeps the first failure. */
+void comm_misused(ncclComm_t comm, ncclResult_t status) {
+    if (!handle_acquire(comm, HANDLE_NCCL)) return;
+    int before = ncclSuccess;
+    pthread_mutex_lock(&comm->lock);
+    if (!comm->is_blocking && atomic_compare_exchange_strong(&comm->misuse, &before, (int)status) && !*comm->text)
+        snprintf(comm->text, sizeof comm->text, "%s", nccl_last_text());
+    pthread_mutex_unlock(&comm->lock);
+    comm_release(comm);
 }
 
 static void comm_ring(ncclComm_t comm) {
@@ -47,23 +66,25 @@ ncclResult_t comm_check(ncclComm_t comm, const char *function, bool ready) {
         return nccl_fail(ncclInvalidArgument, "%s: comm %p is no communicator, or was destroyed", function,
                          (void *)comm);
     if (!ready) return ncclSuccess;
-    int state = atomic_load(&comm->state);
-    if (state == ncclInProgress)
-        return nccl_fail(ncclInvalidArgument,
-                         "Attempt to use communicator before the previous operation returned ncclSuccess (%s)",
-                         function);
+    ncclResult_t state = comm_state(comm);
+    if (state == ncclInProgress) return nccl_fail(ncclInvalidArgument, NOT_READY " (%s)", function);
     if (comm->revoked) return nccl_fail(ncclInvalidUsage, "%s: the communicator was revoked", function);
-    if (comm->finalized) return nccl_fail(ncclInvalidUsage, "%s: the communicator was finalized", function);
     if (comm->suspended) return nccl_fail(ncclInvalidUsage, "%s: the communicator is suspended", function);
     if (state) {
         char text[TEXT_SIZE];
         comm_text(comm, text);
-        return nccl_fail((ncclResult_t)state, "%s: %s", function, text);
+        bool repeats = !strncmp(text, NOT_READY, sizeof NOT_READY - 1);
+        return nccl_fail(state, NOT_READY " (%s)%s%s", function, repeats ? "" : ": ", repeats ? "" : text);
     }
     return ncclSuccess;
 }
 
 /* ---- making and freeing ------------------------------------------------------------------------------------------ */
+
+void comm_drop(ncclComm_t comm) {
+    handle_kill(comm);
+    comm_release(comm);
+}
 
 void comm_release(ncclComm_t comm) {
     if (!handle_release(comm)) return;
@@ -133,6 +154,8 @@ static ncclResult_t comm_new(const char *function, CUcontext context, int count,
     comm->is_blocking = !config ? !parent || parent->is_blocking : config->blocking != 0;
     if (config && config->size > offsetof(ncclConfig_t, commName) && config->commName)
         snprintf(comm->name, sizeof comm->name, "%s", config->commName);
+    const char *checked = getenv("NCCL_CHECK_POINTERS");
+    comm->checks_pointers = checked && atoi(checked);
     atomic_store(&comm->state, ncclInProgress);
     for (int lane = 0; lane < LANES; lane++) comm->bells[lane] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     comm->members = calloc((size_t)count, sizeof *comm->members);
@@ -142,8 +165,7 @@ static ncclResult_t comm_new(const char *function, CUcontext context, int count,
         for (int i = 0; i < count; i++) comm->wires[i] = wire_none();
     }
     if (!comm->members || !comm->wires || comm->bells[0] < 0 || comm->bells[1] < 0) {
-        handle_kill(comm);
-        comm_release(comm);
+        comm_drop(comm);
         return nccl_fail(ncclSystemError, "%s: the host has no memory or no file descriptors for a communicator",
                          function);
     }
@@ -193,6 +215,21 @@ struct init_job {
 
 static ncclResult_t run_init(struct job *job) { return comm_connect(job->comm, &((struct init_job *)job)->id); }
 
+/* NVIDIA's ids are an address behind eight bytes, too; what has none is nobody's id. */
+static ncclResult_t check_id(const char *function, const ncclUniqueId *id) {
+    uint16_t family;
+    if (rendezvous_knows(id)) return ncclSuccess;
+    memcpy(&family, id->internal + 8, sizeof family);
+    if (family != AF_INET && family != AF_INET6)
+        return nccl_fail(
+            ncclInternalError,
+            "ncclSocketInit: connecting to address with family %d is neither AF_INET(%d) nor AF_INET6(%d). "
+            "%s: the unique id is not one of ncclGetUniqueId",
+            family, AF_INET, AF_INET6, function);
+    return nccl_fail(ncclInvalidArgument,
+                     "%s: the unique id is not one that ncclGetUniqueId of the CPU device has made", function);
+}
+
 static ncclResult_t init_rank(const char *function, ncclComm_t *comm, int count, const ncclUniqueId *id, int rank,
                               const ncclConfig_t *config) {
     if (!comm) return group_note(nccl_fail(ncclInvalidArgument, "%s : comm argument is NULL", function));
@@ -202,11 +239,8 @@ static ncclResult_t init_rank(const char *function, ncclComm_t *comm, int count,
             nccl_fail(ncclInvalidArgument, "improper usage of ncclCommInitRank: nId = 1, nranks=%d", count));
     if (rank < 0 || rank >= count)
         return group_note(nccl_fail(ncclInvalidArgument, "Invalid rank requested : %d/%d", rank, count));
-    if (!rendezvous_knows(id))
-        return group_note(nccl_fail(ncclInvalidArgument,
-                                    "%s: the unique id is not one that ncclGetUniqueId of the CPU device has made",
-                                    function));
-    ncclResult_t status = check_config(config);
+    ncclResult_t status = check_id(function, id);
+    if (!status) status = check_config(config);
     if (!status) status = nccl_status(enter_runtime());
     struct init_job *job = status ? NULL : calloc(1, sizeof *job);
     if (!status && !job) status = nccl_fail(ncclSystemError, "%s: the host has no memory for a communicator", function);
@@ -292,6 +326,14 @@ struct choice {
     int32_t color, key;
 };
 
+/* While it is made, what stops the parent stops the new communicator, too: nobody else knows it yet. */
+static void set_child(ncclComm_t parent, ncclComm_t child, bool inherits) {
+    pthread_mutex_lock(&parent->lock);
+    parent->child = child;
+    if (child && inherits && atomic_load(&parent->stopped)) atomic_store(&child->stopped, true);
+    pthread_mutex_unlock(&parent->lock);
+}
+
 /* Tell the ranks of the parent that take part the id, or be told. */
 static ncclResult_t share_id(ncclComm_t parent, ncclUniqueId *id, const int *ranks, int count, bool always) {
     if (ranks[0] != parent->rank) return control_receive(parent, ranks[0], id, sizeof *id, always);
@@ -326,8 +368,10 @@ static ncclResult_t run_split(struct job *job) {
     ncclResult_t status =
         all && ranks ? ncclSuccess : nccl_fail(ncclSystemError, "the host has no memory for a communicator");
     pthread_mutex_lock(&parent->control);
+    set_child(parent, job->comm, true);
     if (!status) status = control_gather(parent, &mine, all, sizeof mine);
     if (!status && split->color != -1) status = split_among(split, all, ranks);
+    set_child(parent, NULL, true);
     pthread_mutex_unlock(&parent->control);
     free(all);
     free(ranks);
@@ -341,9 +385,12 @@ static ncclResult_t run_shrink(struct job *job) {
     comm->rank = 0;
     while (job->others[comm->rank] != parent->rank) comm->rank++;
     pthread_mutex_lock(&parent->control);
+    set_child(parent, comm, false); /* the parent may have been stopped for this very call */
     ncclResult_t status = share_id(parent, &id, job->others, job->other_count, true);
+    if (!status) status = comm_connect(comm, &id);
+    set_child(parent, NULL, false);
     pthread_mutex_unlock(&parent->control);
-    return status ? status : comm_connect(comm, &id);
+    return status;
 }
 
 /* A job that makes a communicator of the parent's context, with at most its ranks; or, unless it `makes` one, none. */
@@ -368,16 +415,13 @@ static ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     if (!made) return group_note(nccl_fail(ncclInvalidArgument, "CommSplit : newcomm argument is NULL"));
     *made = NULL;
     ncclResult_t status = comm_check(comm, "ncclCommSplit", true);
-    if (!status && color < -1)
-        status = nccl_fail(ncclInvalidArgument,
-                           "CommSplit: the color is %d: it must be NCCL_SPLIT_NOCOLOR or at least 0", color);
     if (!status) status = check_config(config);
     if (!status) status = job_from("CommSplit", comm, config, color != -1, &job);
     if (status) return group_note(status);
     job->job.run = run_split;
+    job->job.place = made;
     job->color = color;
     job->key = key;
-    *made = job->job.comm;
     return group_add_job(&job->job);
 }
 
@@ -392,13 +436,21 @@ static ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_
     if (!status && flags != NCCL_SHRINK_DEFAULT && flags != NCCL_SHRINK_ABORT)
         status = nccl_fail(ncclInvalidArgument, "CommShrink: %d are no flags", flags);
     if (!status && flags != NCCL_SHRINK_ABORT && !comm->revoked) status = comm_check(comm, "CommShrink", true);
-    if (!status && (!excluded || excluded_count < 1 || excluded_count >= comm->count))
-        status = nccl_fail(ncclInvalidArgument, "CommShrink: %d of %d ranks cannot be excluded", excluded_count,
-                           comm->count);
+    if (!status && !excluded)
+        status = nccl_fail(ncclInvalidArgument, "ncclCommShrink : excludeRanksList argument is NULL");
+    if (!status && excluded_count < 1)
+        status = nccl_fail(ncclInvalidArgument, "CommShrink: %d ranks cannot be excluded", excluded_count);
+    for (int i = 0; !status && i < excluded_count; i++)
+        if (excluded[i] == comm->rank)
+            status = nccl_fail(ncclInvalidArgument, "CommShrink: rank %d of %d cannot exclude itself", comm->rank,
+                               comm->count);
+    if (!status && excluded_count >= comm->count)
+        status = nccl_fail(ncclInvalidArgument, "invalid device count (%d) requested: %d of %d ranks are excluded",
+                           comm->count - excluded_count, excluded_count, comm->count);
     if (!status) status = check_config(config);
     bool *leaves = status ? NULL : calloc((size_t)comm->count, sizeof *leaves);
     for (int i = 0; leaves && !status && i < excluded_count; i++) {
-        if (excluded[i] < 0 || excluded[i] >= comm->count || excluded[i] == comm->rank)
+        if (excluded[i] < 0 || excluded[i] >= comm->count)
             status = nccl_fail(ncclInvalidArgument, "CommShrink: rank %d cannot exclude rank %d of %d", comm->rank,
                                excluded[i], comm->count);
         else leaves[excluded[i]] = true;
@@ -418,7 +470,7 @@ static ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_
     free(leaves);
     job->job.run = run_shrink;
     job->job.others = ranks;
-    *made = job->job.comm;
+    job->job.place = made;
     return group_add_job(&job->job);
 }
 
@@ -512,6 +564,10 @@ static ncclResult_t stop(ncclComm_t comm) {
     atomic_store(&comm->stopped, true);
     comm_ring(comm);
     pthread_mutex_lock(&comm->lock);
+    if (comm->child) {
+        atomic_store(&comm->child->stopped, true);
+        comm_ring(comm->child);
+    }
     while (comm->busy || (atomic_load(&comm->state) == ncclInProgress && !comm->finalized))
         pthread_cond_wait(&comm->changed, &comm->lock);
     pthread_mutex_unlock(&comm->lock);
@@ -594,7 +650,7 @@ static ncclResult_t ncclCommResume(ncclComm_t comm) {
 static ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status) {
     NCCL_RETURN_IF(comm_check(comm, "ncclGetAsyncError", false));
     if (!status) return nccl_fail(ncclInvalidArgument, "ncclGetAsyncError : asyncError argument is NULL");
-    *status = (ncclResult_t)atomic_load(&comm->state);
+    *status = comm_state(comm);
     return ncclSuccess;
 }
 
@@ -603,8 +659,7 @@ static ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status)
         NCCL_RETURN_IF(comm_check(comm, "Comm" #Name, false));                                                           \
         if (!answer) return nccl_fail(ncclInvalidArgument, "Comm" #Name " : " what " argument is NULL");          \
         if (atomic_load(&comm->state) == ncclInProgress && !comm->finalized)                                             \
-            return nccl_fail(ncclInvalidArgument,                                                                        \
-                             "Attempt to use communicator before the previous operation returned ncclSuccess (Comm" #Name ")"); \
+            return nccl_fail(ncclInvalidArgument, NOT_READY " (Comm" #Name ")");                                         \
         *answer = value;                                                                                                 \
         return ncclSuccess;                                                                                              \
     }

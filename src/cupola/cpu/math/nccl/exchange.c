@@ -331,7 +331,7 @@ static ncclResult_t collective(struct exchange *exchange, const struct task *tas
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-static bool is_message(const struct task *task) { return task->function == SEND || task->function == RECEIVE; }
+bool is_message(const struct task *task) { return task->function == SEND || task->function == RECEIVE; }
 
 /* The message of a rank to itself that comes after `task`. */
 static const struct task *next_to_itself(const struct task *task, enum function function, int own) {
@@ -345,8 +345,8 @@ ncclResult_t check_messages(ncclComm_t comm, const struct task *tasks) {
     const struct task *out = next_to_itself(tasks, SEND, own), *in = next_to_itself(tasks, RECEIVE, own);
     for (; out && in; out = next_to_itself(out->next, SEND, own), in = next_to_itself(in->next, RECEIVE, own))
         if (out->count != in->count || out->type != in->type)
-            return nccl_fail(ncclInvalidUsage, "rank %d sends %zu %s to itself, and receives %zu %s", own, out->count,
-                             type_name(out->type), in->count, type_name(in->type));
+            nccl_say(DEBUG_WARN, "rank %d sends %zu %s to itself, and receives %zu %s: what both have is copied", own,
+                     out->count, type_name(out->type), in->count, type_name(in->type));
     if (out || in)
         return nccl_fail(ncclInvalidUsage, "Trying to %s self without a matching %s in the same group (rank %d)",
                          out ? "send to" : "recv from", out ? "recv" : "send", own);
@@ -356,8 +356,10 @@ ncclResult_t check_messages(ncclComm_t comm, const struct task *tasks) {
 static void to_itself(ncclComm_t comm, const struct task *tasks) {
     const int own = comm->rank;
     const struct task *out = next_to_itself(tasks, SEND, own), *in = next_to_itself(tasks, RECEIVE, own);
-    for (; out && in; out = next_to_itself(out->next, SEND, own), in = next_to_itself(in->next, RECEIVE, own))
-        copy(in->target, out->source, in->count * type_size(in->type));
+    for (; out && in; out = next_to_itself(out->next, SEND, own), in = next_to_itself(in->next, RECEIVE, own)) {
+        const size_t sent = out->count * type_size(out->type), wanted = in->count * type_size(in->type);
+        copy(in->target, out->source, sent < wanted ? sent : wanted);
+    }
 }
 
 static ncclResult_t messages(struct exchange *exchange, const struct task *tasks) {

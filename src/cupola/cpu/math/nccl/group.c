@@ -102,6 +102,7 @@ static void run_portion(struct portion *part) {
     if (!turn_begin(part)) return;
     read_factors(part);
     ncclResult_t status = (ncclResult_t)atomic_load(&comm->state);
+    if (status == ncclInProgress) status = ncclSuccess; /* the program has called for something else meanwhile */
     bool left = status;
     if (left) comm_text(comm, part->text);
     else status = run_tasks(part);
@@ -254,10 +255,32 @@ static ncclResult_t add_stream(struct portion *part, CUstream stream) {
     return ncclSuccess;
 }
 
+/* What a rank alone gets of a collective is its own numbers: a copy, which goes into the stream at once, group or not. */
+static bool is_copy(ncclComm_t comm, const struct task *task) {
+    return comm->count == 1 && !is_message(task) && task->reduction.op != ncclNumOps;
+}
+
+static ncclResult_t copy_alone(ncclComm_t comm, CUstream stream, const struct task *task) {
+    if (task->source == task->target) return ncclSuccess;
+    CUresult status = cuCtxPushCurrent(comm->context);
+    if (!status) {
+        status = cuMemcpyAsync((CUdeviceptr)task->target, (CUdeviceptr)task->source,
+                               task->count * type_size(task->type), stream);
+        cuCtxPopCurrent(NULL);
+    }
+    return nccl_status(status);
+}
+
 ncclResult_t group_add_task(ncclComm_t comm, cudaStream_t handle, struct task *task) {
     CUstream stream;
     ncclResult_t status = find_stream(comm, handle, &stream);
     if (status) {
+        free(task);
+        return group_note(status);
+    }
+    if (is_copy(comm, task)) {
+        status = copy_alone(comm, stream, task);
+        stream_release(stream);
         free(task);
         return group_note(status);
     }
@@ -363,19 +386,20 @@ static ncclResult_t submit_all(struct portion *parts) {
     return checked ? checked : nccl_status(status);
 }
 
-/* Communicators are at work side by side. In microseconds, as NVIDIA's library. */
+/* Communicators are at work side by side. In microseconds, as NVIDIA's library, which says nothing about a rank alone. */
 static ncclResult_t simulate(struct portion *parts, ncclSimInfo_t *information) {
-    double longest = 0;
+    double longest = -1;
     for (struct portion *part = parts; part; part = part->next) {
         ncclResult_t status = check_messages(part->comm, part->first);
-        double seconds = status ? 0 : pace_estimate(part->comm, part->first);
+        double seconds = status || part->comm->count == 1 ? -1 : pace_estimate(part->comm, part->first);
         if (seconds > longest) longest = seconds;
         if (!status) continue;
         drop(parts);
         return status;
     }
     drop(parts);
-    information->estimatedTime = (float)(longest * 1e6);
+    const size_t end = offsetof(ncclSimInfo_t, estimatedTime) + sizeof information->estimatedTime;
+    if (longest >= 0 && information->size >= end) information->estimatedTime = (float)(longest * 1e6);
     return ncclSuccess;
 }
 
@@ -416,7 +440,8 @@ static ncclResult_t ncclGroupEnd(void) {
 static ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *information) {
     if (!group.depth) return nccl_fail(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
     if (!information) return close_or_simulate(&(ncclSimInfo_t){0});
-    if (information->magic != SIMULATION_MAGIC || information->size < sizeof *information) {
+    /* A shorter one is of an older nccl.h, and gets what it has room for. */
+    if (information->size < offsetof(ncclSimInfo_t, version) || information->magic != SIMULATION_MAGIC) {
         ncclResult_t refused = group_note(
             nccl_fail(ncclInvalidArgument, "ncclSimInfo_t argument not initialized via NCCL_SIM_INFO_INITIALIZER"));
         group_close(); /* it is ended all the same */

@@ -18,12 +18,35 @@ static void comm_made(ncclComm_t comm, ncclResult_t status, const char *text) {
     }
 }
 
+/* Until a call of its is over, a communicator that does not block is in progress. */
+static void parent_begin(ncclComm_t parent) {
+    pthread_mutex_lock(&parent->lock);
+    parent->calls++;
+    if (!atomic_load(&parent->state)) atomic_store(&parent->state, ncclInProgress);
+    pthread_mutex_unlock(&parent->lock);
+}
+
+static void parent_end(ncclComm_t parent, ncclResult_t status, const char *text) {
+    pthread_mutex_lock(&parent->lock);
+    bool last = !--parent->calls;
+    pthread_mutex_unlock(&parent->lock);
+    if (status || last) comm_made(parent, status, text);
+}
+
+/* A communicator that comes of another one is handed over when it is made, and not before. */
+static void hand_over(struct job *job) {
+    if (job->status) comm_drop(job->comm);
+    else __atomic_store_n(job->place, job->comm, __ATOMIC_RELEASE);
+}
+
 /* The job is over, or is not to be done. */
 static void job_end(struct job *job) {
     if (job->comm) {
         comm_made(job->comm, job->status, job->text);
+        if (job->place) hand_over(job);
         comm_release(job->comm);
     }
+    if (job->parent_waits) parent_end(job->parent, job->status, job->text);
     if (job->parent) comm_release(job->parent);
     free(job->others);
 }
@@ -56,8 +79,11 @@ static void *job_alone(void *argument) {
     return NULL;
 }
 
-/* Whether nobody waits for it. */
-static bool is_left_alone(const struct job *job) { return job->comm && !job->comm->is_blocking; }
+/* Whether nobody waits for it: the communicator that is called does not block. */
+static bool is_left_alone(const struct job *job) {
+    const struct ncclComm *called = job->place ? job->parent : job->comm;
+    return called && !called->is_blocking;
+}
 
 ncclResult_t comm_jobs_run(struct job *jobs) {
     ncclResult_t status = ncclSuccess;
@@ -67,6 +93,8 @@ ncclResult_t comm_jobs_run(struct job *jobs) {
         jobs = job->next;
         if (is_left_alone(job)) {
             if (!status) status = ncclInProgress;
+            job->parent_waits = job->place;
+            if (job->parent_waits) parent_begin(job->parent);
             if (thread_start(job_alone, job)) continue;
             job_carry_out(job); /* the system has no room for a thread */
             free(job);

@@ -27,7 +27,8 @@ enum { MOST_RANKS = 1024, TEXT_SIZE = 512, HOST_SIZE = 96, ADDRESS_SIZE = 28 /* 
 
 /* Keep a sentence about a call that returns this status, for ncclGetLastError and for the caller. */
 ncclResult_t nccl_fail(ncclResult_t status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
-ncclResult_t nccl_status(CUresult status); /* of the driver, which has explained it */
+ncclResult_t nccl_status(CUresult status);        /* of the driver, which has explained it */
+ncclResult_t nccl_memory_status(CUresult status); /* the same, with the number: of memory that NCCL gives */
 enum debug_level { DEBUG_NONE, DEBUG_WARN, DEBUG_INFO };
 void nccl_say(enum debug_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold)); /* NCCL_DEBUG */
@@ -95,7 +96,7 @@ struct ncclComm {
     struct handle handle;
     CUcontext context;
     int rank, count;
-    bool is_blocking;
+    bool is_blocking, checks_pointers; /* NCCL_CHECK_POINTERS */
     char name[64];
     struct member *members;
     struct wire *wires;
@@ -106,9 +107,12 @@ struct ncclComm {
     bool busy;                 /* one is at work */
     pthread_mutex_t control;   /* held by the call that uses the control lane */
     _Atomic int state;         /* ncclInProgress, or the first error that came later; ncclSuccess */
+    _Atomic int misuse;        /* without blocking: of the first call for an operation that failed; what runs goes on */
     _Atomic bool stopped;      /* aborted or revoked: operations end at once */
     _Atomic bool revoked, finalized, suspended;
-    char text[TEXT_SIZE]; /* says what `state` is about; with the lock */
+    char text[TEXT_SIZE]; /* says what `state` or `misuse` is about; with the lock */
+    ncclComm_t child;     /* that is made of this one at present; with the lock */
+    int calls;            /* that make others of this one while the program goes on; with the lock */
     struct factor *factors;
     int factor_count;
     struct registration *registrations;
@@ -117,6 +121,9 @@ struct ncclComm {
 
 /* A live communicator; `ready`: and one whose last call is over, without an error. */
 ncclResult_t comm_check(ncclComm_t comm, const char *function, bool ready);
+ncclResult_t comm_state(ncclComm_t comm);                /* as ncclCommGetAsyncError tells it */
+void comm_misused(ncclComm_t comm, ncclResult_t status); /* a call for an operation has failed, which was explained */
+void comm_drop(ncclComm_t comm);                         /* that nobody was given */
 void comm_release(ncclComm_t comm);
 void comm_error(ncclComm_t comm, ncclResult_t status, const char *text); /* the first one counts */
 void comm_leave(ncclComm_t comm, ncclResult_t status, const char *text); /* the same, and the others get an error */
@@ -130,9 +137,10 @@ struct job {
     ncclResult_t (*run)(struct job *job);
     ncclComm_t comm;          /* that is made, referenced; or NULL */
     ncclComm_t parent;        /* of which it is made, referenced; or NULL */
+    ncclComm_t *place;        /* that gets it when it is made: the call is one of the parent's; or NULL */
     int *others, other_count; /* the parent's ranks that are to be in it; NULL: not known yet. Freed with the job */
     pthread_t thread;
-    bool has_thread;
+    bool has_thread, parent_waits;
     ncclResult_t status;
     char text[TEXT_SIZE];
 };
@@ -177,6 +185,7 @@ struct task {
     int root; /* or the peer of a message */
 };
 
+bool is_message(const struct task *task); /* from one rank to one */
 size_t type_size(ncclDataType_t type);
 const char *type_name(ncclDataType_t type);
 const char *op_name(ncclRedOp_t op);

@@ -60,14 +60,23 @@ ncclResult_t nccl_fail(ncclResult_t status, const char *format, ...) {
     return status;
 }
 
-ncclResult_t nccl_status(CUresult status) {
-    if (likely(!status)) return ncclSuccess;
+static ncclResult_t failure(CUresult status, const char *number) {
     char text[TEXT_SIZE];
     explain((int)status, text, sizeof text);
     const char *what = NULL;
     cuGetErrorString(status, &what);
-    return nccl_fail(ncclUnhandledCudaError, "Cuda failure '%s'%s%s", what ? what : "unknown error", *text ? ": " : "",
-                     text);
+    return nccl_fail(ncclUnhandledCudaError, "Cuda failure %s'%s'%s%s", number, what ? what : "unknown error",
+                     *text ? ": " : "", text);
+}
+
+ncclResult_t nccl_status(CUresult status) { return likely(!status) ? ncclSuccess : failure(status, ""); }
+
+/* NVIDIA's library calls the driver for memory, and the runtime, whose failures it tells without numbers, for the rest. */
+ncclResult_t nccl_memory_status(CUresult status) {
+    char number[16];
+    if (likely(!status)) return ncclSuccess;
+    snprintf(number, sizeof number, "%d ", (int)status);
+    return failure(status, number);
 }
 
 const char *nccl_last_text(void) {
