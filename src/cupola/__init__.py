@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cupola.core.base._errors import CUDAError as CUDAError
     from cupola.core.base._errors import CUDAWarning as CUDAWarning
     from cupola.core.base._errors import NVRTCError as NVRTCError
+    from cupola.core.base._errors import OutOfMemoryError as OutOfMemoryError
     from cupola.core.device._context import Context as Context
     from cupola.core.device._device import Device as Device
     from cupola.core.device._event import Event as Event
@@ -106,6 +107,7 @@ _HOMES = {
     "NVRTCError": "core.base._errors",
     "ObjectCode": "core.program._object_code",
     "Out": "core.launch._arguments",
+    "OutOfMemoryError": "core.base._errors",
     "PER_THREAD_DEFAULT_STREAM": "core.device._stream",
     "PinnedMemoryResource": "core.memory._pinned_memory",
     "PinnedMemoryResourceOptions": "core.memory._options",

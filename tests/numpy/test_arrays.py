@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import cupola.numpy as np
-from cupola import Array
+from cupola import Array, CUDAError, OutOfMemoryError
 
 A = numpy.arange(24, dtype=numpy.float32).reshape(2, 3, 4) - 7
 
@@ -449,3 +449,22 @@ def test_a_thread_of_its_own(device):
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(lambda: (np.arange(5) * 2).tolist()).result() == [0, 2, 4, 6, 8]
+
+
+def test_out_of_memory(device):
+    """On a GPU, too, 256 TiB are more than there is."""
+    x = np.broadcast_to(np.arange(1.0), (1 << 22, 1 << 23))
+    larger = x + 1
+    for too_much in (
+        lambda: np.empty(1 << 45),
+        lambda: np.ones((1 << 15, 1 << 30)),
+        lambda: larger.handle,
+        lambda: larger.copy(),
+        lambda: x.cumsum(axis=0),
+    ):
+        with pytest.raises(MemoryError, match="CUDA_ERROR_OUT_OF_MEMORY") as caught:
+            too_much()
+        error = pickle.loads(pickle.dumps(caught.value))
+        assert isinstance(error, OutOfMemoryError) and isinstance(error, CUDAError)
+        assert (error.name, error.status) == ("CUDA_ERROR_OUT_OF_MEMORY", 2)
+    assert float((x[3] + 1).max()) == 1  # all goes on

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cupola import CUDAError
+from cupola import CUDAError, OutOfMemoryError
 from cupola.bindings import driver
 from cupola.core.base import _errors
 from cupola.cpu.reports import faults
@@ -54,6 +54,7 @@ DETAILS = ["the address belongs to nothing"]
 ])  # fmt: skip
 def test_text(arguments, text):
     error = _errors.driver_error(*arguments)
+    assert isinstance(error, MemoryError) == isinstance(error, OutOfMemoryError) == (arguments[0] == 2)
     assert isinstance(error, CUDAError) and str(error).startswith(text)
     assert (error.status, error.name, error.call) == (arguments[0], arguments[1], arguments[3])
     # Where the driver has said something more precise, the hint would only distract.

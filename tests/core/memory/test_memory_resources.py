@@ -190,7 +190,7 @@ def test_bad_allocations(device, stream):
     for wrong in (None, 5, "stream"):
         with pytest.raises(TypeError):
             resource.allocate(16, stream=wrong)
-    with pytest.raises(CUDAError, match="OUT_OF_MEMORY"):
+    with pytest.raises(MemoryError, match="OUT_OF_MEMORY"):
         resource.allocate(1 << 60, stream=stream)
     with pytest.raises(TypeError):
         resource.allocate(16)

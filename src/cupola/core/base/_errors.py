@@ -34,6 +34,13 @@ class CUDAError(Exception):
         self.call = call
 
 
+class OutOfMemoryError(CUDAError, MemoryError):
+    """The device, or what CUDA needs of the host, has not so much free memory (``CUDA_ERROR_OUT_OF_MEMORY``).
+
+    It is a MemoryError as well, as what NumPy raises is.
+    """
+
+
 class NVRTCError(CUDAError):
     """The runtime compiler failed; the compilation log is part of the text.
 
@@ -56,7 +63,7 @@ class CompilerWarning(UserWarning):
     """The compiler's log for a program that compiled, when no `logs` were passed."""
 
 
-for _public in (CUDAError, NVRTCError, CUDAWarning, CompilerWarning):
+for _public in (CUDAError, OutOfMemoryError, NVRTCError, CUDAWarning, CompilerWarning):
     _public.__module__ = "cupola"  # tracebacks then say the name that programs catch it by
 
 
@@ -99,7 +106,8 @@ HINTS: dict[str, str] = {
     ),
     "CUDA_ERROR_NO_DEVICE": "No GPU is visible: check CUDA_VISIBLE_DEVICES, or set CUPOLA_DEVICE=cpu.",
     "CUDA_ERROR_OUT_OF_MEMORY": (
-        "Close buffers that are no longer needed, and synchronize the streams that free them, before asking for more."
+        "Close buffers that are no longer needed, let go of arrays, and synchronize the streams that free them, before "
+        "asking for more. `cupola top` shows which processes have the device's memory."
     ),
     "CUDA_ERROR_NO_BINARY_FOR_GPU": (
         "The code was compiled for another architecture: compile with "
@@ -164,7 +172,8 @@ def driver_error(status: int, name: str, description: str, call: str, details: l
     hint = FORKED if forked else HINTS.get(name)
     if hint and not details:
         lines.append(hint)
-    return CUDAError("\n".join(lines), name=name, status=status, call=call)
+    error_class = OutOfMemoryError if name == "CUDA_ERROR_OUT_OF_MEMORY" else CUDAError
+    return error_class("\n".join(lines), name=name, status=status, call=call)
 
 
 def warn(message: str) -> None:
