@@ -251,6 +251,7 @@ DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
 DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
 DRIVER(cuOccupancyMaxActiveClusters);
 DRIVER(cuOccupancyMaxPotentialClusterSize);
+DRIVER(cuPointerGetAttribute);
 DRIVER(cuPointerGetAttributes);
 DRIVER(cuProfilerStart);
 DRIVER(cuProfilerStop);
