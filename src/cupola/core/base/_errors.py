@@ -38,6 +38,15 @@ class OutOfMemoryError(CUDAError, MemoryError):
     """The device, or what CUDA needs of the host, has not so much free memory (``CUDA_ERROR_OUT_OF_MEMORY``).
 
     It is a MemoryError as well, as what NumPy raises is.
+
+    Attributes
+    ----------
+    name : str
+        ``CUDA_ERROR_OUT_OF_MEMORY``.
+    status : int
+        Its number, 2.
+    call : str
+        The CUDA function that returned it.
     """
 
 
