@@ -226,14 +226,19 @@ static void learn(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32
     }
 }
 
-/* PTX ISA, "shfl.sync": a thread waits "until all non-exited threads corresponding to membermask have executed" it; vote,
- * match, redux and elect say the same. Unlike bar.warp.sync, which "guarantees memory ordering among participating threads",
- * they do not speak of memory, and the CUDA C++ Programming Guide has it that they "do not imply a memory barrier". So
- * what the threads have stored themselves stays unordered. What one of them has acquired is another matter: its atomic
- * operation or load, and the fence behind it, are done when it gets here, and what that made visible is visible to its
- * block. Cooperative groups build on that: in groups of several warps one thread adds to a counter (atom.acq_rel.cta),
- * tells its warp the result by __shfl_sync, and all of them read what the other warps have written (details/sync.h,
- * sync_warps_last_releases). */
+/* Shuffles, votes and the like. PTX ISA 9.4, 9.7.10.6: a thread waits "until all non-exited threads corresponding to
+ * membermask have executed shfl.sync with the same qualifiers and same membermask value"; vote, match and redux say the
+ * same. Only of bar.warp.sync it says (9.7.15.2): "bar.warp.sync also guarantee memory ordering among threads participating
+ * in barrier." A shuffle is none of the synchronizing operations (8.4: "A barrier instruction, fence operation, release
+ * operation or acquire operation"), nor of those that synchronize (8.9.4), and the CUDA C++ Programming Guide says of them:
+ * "These intrinsics do not imply a memory barrier. They do not guarantee any memory ordering." So what threads have stored
+ * themselves stays unordered.
+ *
+ * By the letter, what one of them has acquired does not come before what the others do behind the shuffle, either. That is
+ * not told all the same: CUDA's own headers are written as if it did. In groups of several warps one thread sets a bit of a
+ * mask (atom.or.acq_rel.cta), tells its warp the result by __shfl_sync, and all of them read what the other warps have
+ * written, with no __syncwarp in between (cooperative_groups/details/sync.h, sync_warps_last_releases). Nobody who uses
+ * cg::reduce could do anything about such a finding, and the same code of a user does the same. */
 void cpu_watch_hand_on(struct cpu_watch *watch, uint32_t warp, uint32_t lanes, uint32_t alive) {
     uint32_t *together = learned_by(watch, warp, lanes);
     if (!together) return;

@@ -1,7 +1,7 @@
 """Operations of the threads of a warp that come to it at several instructions, in the independent body.
 
 Threads named in a mask wait "until all non-exited threads corresponding to membermask have executed" an instruction
-"with the same qualifiers and the same membermask value" (PTX ISA, "shfl.sync"): any such instruction, not the same one.
+"with the same qualifiers and same membermask value" (PTX ISA 9.4, 9.7.10.6): any such instruction, not the same one.
 So two arms of a branch may exchange values, and a thread that has left a loop takes part in one of its operations from
 behind it. An H200 does the same; what else it does is a table in tests/cpu/engine/schedule/test_gatherings.py.
 
