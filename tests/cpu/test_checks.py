@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from cupola import LaunchConfig, Program, ProgramOptions, cpu, launch
+from cupola import GraphMemoryResource, LaunchConfig, Program, ProgramOptions, cpu, launch
 from cupola.bindings import driver
 from cupola.cpu.reports.findings import Finding, Place, from_dict
 
@@ -154,6 +154,33 @@ def test_memory_that_is_freed_in_a_stream_and_allocated_again(device, stream, re
         stream.sync()
     assert checks.findings == []
     for each in (new, flag, other):
+        each.close()
+
+
+def test_memory_of_a_graph_that_is_launched_again_before_the_free(device, stream, reverse):
+    """To what is queued in front of the free the memory is the old one; behind it nobody has written it."""
+    flag, other = device.allocate(4, stream=stream), device.create_stream()
+    got = np.empty(256, np.uint8)
+    with cpu.checks(init=True) as checks:
+        builder = device.create_graph_builder().begin_building()
+        memory = GraphMemoryResource(device).allocate(256, stream=builder)
+        graph = builder.end_building().complete()
+        flag.fill(0, stream=stream)
+        graph.launch(stream)
+        memory.fill(1, stream=stream)
+        stream.sync()
+        driver.cuStreamWaitValue32(stream.handle, flag.handle, 1, 0)
+        launch(stream, LaunchConfig(grid=1, block=64), reverse, memory, 1)
+        driver.cuMemFreeAsync(memory.handle, stream.handle)
+        graph.launch(stream)
+        flag.fill(1, stream=other)
+        stream.sync()
+        assert checks.findings == []
+        memory.copy_to(got, stream=stream)
+        stream.sync()
+    (finding,) = checks.findings
+    assert finding.summary == "256 of 256 bytes that are copied to the host were never written"
+    for each in (memory, flag, other, graph, builder):
         each.close()
 
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/base/checks.h"
 #include "driver/stream/moment.h"
 
 /* ---- plans -------------------------------------------------------------------------------------------- */
@@ -426,12 +427,18 @@ static void set_uploaded(CUgraphExec exec, struct plan *plan) {
     plan_release(before);
 }
 
+/* What the launch has allocated for those behind it. Work in front of it may have used that memory before. */
+static void renew(const struct steps *allocations) {
+    for (size_t i = 0; i < allocations->count; i++) memory_renew(allocations->items[i].op->op);
+}
+
 CUresult graph_execute(struct op *op) {
     struct plan *plan = op->graph.graph;
     uint64_t to_learn = graph_is_quick(op) ? 0 : clock_now();
     CUresult status = CUDA_SUCCESS;
     if (unlikely(plan->has_updatable)) refresh(&plan->steps);
     if (unlikely(exec_is_for_device(plan->exec))) set_uploaded(plan->exec, plan);
+    if (checks(CPU_CHECK_RACE | CPU_CHECK_INIT) && !op->graph.upload) renew(&plan->allocations);
     if (likely(!op->graph.upload))
         status = unlikely(plan->launches) ? graph_run_from_host(plan, op) : plan_run(plan, op, op->context);
     if (to_learn && !plan->waits && clock_now() - to_learn < QUICK_NANOSECONDS) plan->quick = true;

@@ -61,6 +61,7 @@ void pool_count_import(CUmemoryPool pool, uint64_t size);
 CUmemoryPool pool_of_graphs(const CUmemPoolProps *properties); /* NULL: no memory, or a location that none can have */
 CUresult memory_plan(struct op *op, const CUmemPoolProps *properties, size_t size); /* op: a new OP_ALLOCATE */
 CUresult memory_begin(const struct op *op, bool again); /* at the launch; again: it may be live still */
+void memory_renew(const struct op *op); /* for checks: when the launch is carried out, and the memory is new */
 bool memory_is_of_graph(uint64_t address);
 bool pool_is_planned(const cpu_allocation *found);
 

@@ -117,7 +117,9 @@ static bool take_cached(CUmemoryPool pool, uint64_t size, uint64_t *address) {
     *best = block->next;
     *address = block->base;
     free(block);
-    return cpu_memory_revive(*address, size, pool, &id) == CPU_MEMORY_OK;
+    if (cpu_memory_revive(*address, size, pool, &id)) return false;
+    cpu_memory_renew(*address);
+    return true;
 }
 
 static int allocate_locked(CUmemoryPool pool, size_t size, CUstream stream, uint64_t *address) {
@@ -128,7 +130,9 @@ static int allocate_locked(CUmemoryPool pool, size_t size, CUstream stream, uint
     if (pending) {
         unlink_pending(pending);
         *address = pending->base;
-        return cpu_memory_revive(pending->base, size, pool, &id);
+        int status = cpu_memory_revive(pending->base, size, pool, &id);
+        if (status == CPU_MEMORY_OK) cpu_memory_renew(pending->base);
+        return status;
     }
     if (is_small(pool, size)) {
         uint64_t bytes = round_up(size, UNIT), needed = pool->small_used + bytes;
@@ -456,6 +460,8 @@ CUresult memory_begin(const struct op *op, bool again) {
         (unsigned long long)address);
 }
 
+void memory_renew(const struct op *op) { cpu_memory_renew(op->memory.address); }
+
 static CUresult memory_end(uint64_t address) {
     cpu_allocation found;
     if (cpu_memory_find(address, &found) && found.base == address) {
@@ -469,7 +475,11 @@ static CUresult memory_end(uint64_t address) {
 /* ---- operations --------------------------------------------------------------------------------------- */
 
 CUresult memory_execute(struct op *op) {
-    if (op->kind == OP_ALLOCATE) return memory_begin(op, false);
+    if (op->kind == OP_ALLOCATE) {
+        RETURN_IF(memory_begin(op, false));
+        memory_renew(op);
+        return CUDA_SUCCESS;
+    }
     if (op->memory.owner == NULL) return memory_end(op->memory.address);
     finish(op->memory.owner);
     op->memory.owner = NULL;

@@ -527,8 +527,14 @@ int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id) {
     cpu_hidden_forget(base, tag_size(tag));
     publish(record, make_tag(size, (int)(tag >> 8 & 255) - 1, (int)(tag >> 4 & 15), LIVE), owner);
     *id = record->id;
-    note_new((int)(tag >> 4 & 15), base, size);
     return CPU_MEMORY_OK;
+}
+
+void cpu_memory_renew(uint64_t base) {
+    int status;
+    const struct record *record = record_of(base, &status);
+    const uint64_t tag = record ? load(&record->tag) : 0;
+    if (record) note_new((int)(tag >> 4 & 15), base, tag_size(tag));
 }
 
 int cpu_memory_reserve(uint64_t size, uint64_t alignment, uint64_t hint, uint64_t *base) {

@@ -110,6 +110,7 @@ void cpu_memory_uncharge(int device, uint64_t bytes);
 int cpu_memory_mark_freeing(uint64_t base);
 int cpu_memory_retire(uint64_t base);
 int cpu_memory_revive(uint64_t base, uint64_t size, void *owner, uint64_t *id);
+void cpu_memory_renew(uint64_t base); /* for checks: what was revived is new now, and written by nobody */
 
 /* Put memory that lives elsewhere into the table (registered host memory, mapped virtual memory). */
 int cpu_memory_register(uint64_t base, uint64_t size, int device, int kind, void *owner);
