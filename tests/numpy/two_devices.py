@@ -115,10 +115,12 @@ with first.stream():
 
 # A device that has been given access may take part.
 first.memory_resource.peer_accessible_by = [1]
-first.sync()
-numpy.testing.assert_array_equal((x + own).to_numpy(), 2 * ones)
+first.set_current()
+x += 1  # for which the other device waits
+second.set_current()
+numpy.testing.assert_array_equal((x + own).to_numpy(), 2 * ones + 1)
+x -= 1
 assert float(x.sum()) == 28 and float((m @ m).sum()) == 3
 np.add(x, 1, out=x)
-second.sync()
 numpy.testing.assert_array_equal(x.to_numpy(), ones + 1)
 print("done")

@@ -1,6 +1,6 @@
 """What _lazy.pyx asks for: the kernel of an expression that has none yet, and the current device.
 
-Work is queued in one stream, the current one. An array that was computed in another stream is waited for there.
+Work is queued in one stream, the current one, which waits for other streams that use the same memory.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ cimport cython
 
 from cupola.core.array._array cimport MOST_AXES, Array
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUcontext, CUdevice, CUfunction, CUlaunchConfig, CUresult, check, cu
+    CUDA_SUCCESS, CUcontext, CUdevice, CUfunction, CUlaunchConfig, CUresult, check, cu
 )
 from cupola.core.device._context cimport enter, leave, primary_context, resets
 from cupola.core.device._device cimport Device, get_current_device
@@ -34,7 +34,8 @@ from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport Stream, StreamHandle, current_stream, default_stream
 from cupola.core.launch._launch cimport retry
 from cupola.core.launch._launch_config cimport LaunchConfig
-from cupola.core.memory._buffer cimport Buffer, require_open
+from cupola.core.memory._buffer cimport Buffer, is_used_by, order_recorded_use, require_open, users_of
+from cupola.core.memory._users cimport Users
 from cupola.core.program._kernel cimport LAYOUT_UNKNOWN, LAYOUT_UNREAD, Kernel
 from cupola.numpy._replay cimport replayed
 

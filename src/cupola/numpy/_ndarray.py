@@ -137,6 +137,7 @@ class ndarray(Lazy):
             if elsewhere and stream is None:
                 Device(self._place()).sync()
                 stream = self._own_stream()
+            self._order(stream)
             found = self._plain().to_numpy(stream=stream)
         _faults.check()
         return found
@@ -147,7 +148,11 @@ class ndarray(Lazy):
 
     def copy_from(self, src: Any, *, stream: Any = None) -> None:
         """Overwrite the elements; see :meth:`cupola.Array.copy_from`."""
+        queue = stream if isinstance(stream, Stream) else None  # what is recorded waits for nothing
         self._before_writing()
+        self._order(queue, True)
+        if isinstance(src, ndarray):
+            src._order(queue)
         self._plain().copy_from(src._plain() if isinstance(src, Array) else src, stream=stream)
 
     def copy_to(self, dst: Any, *, stream: Any = None) -> Any:
@@ -155,6 +160,7 @@ class ndarray(Lazy):
         if isinstance(dst, ndarray):
             dst.copy_from(self, stream=stream)
             return dst
+        self._order(stream if isinstance(stream, Stream) else None)
         return self._plain().copy_to(dst, stream=stream)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:

@@ -38,6 +38,7 @@ def borrowed(
     made._settle(buffer)
     if strides is not None and strides != made.strides:
         made = made._view_of(shape, strides)
+    made._join(queue, True)
     made._lend()
     return made
 
@@ -46,6 +47,6 @@ def handed_over(array: ndarray, queue: Stream) -> Array:
     """The array as the argument of a kernel that is launched in a stream next, which may read and write it."""
     array._before_writing()
     array._compute_now()
-    array._join()
+    array._join(queue, True)
     array._stream = queue
     return array._plain()

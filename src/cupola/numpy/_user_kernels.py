@@ -119,6 +119,7 @@ whose operation on elements is CUDA C++.
         shape = (size,) if size is not None else numpy.broadcast_shapes(*shapes)
         if not outs:
             outs = [empty(shape, self._type(parameter, letters)) for parameter in self._out]
+        queue = current_stream()
         arrays: list[ndarray] = []
         scalars: list[Any] = []
         signature: list[str] = []
@@ -137,7 +138,7 @@ whose operation on elements is CUDA C++.
                 if not parameter.raw and value.shape != shape:
                     raise ValueError(f"{self.name}: {parameter.name} has shape {value.shape}, the operation {shape}")
             value._compute_now()
-            value._join()
+            value._join(queue, parameter.raw or parameter in self._out)
             if parameter.raw and not value.is_contiguous:
                 raise ValueError(f"{self.name}: {parameter.name} is raw and must lie in one piece; copy() makes that")
             arrays.append(value if parameter.raw else broadcast(value, shape))
@@ -149,7 +150,6 @@ whose operation on elements is CUDA C++.
         n = 1
         for extent in shape:
             n *= extent
-        queue = current_stream()
         if n:
             kernel = self._kernel(tuple(signature), modes, axes, tuple(sorted(letters.items())))
             config = LaunchConfig(grid=min(-(-n // block_size), _lazy.most_blocks() * 4), block=block_size)

@@ -70,31 +70,41 @@ when_reset(_forget_idle)
 
 
 cdef int wait_for(CUstream producer, CUstream consumer) except -1:
-    cdef CUcontext context
-    cdef CUevent event
-    cdef CUresult status
-    cdef unsigned long born
-    cdef const char* call = b"cuEventRecord"
-    cdef PyThreadState* others
+    cdef Awaited awaited
     if producer == consumer:
         return 0
     initialise()
-    context = _context_of(producer)
-    born = resets
-    event = _take(context)
-    if event == NULL:
-        event = _new_event(context)
+    begin_wait(producer, &awaited)
+    return end_wait(&awaited, consumer)
+
+
+cdef bint begin_wait(CUstream producer, Awaited* awaited) except -1:
+    cdef CUresult status
+    cdef PyThreadState* others
+    awaited.context = _context_of(producer)
+    awaited.born = resets
+    awaited.event = _take(awaited.context)
+    if awaited.event == NULL:
+        awaited.event = _new_event(awaited.context)
     others = let_others_run()
-    status = cu.cuEventRecord(event, producer)
-    if status == CUDA_SUCCESS:
-        call = b"cuStreamWaitEvent"
-        status = cu.cuStreamWaitEvent(consumer, event, 0)
+    status = cu.cuEventRecord(awaited.event, producer)
     take_back(others)
     if status != CUDA_SUCCESS:
-        _destroy(event)
-        return check(status, call)
-    if not is_gone(context, born):      # reset by another thread meanwhile
-        _put_back(context, event)
+        _destroy(awaited.event)
+        check(status, b"cuEventRecord")
+    return True
+
+
+cdef int end_wait(Awaited* awaited, CUstream consumer) except -1:
+    cdef CUresult status
+    cdef PyThreadState* others = let_others_run()
+    status = cu.cuStreamWaitEvent(consumer, awaited.event, 0)
+    take_back(others)
+    if status != CUDA_SUCCESS:
+        _destroy(awaited.event)
+        return check(status, b"cuStreamWaitEvent")
+    if not is_gone(awaited.context, awaited.born):      # reset by another thread meanwhile
+        _put_back(awaited.context, awaited.event)
     return 0
 
 

@@ -6,6 +6,7 @@ from cupola.core.base._cuda cimport CUcontext
 from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport StreamHandle
+from cupola.core.memory._users cimport Users
 
 
 cdef class Allocation:
@@ -20,6 +21,7 @@ cdef class Allocation:
     cdef StreamHandle stream                # orders the release; None when nothing does
     cdef CUcontext context                  # the one that `stream` stands in, if that is a default stream, else NULL
     cdef unsigned long born                 # `resets` when it was made
+    cdef Users users                        # None: `stream` alone, as far as is known here
     cdef object descriptor                  # what other processes know it by, once asked for
     cdef bint mapped                        # imported from another process
     cdef bint moved                         # nothing is left to give back
@@ -28,6 +30,8 @@ cdef class Allocation:
     cdef int read_kind(self) except -1
     cdef bint is_gone(self) noexcept        # whether the memory went with the context of `stream`
     cdef int give_back(self) except -1
+    cdef int release(self) except -1
+    cdef Users known_users(self)            # which are kept from here on
 
 
 cdef class FinalizedAllocation(Allocation):
@@ -68,6 +72,25 @@ cdef inline int require_open(Buffer buffer) except -1:
         buffer.open_allocation()
     return 0
 
+
+cdef inline bint is_used_by(Buffer buffer, StreamHandle stream) noexcept:
+    """Whether `stream` is the only one that has used the memory, as far as is known, or the last that has written it."""
+    cdef Allocation allocation = buffer.allocation
+    if allocation is None or allocation.users is None:
+        return allocation is not None and allocation.stream is stream
+    return (
+        allocation.users.writer is not None and allocation.users.writer.stream is stream
+        and allocation.users.readers is None
+    )
+
+
+# Who is known to use the memory. Who says so before using it is ordered with all others who do, and the release of the
+# memory is behind them: cupola.numpy does that.
+cdef Users users_of(Buffer buffer)
+
+# Before a use by work that is recorded, and so waits for nothing: the release is in the order of its stream, which
+# keeps the memory if that is still being recorded then.
+cdef int order_recorded_use(Buffer buffer, StreamHandle stream) except -1
 
 # A buffer over memory of `resource`, released behind the work in `stream` (None for host memory); of class Buffer
 # unless a subclass is given.

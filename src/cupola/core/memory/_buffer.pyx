@@ -21,6 +21,8 @@ from cupola.core.device._stream cimport (
     Stream, StreamHandle, begin_recording, default_stream, end_recording, new_stream, older_stream, stream_argument
 )
 
+from cupola.core.memory._users cimport Users, begin_users
+
 from cupola._above import above
 from cupola.core.base._cuda import put_up_signs
 from cupola.core.base._errors import CUDAError, CUDAWarning
@@ -93,7 +95,7 @@ cdef class Allocation:
     cdef int give_back(self) except -1:
         cdef int pushed
         if self.context == NULL:
-            return self.resource.release(self.pointer, self.size, self.stream)
+            return self.release()
         try:
             pushed = enter(self.context)
         except CUDAError as error:
@@ -101,9 +103,21 @@ cdef class Allocation:
                 return 0    # the memory went with its context
             raise
         try:
-            return self.resource.release(self.pointer, self.size, self.stream)
+            return self.release()
         finally:
             leave(pushed)
+
+    cdef int release(self) except -1:
+        if self.users is not None and self.stream is not None:
+            self.users.before_release(self.stream)
+        return self.resource.release(self.pointer, self.size, self.stream)
+
+    cdef Users known_users(self):
+        if self.users is None:
+            with cython.critical_section(self):
+                if self.users is None:
+                    self.users = begin_users(self.stream, self.context, self.born)
+        return self.users
 
 
 # No free list: the base class's objects are smaller, and a recycled object would keep the collector's mark that its
@@ -145,6 +159,7 @@ cdef void _give_back_later(Allocation self) noexcept:
         remains = Allocation.__new__(Allocation)
     remains.pointer, remains.size, remains.resource = self.pointer, self.size, self.resource
     remains.stream, remains.context, remains.born = self.stream, self.context, self.born
+    remains.users = self.users
     let_go_later(remains)
 
 
@@ -175,6 +190,18 @@ cdef int _order_release(Allocation self, StreamHandle stream) except -1:
     self.stream, self.context = stream, context
     end_alone(&alone)
     return 0
+
+
+cdef int order_recorded_use(Buffer buffer, StreamHandle stream) except -1:
+    cdef Allocation allocation = buffer.open_allocation()
+    if allocation.stream is not stream:
+        allocation.known_users()        # who orders the release now
+        _order_release(allocation, stream)
+    return 0
+
+
+cdef Users users_of(Buffer buffer):
+    return buffer.open_allocation().known_users()
 
 
 cdef CUcontext _current_context() except NULL:

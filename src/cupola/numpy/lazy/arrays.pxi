@@ -53,9 +53,6 @@ cdef class Lazy(Array):
 
     cdef int compute_in(self, Stream queue) except -1:
         cdef Array target
-        if queue is not self._stream and not self._stream.is_closed and queue != self._stream:
-            if not _recording or queue not in _recording:
-                queue.wait(self._stream)    # where the operands are
         target = Array.__new__(Array)
         target.itemsize, target.element, target.type = self.itemsize, self.element, self.type
         take_shape(target, self.rank, self.extents)
@@ -79,21 +76,24 @@ cdef class Lazy(Array):
         return self.open_memory()
 
     def _address(self):
-        """int: the address of the first element, for work that is queued now and keeps nothing."""
+        """int: the address of the first element, for work that is queued now, may write it, and keeps nothing."""
         require_open(self.open_memory())
-        if _several:
-            require_here(self)
+        use_in(self, in_force(), True)
         return self.pointer
 
     def _before_writing(self):
         """Compute what is pending and reads the memory."""
         before_writing(self)
 
-    def _join(self):
-        """Let the current stream see the elements."""
-        if _several:
-            require_here(self)
-        wait_for(self, in_force())
+    def _join(self, Stream queue=None, bint writes=False):
+        """Let a stream, the current one by default, see the elements, or overwrite them."""
+        self.open_memory()
+        use_in(self, in_force() if queue is None else queue, writes)
+
+    def _order(self, Stream queue=None, bint writes=False):
+        """The same for a copy, also of an array of another device."""
+        self.open_memory()
+        order(self, in_force() if queue is None else queue, writes)
 
     def _place(self):
         """int: the ordinal of the device that has the memory, or will have it; -1 for memory that all may use."""
@@ -101,27 +101,13 @@ cdef class Lazy(Array):
 
     def _lend(self):
         """A kernel of the program gets the array: what reads it is computed first, and so is it."""
+        cdef Users users
         before_writing(self)
         readers_of(self.memory).lent = True
-        if self._stream.is_closed:
-            return
-        if not _several:
-            self.wait_to_lend()
-            return
-        with own_device(self):
-            self.wait_to_lend()
-
-    cdef int wait_to_lend(self) except -1:
-        cdef StreamHandle held = self._stream.hold()
-        cdef CUresult status
-        with nogil:
-            status = cu.cuStreamQuery(held.pointer)
-        if status == CUDA_ERROR_NOT_READY:
+        users = users_of(self.memory)
+        if users.is_busy():
             with noted("wait"):
-                self._stream.sync()     # the kernel may run in any stream
-        elif status != CUDA_SUCCESS:
-            self._stream.sync()         # which says what is wrong
-        return 0
+                users.sync()            # the kernel may run in any stream
 
     # --- indices ----------------------------------------------------------------------------------------
 

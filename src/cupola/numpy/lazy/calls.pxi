@@ -226,7 +226,8 @@ cdef object _at_once(
     for k in range(function.nin):
         if kinds[k] < TYPES and plain and isinstance(<object>given[k], Lazy):
             operand = <Lazy>given[k]
-            plain = operand._node is None and operand.dense and operand._stream is queue and operand.memory is not None
+            plain = operand._node is None and operand.dense and operand.memory is not None
+            plain = plain and is_only_user(operand.memory, queue)
             if plain and operand.memory is out.memory and operand.pointer != out.pointer:
                 plain = False
             which = which << 1 | 1
@@ -241,6 +242,7 @@ cdef object _at_once(
         kernel = <Kernel>function.direct.get(which)
         if kernel is not None:
             require_open(out.memory)
+            order(out, queue, True)
             to = out.pointer
             parameters[0], parameters[1] = &to, &n
             # Arrays come before scalars.

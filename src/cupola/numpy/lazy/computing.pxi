@@ -44,11 +44,9 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
     arrays = walk.arrays
     for k in range(arrays):
         require_memory(<Array>walk.array[k])
-        if _several:
-            require_here(<Array>walk.array[k])
+        use_in(<Array>walk.array[k], queue, False)
     require_memory(target)
-    if _several:
-        require_here(target)
+    use_in(target, queue, True)
     push_array(&walk, target)
     if combine:
         push(&walk, 0x5000 | number_of(combine))

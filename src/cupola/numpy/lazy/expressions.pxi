@@ -56,8 +56,6 @@ cdef Node node_of(
             if inner is not None and inner.leaves <= LEAVES and inner.nodes <= NODES:
                 operand = inner
             else:
-                if inner is None and array._stream is not queue:
-                    wait_for(array, queue)
                 inner = None
                 require_memory(array)
                 made.note_read(<PyObject*>array.memory)

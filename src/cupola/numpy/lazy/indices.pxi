@@ -21,7 +21,6 @@ cdef Lazy gathered(Lazy x, Lazy index):
     cdef object extent, stride, report
     cdef int axis
     x.open_memory()
-    wait_for(x, queue)
     layout.itemsize, layout.element, layout.type = x.itemsize, x.element, x.type
     layout.memory, layout.pointer = x.memory, x.pointer
     layout.set_rank(index.rank)

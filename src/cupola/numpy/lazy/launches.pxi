@@ -35,6 +35,7 @@ def enqueue(Kernel kernel not None, int64_t blocks, *arguments):
     cdef Py_ssize_t k, count = len(arguments)
     cdef uint32_t size
     cdef int kind
+    cdef Stream queue = in_force()
     if kernel.parameter_count == LAYOUT_UNREAD:
         kernel.read_layout()
     if count > 24 or kernel.parameter_count not in (count, LAYOUT_UNKNOWN):
@@ -46,8 +47,7 @@ def enqueue(Kernel kernel not None, int64_t blocks, *arguments):
             slots[k].u = 0
         elif isinstance(one, Array):
             require_open((<Array>one).open_memory())
-            if _several:
-                require_here(<Array>one)
+            use_in(<Array>one, queue, True)
             slots[k].u = (<Array>one).pointer
         elif type(one) is int:
             slots[k].i = <int64_t>one
@@ -58,7 +58,7 @@ def enqueue(Kernel kernel not None, int64_t blocks, *arguments):
         if kernel.parameter_count >= 0 and kernel.parameters[k].size != size:
             raise TypeError(f"parameter {k} of kernel {kernel.find_name()} has {kernel.parameters[k].size} bytes")
         parameters[k] = &slots[k]
-    start(in_force(), kernel, max(min(blocks, <int64_t>MOST_BLOCKS), 1), parameters)
+    start(queue, kernel, max(min(blocks, <int64_t>MOST_BLOCKS), 1), parameters)
 
 
 cdef int64_t _most_blocks = 0       # 0: not known yet

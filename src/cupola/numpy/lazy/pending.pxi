@@ -94,13 +94,29 @@ cdef inline Readers readers_of(Buffer memory):
     return <Readers>memory.attached
 
 
-cdef int wait_for(Lazy x, Stream queue) except -1:
-    """Let work that is queued from now on in `queue` see the array, which another stream has made."""
-    if x._stream is not queue and not x._stream.is_closed and x._stream != queue:
-        if not _recording or queue not in _recording:
-            queue.wait(x._stream)
-        x.open_memory().set_deallocation_stream(queue)
+cdef inline bint is_only_user(Buffer memory, Stream queue) noexcept:
+    # The default stream is another one on each device.
+    return is_used_by(memory, queue.native) and not (_several and <uintptr_t>queue.pointer <= 2)
+
+
+cdef inline int order(Array x, Stream queue, bint writes) except -1:
+    """Order work that is queued in `queue` next, and reads or `writes` an array, behind the work of other streams on it.
+
+    What is recorded waits for nothing. The array has memory.
+    """
+    if not is_only_user(x.memory, queue):
+        if _recording and queue in _recording:
+            order_recorded_use(x.memory, queue.hold())
+        else:
+            users_of(x.memory).before(queue.hold(), writes)
     return 0
+
+
+cdef inline int use_in(Array x, Stream queue, bint writes) except -1:
+    """The same for a kernel of the current device."""
+    if _several:
+        require_here(x)
+    return order(x, queue, writes)
 
 
 cdef int before_writing(Array x) except -1:

@@ -39,11 +39,8 @@ def product(one, other):
             return None
         strides[k] //= a.itemsize
     queue = in_force()
-    if _several:
-        require_here(a)
-        require_here(b)
-    wait_for(a, queue)
-    wait_for(b, queue)
+    use_in(a, queue, False)
+    use_in(b, queue, False)
     kernel = <Kernel>_products[number]
     if kernel is None:
         kernel = _products[number] = _product(_CHARS[number])

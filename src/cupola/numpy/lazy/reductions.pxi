@@ -93,8 +93,8 @@ cdef int reduced(
     visit(&walk, value)
     for k in range(walk.arrays):
         require_memory(<Array>walk.array[k])
-        if _several:
-            require_here(<Array>walk.array[k])
+        use_in(<Array>walk.array[k], queue, False)
+    use_in(target, queue, True)
     plan(&walk, rank, extents, order if moved else NULL, kept, &found, modes)
     share = count
     wide = results * max(count, 1) >= <int64_t>1 << 31
@@ -201,8 +201,6 @@ cpdef reduce(
     if (to != number and number == _HALF) or (how in ("sum", "prod") and number == _HALF) or count == 0:
         return _reduce(how, obj, axis, dtype, out, keepdims, initial, where)
     queue = in_force()
-    if x._node is None:
-        wait_for(x, queue)
     made = new_array()
     take_type(made, to)
     take_shape(made, rank, extents)

@@ -1,0 +1,162 @@
+"""The streams that use a piece of memory, for rooms above that order the work of several streams themselves.
+
+What is read waits for the stream that has written it, what is written waits for all that have read it since, and
+the release waits for all. A wait is for the work that is in the other stream by then (CUDA Driver API,
+cuStreamWaitEvent); that may be more than what used the memory, and is never less.
+
+Work that is being recorded cannot be waited for: it has not run. A default stream is that of a context, so that is
+remembered, too.
+"""
+
+from libc.stdint cimport uintptr_t
+
+from cupola.core.base._cuda cimport (
+    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUcontext, CUresult, CUstreamCaptureStatus, check, cu
+)
+from cupola.core.device._context cimport current_context, enter, is_gone, leave, resets
+from cupola.core.device._stream cimport StreamHandle
+from cupola.core.device._stream_order cimport Awaited, begin_wait, end_wait
+
+cimport cython
+
+cdef enum:
+    MANY = 8        # readers, from which on those are forgotten who are done
+
+
+@cython.final
+cdef class User:
+    pass
+
+
+@cython.final
+cdef class Users:
+
+    cdef int before(self, StreamHandle stream, bint writes) except -1:
+        """Let work that `stream` gets now wait for what it must not overtake."""
+        cdef User own, one
+        cdef User writer = self.writer
+        cdef list readers = self.readers
+        if writer is not None and _is(writer, stream):
+            own = writer
+        else:
+            own = None
+            for one in readers or ():
+                if _is(one, stream):
+                    own = one
+            if own is not None and not writes:
+                return 0                # it has waited for what was written
+            if own is None:
+                own = _user(stream, NULL, resets)
+            if writer is not None:      # which may have read, too
+                _wait(writer, stream)
+        with cython.critical_section(self):
+            if writes:
+                self.writer, self.readers = own, None
+            elif own is not writer:
+                if readers is not None and len(readers) >= MANY:
+                    readers = [one for one in readers if not _is_done(one)]
+                self.readers = [own] if readers is None else [*readers, own]
+        if writes:
+            for one in readers or ():
+                if one is not own:
+                    _wait(one, stream)
+        return 0
+
+    cdef int before_release(self, StreamHandle stream) except -1:
+        """Let `stream`, which releases the memory next, wait for all who use it."""
+        cdef User one
+        if _records(stream):
+            return 0
+        for one in (self.writer, *(self.readers or ())):
+            if one is not None and not _is(one, stream):
+                _wait(one, stream)
+        return 0
+
+    cdef bint is_busy(self) except -1:
+        """Whether work is left that uses the memory, or that nobody can tell."""
+        cdef User one
+        for one in (self.writer, *(self.readers or ())):
+            if one is not None and not _is_done(one):
+                return True
+        return False
+
+    cdef int sync(self) except -1:
+        """Wait for all who use the memory."""
+        cdef User one
+        for one in (self.writer, *(self.readers or ())):
+            if one is not None:
+                _sync(one)
+        return 0
+
+
+cdef Users begin_users(StreamHandle stream, CUcontext context, unsigned long born):
+    cdef Users made = Users.__new__(Users)
+    if stream is not None:
+        made.writer = _user(stream, context, born)
+    return made
+
+
+cdef User _user(StreamHandle stream, CUcontext context, unsigned long born):
+    cdef User made = User.__new__(User)
+    made.stream, made.context, made.born = stream, context, born
+    if context == NULL and <uintptr_t>stream.pointer <= 2:
+        made.context = current_context()
+    return made
+
+
+cdef bint _is(User one, StreamHandle stream) noexcept:
+    return one.stream is stream and (one.context == NULL or one.context == current_context())
+
+
+cdef bint _has_gone(User one) noexcept:
+    return is_gone(one.context if one.context != NULL else one.stream.context, one.born)
+
+
+cdef bint _records(StreamHandle stream) noexcept:
+    cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
+    return cu.cuStreamIsCapturing(stream.pointer, &capture) == CUDA_SUCCESS and capture != CU_STREAM_CAPTURE_STATUS_NONE
+
+
+cdef int _wait(User producer, StreamHandle consumer) except -1:
+    cdef int pushed = 0
+    cdef bint recorded = False
+    cdef Awaited awaited
+    if _has_gone(producer):
+        return 0
+    if producer.context != NULL:
+        pushed = enter(producer.context)
+    try:
+        if not _records(producer.stream):
+            recorded = begin_wait(producer.stream.pointer, &awaited)
+    finally:
+        if producer.context != NULL:
+            leave(pushed)
+    if recorded:
+        end_wait(&awaited, consumer.pointer)    # a default stream is that of the context that is current now
+    return 0
+
+
+cdef bint _is_done(User one) except -1:
+    """Whether nothing of the stream's work is left. To ask a stream that is recorded would end the recording."""
+    return _has_gone(one) or (not _records(one.stream) and cu.cuStreamQuery(one.stream.pointer) == CUDA_SUCCESS)
+
+
+cdef int _sync(User one) except -1:
+    cdef CUresult status
+    cdef int pushed = 0
+    if _has_gone(one):
+        return 0
+    if one.context != NULL:
+        pushed = enter(one.context)
+    try:
+        if _records(one.stream):
+            return 0
+        status = cu.cuStreamQuery(one.stream.pointer)
+        if status == CUDA_ERROR_NOT_READY:
+            with nogil:
+                status = cu.cuStreamSynchronize(one.stream.pointer)
+        check(status, b"cuStreamSynchronize")
+    finally:
+        if one.context != NULL:
+            leave(pushed)
+    return 0
