@@ -340,7 +340,7 @@ LIBRARIES = {
             prefix="nccl",
             constants=("NCCL_",),
             includes=('"cupola/math_types.h"',),
-            cimports=("from cupola.bindings.cruntime cimport cudaStream_t",),
+            cimports=("from cupola.bindings.cruntime cimport cudaEvent_t, cudaStream_t",),
             exported=True,
             without="ncclParamDumpAll",  # returns nothing and prints
         ),

@@ -24,6 +24,7 @@ UNDEFINED = -(2**31)
 NUMBERS = """
     blocking cgaClusterSize minCTAs maxCTAs splitShare trafficClass collnetEnable CTAPolicy shrinkShare nvlsCTAs
     nChannelsPerNetPeer nvlinkCentricSched graphUsageMode numRmaCtx maxP2pPeers graphStreamOrdering
+    launchOrderImplicit numRmaSig rmaEagerInit hostCftMode nvlsHostMode
 """
 said = ""
 
@@ -58,7 +59,7 @@ def good(result: tuple[Any, ...]) -> Any:
 
 def config(**values: int) -> Any:
     made = nccl.ncclConfig_t()
-    made.size, made.magic, made.version = 112, nccl.NCCL_API_MAGIC, min(good(nccl.ncclGetVersion()), 23007)
+    made.size, made.magic, made.version = 120, nccl.NCCL_API_MAGIC, good(nccl.ncclGetVersion())
     for name in NUMBERS.split():
         setattr(made, name, UNDEFINED)
     for name, value in values.items():
@@ -305,7 +306,7 @@ def groups() -> None:
 
 def information(**values: Any) -> Any:
     made = nccl.ncclSimInfo_t()
-    made.size, made.magic, made.version = 24, 0x74685283, min(good(nccl.ncclGetVersion()), 23007)
+    made.size, made.magic, made.version = 24, 0x74685283, good(nccl.ncclGetVersion())
     made.estimatedTime = -1.0
     for name, value in values.items():
         setattr(made, name, value)

@@ -471,6 +471,7 @@ def shrinks(world: World) -> None:
 NUMBERS_OF_CONFIG = """
     cgaClusterSize minCTAs maxCTAs splitShare trafficClass collnetEnable CTAPolicy shrinkShare nvlsCTAs
     nChannelsPerNetPeer nvlinkCentricSched graphUsageMode numRmaCtx maxP2pPeers graphStreamOrdering
+    launchOrderImplicit numRmaSig rmaEagerInit hostCftMode nvlsHostMode
 """
 
 
@@ -478,7 +479,7 @@ def without_blocking(world: World) -> None:
     """A communicator that is made while the program goes on."""
     config = nccl.ncclConfig_t()
     undefined = -(2**31)
-    config.size, config.magic, config.version = 112, nccl.NCCL_API_MAGIC, nccl.NCCL_VERSION_CODE
+    config.size, config.magic, config.version = 120, nccl.NCCL_API_MAGIC, nccl.NCCL_VERSION_CODE
     for name in NUMBERS_OF_CONFIG.split():
         setattr(config, name, undefined)
     config.blocking = 0
@@ -536,6 +537,61 @@ def ends_behind_work(world: World) -> None:
     for rank in world.ranks:
         assert (rank.get(arrays[rank.number]) == world.size**10).all()
         good(nccl.ncclCommDestroy(made[rank.number]))
+
+
+def configured(world: World) -> None:
+    """The collectives' second forms: the same numbers, and an event that says when they have begun."""
+    if good(nccl.ncclGetVersion()) < 23200:
+        return  # NVIDIA's library has none
+    undefined = -(2**31)
+    configs = {}
+    for rank in world.ranks:
+        config = nccl.ncclCollConfig_t()
+        config.size, config.magic, config.version = 72, nccl.NCCL_API_MAGIC, nccl.NCCL_VERSION_CODE
+        config.minCTAs = config.maxCTAs = config.nvlsCTAs = config.cgaClusterSize = config.CTAPolicy = undefined
+        config.forceAlgSelection = 1
+        rank.device.set_current()
+        event = good(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        config.launchCompletionEvent = int(event)
+        configs[rank.number] = config, event
+    total = 8 * world.size
+    forms = {
+        "AllReduce": (Op.ncclSum,), "Reduce": (Op.ncclMax, 0), "Broadcast": (world.size - 1,), "AllGather": (),
+        "ReduceScatter": (Op.ncclSum,), "AlltoAll": (), "Gather": (0,), "Scatter": (0,),
+    }  # fmt: skip
+    for name, more in forms.items():
+
+        def call(rank: Rank, source: int, target: int, function: Any, last: Any, more: Any = more) -> Any:
+            arguments = (source, target, 8, Type.ncclInt32, *more, rank.comm, rank.handle)
+            return function(*arguments, *last(rank.number))
+
+        plain, second = getattr(nccl, f"nccl{name}"), getattr(nccl, f"nccl{name}Config")
+        wanted, found, none = (
+            world.results(
+                lambda rank: np.arange(total, dtype=np.int32) * (rank + 1),
+                lambda *arguments, function=function, last=last: call(*arguments, function, last),
+            )
+            for function, last in (
+                (plain, lambda _: ()),
+                (second, lambda number: (configs[number][0],)),
+                (second, lambda _: (None,)),
+            )
+        )
+        for one, other, third in zip(wanted, found, none, strict=True):
+            assert (one == other).all(), name
+            assert (one == third).all(), name
+    for _, event in configs.values():
+        good(driver.cuEventSynchronize(event))
+        good(driver.cuEventDestroy(event))
+    rank = world.ranks[0]
+    x, (config, _) = at(rank.put(np.zeros(8))), configs[rank.number]
+    config.launchCompletionEvent = 0
+    for name, wrong in (("magic", 0), ("size", 8), ("minCTAs", 0), ("nvlsCTAs", -1), ("forceAlgSelection", 2)):
+        right = getattr(config, name)
+        setattr(config, name, wrong)
+        status = nccl.ncclAllReduceConfig(x, x, 8, Type.ncclDouble, Op.ncclSum, rank.comm, rank.handle, config)[0]
+        assert status == nccl.ncclResult_t.ncclInvalidArgument, name
+        setattr(config, name, right)
 
 
 def registered_memory(world: World) -> None:
@@ -711,6 +767,7 @@ CASES = [
     shrinks,
     without_blocking,
     ends_behind_work,
+    configured,
     registered_memory,
     suspended,
     questions,

@@ -4,7 +4,7 @@
 #     cdef const cupola_nccl_table *table = cupola_import_nccl()
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from cupola.bindings.cruntime cimport cudaStream_t
+from cupola.bindings.cruntime cimport cudaEvent_t, cudaStream_t
 
 cdef extern from "cupola/table.h" nogil:
     ctypedef struct cupola_table_head:
@@ -37,7 +37,18 @@ cdef extern from "cupola/nccl.h" nogil:
         ncclInProgress
         ncclTimeout
         ncclNumResults
-    struct ncclConfig_v23000:
+    ctypedef enum ncclHostCftMode_t:
+        ncclHostCftDefault
+        ncclHostCftEnable
+        ncclHostCftDisable
+        ncclHostCftFallback
+    ctypedef enum ncclNvlsHostMode_t:
+        ncclNvlsHostModeDefault
+        ncclNvlsHostModeEnable
+        ncclNvlsHostModeDisableTransport
+        ncclNvlsHostModeDisableSymmetricMultimem
+        ncclNvlsHostModeDisable
+    struct ncclConfig_v23100:
         size_t size
         unsigned int magic
         unsigned int version
@@ -59,7 +70,39 @@ cdef extern from "cupola/nccl.h" nogil:
         int numRmaCtx
         int maxP2pPeers
         int graphStreamOrdering
-    ctypedef ncclConfig_v23000 ncclConfig_t
+        int launchOrderImplicit
+        int numRmaSig
+        int rmaEagerInit
+        int hostCftMode
+        int nvlsHostMode
+    ctypedef ncclConfig_v23100 ncclConfig_t
+    struct _anonymous1:
+        int vendorId
+        int optionId
+    union _anonymous2:
+        int i
+        const char *s
+        void *raw
+    struct ncclConfigExt:
+        ncclConfigExt *next
+        _anonymous1 key
+        _anonymous2 val
+    ctypedef ncclConfigExt ncclConfigExt_t
+    struct ncclCollConfig_v23200:
+        size_t size
+        unsigned int magic
+        unsigned int version
+        ncclConfigExt_t *ext
+        int minCTAs
+        int maxCTAs
+        int nvlsCTAs
+        int cgaClusterSize
+        const char *algSelection
+        int forceAlgSelection
+        int CTAPolicy
+        uint64_t userProfilerTag
+        cudaEvent_t launchCompletionEvent
+    ctypedef ncclCollConfig_v23200 ncclCollConfig_t
     struct ncclSimInfo_v22200:
         size_t size
         unsigned int magic
@@ -108,6 +151,16 @@ cdef extern from "cupola/nccl.h" nogil:
         int peer
         int sigIdx
         int ctx
+    ctypedef enum ncclEncryptionMode_t:
+        NCCL_ENCRYPTION_MODE_NONE
+        NCCL_ENCRYPTION_MODE_PSK
+    struct ncclEncryptionConfig_v23200:
+        size_t size
+        unsigned int magic
+        unsigned int version
+        int mode
+        const char *psk
+    ctypedef ncclEncryptionConfig_v23200 ncclEncryptionConfig_t
     struct ncclParamHandle:
         pass
     ctypedef ncclParamHandle *ncclParamHandle_t
@@ -122,6 +175,8 @@ cdef extern from "cupola/nccl.h" nogil:
         NCCL_WIN_DEFAULT
         NCCL_WIN_COLL_SYMMETRIC
         NCCL_WIN_STRICT_ORDERING
+        NCCL_WIN_GIN_ONLY
+        NCCL_WIN_CFT_COUNTED
         NCCL_WIN_REQUIRED_ALIGNMENT
         NCCL_CTA_POLICY_DEFAULT
         NCCL_CTA_POLICY_EFFICIENCY
@@ -173,6 +228,14 @@ cdef extern from "cupola/nccl.h" nogil:
         ncclResult_t (*ncclAlltoAll)(const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) noexcept nogil
         ncclResult_t (*ncclGather)(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) noexcept nogil
         ncclResult_t (*ncclScatter)(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) noexcept nogil
+        ncclResult_t (*ncclAllReduceConfig)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t, const ncclCollConfig_t *) noexcept nogil
+        ncclResult_t (*ncclBroadcastConfig)(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t, const ncclCollConfig_t *) noexcept nogil
+        ncclResult_t (*ncclReduceConfig)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t, cudaStream_t, const ncclCollConfig_t *) noexcept nogil
+        ncclResult_t (*ncclAllGatherConfig)(const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t, const ncclCollConfig_t *) noexcept nogil
+        ncclResult_t (*ncclReduceScatterConfig)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t, const ncclCollConfig_t *) noexcept nogil
+        ncclResult_t (*ncclAlltoAllConfig)(const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t, const ncclCollConfig_t *) noexcept nogil
+        ncclResult_t (*ncclGatherConfig)(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t, const ncclCollConfig_t *) noexcept nogil
+        ncclResult_t (*ncclScatterConfig)(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t, const ncclCollConfig_t *) noexcept nogil
         ncclResult_t (*ncclSend)(const void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) noexcept nogil
         ncclResult_t (*ncclRecv)(void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) noexcept nogil
         ncclResult_t (*ncclPutSignal)(const void *, size_t, ncclDataType_t, int, ncclWindow_t, size_t, int, int, unsigned int, ncclComm_t, cudaStream_t) noexcept nogil
@@ -181,6 +244,7 @@ cdef extern from "cupola/nccl.h" nogil:
         ncclResult_t (*ncclGroupStart)() noexcept nogil
         ncclResult_t (*ncclGroupEnd)() noexcept nogil
         ncclResult_t (*ncclGroupSimulateEnd)(ncclSimInfo_t *) noexcept nogil
+        ncclResult_t (*ncclSetEncryption)(const ncclEncryptionConfig_t *) noexcept nogil
         ncclResult_t (*ncclParamBind)(ncclParamHandle_t *, const char *) noexcept nogil
         ncclResult_t (*ncclParamGetI8)(ncclParamHandle_t, int8_t *) noexcept nogil
         ncclResult_t (*ncclParamGetI16)(ncclParamHandle_t, int16_t *) noexcept nogil

@@ -4,11 +4,14 @@
 #include "cupola/nccl.h"
 
 static const long long values_ncclResult_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 6LL, 7LL, 8LL, 9LL};
+static const long long values_ncclHostCftMode_t[] = {-2147483648LL, 1LL, 2LL, 3LL};
+static const long long values_ncclNvlsHostMode_t[] = {-2147483648LL, 0LL, 1LL, 2LL, 2147483647LL};
 static const long long values_ncclCommMemStat_t[] = {0LL, 1LL, 2LL, 3LL};
 static const long long values_ncclRedOp_dummy_t[] = {5LL};
 static const long long values_ncclRedOp_t[] = {0LL, 1LL, 2LL, 3LL, 4LL, 5LL, 2147483647LL};
 static const long long values_ncclDataType_t[] = {0LL, 0LL, 1LL, 2LL, 2LL, 3LL, 4LL, 5LL, 6LL, 6LL, 7LL, 7LL, 8LL, 8LL, 9LL, 10LL, 11LL, 12LL};
 static const long long values_ncclScalarResidence_t[] = {0LL, 1LL};
+static const long long values_ncclEncryptionMode_t[] = {0LL, 1LL};
 static const EnumInfo enums[] = {
     {"ncclResult_t\0" "ncclResult_t\0"
      "ncclSuccess\0" "\0"
@@ -22,6 +25,19 @@ static const EnumInfo enums[] = {
      "ncclTimeout\0" "\0"
      "ncclNumResults\0" "\0"
      , values_ncclResult_t, COUNT_OF(values_ncclResult_t), false},
+    {"ncclHostCftMode_t\0" "ncclHostCftMode_t\0"
+     "ncclHostCftDefault\0" "\0"
+     "ncclHostCftEnable\0" "\0"
+     "ncclHostCftDisable\0" "\0"
+     "ncclHostCftFallback\0" "\0"
+     , values_ncclHostCftMode_t, COUNT_OF(values_ncclHostCftMode_t), false},
+    {"ncclNvlsHostMode_t\0" "ncclNvlsHostMode_t\0"
+     "ncclNvlsHostModeDefault\0" "\0"
+     "ncclNvlsHostModeEnable\0" "\0"
+     "ncclNvlsHostModeDisableTransport\0" "\0"
+     "ncclNvlsHostModeDisableSymmetricMultimem\0" "\0"
+     "ncclNvlsHostModeDisable\0" "\0"
+     , values_ncclNvlsHostMode_t, COUNT_OF(values_ncclNvlsHostMode_t), false},
     {"ncclCommMemStat_t\0" "ncclCommMemStat_t\0"
      "ncclStatGpuMemSuspend\0" "\0"
      "ncclStatGpuMemSuspended\0" "\0"
@@ -64,6 +80,10 @@ static const EnumInfo enums[] = {
      "ncclScalarDevice\0" "\0"
      "ncclScalarHostImmediate\0" "\0"
      , values_ncclScalarResidence_t, COUNT_OF(values_ncclScalarResidence_t), false},
+    {"ncclEncryptionMode_t\0" "ncclEncryptionMode_t\0"
+     "NCCL_ENCRYPTION_MODE_NONE\0" "\0"
+     "NCCL_ENCRYPTION_MODE_PSK\0" "\0"
+     , values_ncclEncryptionMode_t, COUNT_OF(values_ncclEncryptionMode_t), false},
 };
 static const char *const enum_aliases[] = { NULL};
 static const HandleInfo handles[] = {
@@ -72,7 +92,7 @@ static const HandleInfo handles[] = {
     {"ncclParamHandle_t\0" "ncclParamHandle_t\0" "\0", -1, HANDLE_POINTER, KIND_U64, false},
     {0}};
 PyTypeObject *handle_types[3];
-static const FieldPlace places_ncclConfig_v23000[] = {
+static const FieldPlace places_ncclConfig_v23100[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
@@ -94,12 +114,53 @@ static const FieldPlace places_ncclConfig_v23000[] = {
     {{KIND_I32, 0, 4}, 84, 84, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 88, 88, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 92, 92, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 96, 96, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 100, 100, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 104, 104, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 108, 108, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 112, 112, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_ncclConfigExt_key[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_ncclConfigExt_val[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 0, 0, 1, -1, FIELD_POINTER, 0},
+    {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_ncclConfigExt[] = {
+    {{KIND_RECORD, 3, 24}, 0, 0, 1, -1, FIELD_POINTER, 0},
+    {{KIND_RECORD, 1, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 2, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_ncclCollConfig_v23200[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 9, 24}, 16, 16, 1, -1, FIELD_POINTER, 0},
+    {{KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 28, 28, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 40, 40, 1, -1, FIELD_POINTER, 0},
+    {{KIND_I32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 52, 52, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_ncclSimInfo_v22200[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
     {{KIND_F32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {.offset = 0}};
+static const FieldPlace places_ncclEncryptionConfig_v23200[] = {
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 24, 24, 1, -1, FIELD_POINTER, 0},
     {.offset = 0}};
 static const FieldPlace places_ncclUniqueId[] = {
     {{KIND_I8, 0, 1}, 0, 0, 128, -1, FIELD_BYTES, 0},
@@ -111,7 +172,7 @@ static const FieldPlace places_ncclWaitSignalDesc_t[] = {
     {{KIND_I32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const RecordInfo records[] = {
-    {"ncclConfig_v23000\0" "ncclConfig_v23000\0" "\0"
+    {"ncclConfig_v23100\0" "ncclConfig_v23100\0" "\0"
      "size\0" "\0"
      "magic\0" "\0"
      "version\0" "\0"
@@ -133,39 +194,88 @@ static const RecordInfo records[] = {
      "numRmaCtx\0" "\0"
      "maxP2pPeers\0" "\0"
      "graphStreamOrdering\0" "\0"
-     , places_ncclConfig_v23000, COUNT_OF(places_ncclConfig_v23000) - 1, 96, 96, 8, -1, 0, false, false, false},
+     "launchOrderImplicit\0" "\0"
+     "numRmaSig\0" "\0"
+     "rmaEagerInit\0" "\0"
+     "hostCftMode\0" "\0"
+     "nvlsHostMode\0" "\0"
+     , places_ncclConfig_v23100, COUNT_OF(places_ncclConfig_v23100) - 1, 120, 120, 8, -1, 0, false, false, false},
+    {"ncclConfigExt_key\0" "ncclConfigExt_key\0" "\0"
+     "vendorId\0" "\0"
+     "optionId\0" "\0"
+     , places_ncclConfigExt_key, COUNT_OF(places_ncclConfigExt_key) - 1, 8, 8, 4, -1, 1, true, false, false},
+    {"ncclConfigExt_val\0" "ncclConfigExt_val\0" "\0"
+     "i\0" "\0"
+     "s\0" "\0"
+     "raw\0" "\0"
+     , places_ncclConfigExt_val, COUNT_OF(places_ncclConfigExt_val) - 1, 8, 8, 8, -1, 2, true, false, false},
+    {"ncclConfigExt\0" "ncclConfigExt\0" "\0"
+     "next\0" "\0"
+     "key\0" "\0"
+     "val\0" "\0"
+     , places_ncclConfigExt, COUNT_OF(places_ncclConfigExt) - 1, 24, 24, 8, -1, 3, false, false, false},
+    {"ncclCollConfig_v23200\0" "ncclCollConfig_v23200\0" "\0"
+     "size\0" "\0"
+     "magic\0" "\0"
+     "version\0" "\0"
+     "ext\0" "\0"
+     "minCTAs\0" "\0"
+     "maxCTAs\0" "\0"
+     "nvlsCTAs\0" "\0"
+     "cgaClusterSize\0" "\0"
+     "algSelection\0" "\0"
+     "forceAlgSelection\0" "\0"
+     "CTAPolicy\0" "\0"
+     "userProfilerTag\0" "\0"
+     "launchCompletionEvent\0" "\0"
+     , places_ncclCollConfig_v23200, COUNT_OF(places_ncclCollConfig_v23200) - 1, 72, 72, 8, -1, 4, false, false, false},
     {"ncclSimInfo_v22200\0" "ncclSimInfo_v22200\0" "\0"
      "size\0" "\0"
      "magic\0" "\0"
      "version\0" "\0"
      "estimatedTime\0" "\0"
-     , places_ncclSimInfo_v22200, COUNT_OF(places_ncclSimInfo_v22200) - 1, 24, 24, 8, -1, 1, false, false, false},
+     , places_ncclSimInfo_v22200, COUNT_OF(places_ncclSimInfo_v22200) - 1, 24, 24, 8, -1, 5, false, false, false},
+    {"ncclEncryptionConfig_v23200\0" "ncclEncryptionConfig_v23200\0" "\0"
+     "size\0" "\0"
+     "magic\0" "\0"
+     "version\0" "\0"
+     "mode\0" "\0"
+     "psk\0" "\0"
+     , places_ncclEncryptionConfig_v23200, COUNT_OF(places_ncclEncryptionConfig_v23200) - 1, 32, 32, 8, -1, 6, false, false, false},
     {"ncclUniqueId\0" "ncclUniqueId\0" "\0"
      "internal\0" "\0"
-     , places_ncclUniqueId, COUNT_OF(places_ncclUniqueId) - 1, 128, 128, 1, -1, 2, false, false, false},
+     , places_ncclUniqueId, COUNT_OF(places_ncclUniqueId) - 1, 128, 128, 1, -1, 7, false, false, false},
     {"ncclConfig_t\0" "ncclConfig_t\0" "\0"
-     , places_ncclConfig_v23000, COUNT_OF(places_ncclConfig_v23000) - 1, 96, 96, 8, 0, 0, false, false, false},
+     , places_ncclConfig_v23100, COUNT_OF(places_ncclConfig_v23100) - 1, 120, 120, 8, 0, 0, false, false, false},
+    {"ncclConfigExt_t\0" "ncclConfigExt_t\0" "\0"
+     , places_ncclConfigExt, COUNT_OF(places_ncclConfigExt) - 1, 24, 24, 8, 3, 3, false, false, false},
+    {"ncclCollConfig_t\0" "ncclCollConfig_t\0" "\0"
+     , places_ncclCollConfig_v23200, COUNT_OF(places_ncclCollConfig_v23200) - 1, 72, 72, 8, 4, 4, false, false, false},
     {"ncclSimInfo_t\0" "ncclSimInfo_t\0" "\0"
-     , places_ncclSimInfo_v22200, COUNT_OF(places_ncclSimInfo_v22200) - 1, 24, 24, 8, 1, 1, false, false, false},
+     , places_ncclSimInfo_v22200, COUNT_OF(places_ncclSimInfo_v22200) - 1, 24, 24, 8, 5, 5, false, false, false},
     {"ncclWaitSignalDesc_t\0" "ncclWaitSignalDesc_t\0" "\0"
      "opCnt\0" "\0"
      "peer\0" "\0"
      "sigIdx\0" "\0"
      "ctx\0" "\0"
-     , places_ncclWaitSignalDesc_t, COUNT_OF(places_ncclWaitSignalDesc_t) - 1, 16, 16, 4, -1, 5, false, false, false},
+     , places_ncclWaitSignalDesc_t, COUNT_OF(places_ncclWaitSignalDesc_t) - 1, 16, 16, 4, -1, 12, false, false, false},
+    {"ncclEncryptionConfig_t\0" "ncclEncryptionConfig_t\0" "\0"
+     , places_ncclEncryptionConfig_v23200, COUNT_OF(places_ncclEncryptionConfig_v23200) - 1, 32, 32, 8, 6, 6, false, false, false},
     {0}};
 static const char *const record_aliases[] = { NULL};
 static const ConstantInfo constants[] = {
     {2LL, false},
-    {30LL, false},
-    {7LL, false},
-    {23007LL, false},
+    {32LL, false},
+    {3LL, false},
+    {23203LL, false},
     {128LL, false},
     {-1LL, false},
     {3405692655LL, false},
     {0LL, false},
     {1LL, false},
     {2LL, false},
+    {4LL, false},
+    {8LL, false},
     {4096LL, false},
     {0LL, false},
     {1LL, false},
@@ -186,6 +296,8 @@ static const char constant_names[] =
     "NCCL_WIN_DEFAULT\0"
     "NCCL_WIN_COLL_SYMMETRIC\0"
     "NCCL_WIN_STRICT_ORDERING\0"
+    "NCCL_WIN_GIN_ONLY\0"
+    "NCCL_WIN_CFT_COUNTED\0"
     "NCCL_WIN_REQUIRED_ALIGNMENT\0"
     "NCCL_CTA_POLICY_DEFAULT\0"
     "NCCL_CTA_POLICY_EFFICIENCY\0"
@@ -237,6 +349,14 @@ static const FunctionInfo function_infos[] = {
     {"ncclAlltoAll\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclGather\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclScatter\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"ncclAllReduceConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"ncclBroadcastConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"ncclReduceConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"ncclAllGatherConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"ncclReduceScatterConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"ncclAlltoAllConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"ncclGatherConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"ncclScatterConfig\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclSend\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclRecv\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclPutSignal\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
@@ -245,6 +365,7 @@ static const FunctionInfo function_infos[] = {
     {"ncclGroupStart\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclGroupEnd\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclGroupSimulateEnd\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
+    {"ncclSetEncryption\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclParamBind\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclParamGetI8\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
     {"ncclParamGetI16\0" "=\0" "\0" "\0" "\0" "\0", 0, 0, false, false},
@@ -467,109 +588,154 @@ COLD static ncclResult_t thunk_ncclScatter(const void *c_sendbuff, void *c_recvb
     *(void **)&function = table_resolve(40);
     return function ? function(c_sendbuff, c_recvbuff, c_count, c_datatype, c_root, c_comm, c_stream) : ncclInvalidUsage;
 }
+COLD static ncclResult_t thunk_ncclAllReduceConfig(const void *c_sendbuff, void *c_recvbuff, size_t c_count, ncclDataType_t c_datatype, ncclRedOp_t c_op, ncclComm_t c_comm, cudaStream_t c_stream, const ncclCollConfig_t *c_config) {
+    ncclResult_t (*function)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t, const ncclCollConfig_t *);
+    *(void **)&function = table_resolve(41);
+    return function ? function(c_sendbuff, c_recvbuff, c_count, c_datatype, c_op, c_comm, c_stream, c_config) : ncclInvalidUsage;
+}
+COLD static ncclResult_t thunk_ncclBroadcastConfig(const void *c_sendbuff, void *c_recvbuff, size_t c_count, ncclDataType_t c_datatype, int c_root, ncclComm_t c_comm, cudaStream_t c_stream, const ncclCollConfig_t *c_config) {
+    ncclResult_t (*function)(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t, const ncclCollConfig_t *);
+    *(void **)&function = table_resolve(42);
+    return function ? function(c_sendbuff, c_recvbuff, c_count, c_datatype, c_root, c_comm, c_stream, c_config) : ncclInvalidUsage;
+}
+COLD static ncclResult_t thunk_ncclReduceConfig(const void *c_sendbuff, void *c_recvbuff, size_t c_count, ncclDataType_t c_datatype, ncclRedOp_t c_op, int c_root, ncclComm_t c_comm, cudaStream_t c_stream, const ncclCollConfig_t *c_config) {
+    ncclResult_t (*function)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t, cudaStream_t, const ncclCollConfig_t *);
+    *(void **)&function = table_resolve(43);
+    return function ? function(c_sendbuff, c_recvbuff, c_count, c_datatype, c_op, c_root, c_comm, c_stream, c_config) : ncclInvalidUsage;
+}
+COLD static ncclResult_t thunk_ncclAllGatherConfig(const void *c_sendbuff, void *c_recvbuff, size_t c_sendcount, ncclDataType_t c_datatype, ncclComm_t c_comm, cudaStream_t c_stream, const ncclCollConfig_t *c_config) {
+    ncclResult_t (*function)(const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t, const ncclCollConfig_t *);
+    *(void **)&function = table_resolve(44);
+    return function ? function(c_sendbuff, c_recvbuff, c_sendcount, c_datatype, c_comm, c_stream, c_config) : ncclInvalidUsage;
+}
+COLD static ncclResult_t thunk_ncclReduceScatterConfig(const void *c_sendbuff, void *c_recvbuff, size_t c_recvcount, ncclDataType_t c_datatype, ncclRedOp_t c_op, ncclComm_t c_comm, cudaStream_t c_stream, const ncclCollConfig_t *c_config) {
+    ncclResult_t (*function)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t, const ncclCollConfig_t *);
+    *(void **)&function = table_resolve(45);
+    return function ? function(c_sendbuff, c_recvbuff, c_recvcount, c_datatype, c_op, c_comm, c_stream, c_config) : ncclInvalidUsage;
+}
+COLD static ncclResult_t thunk_ncclAlltoAllConfig(const void *c_sendbuff, void *c_recvbuff, size_t c_count, ncclDataType_t c_datatype, ncclComm_t c_comm, cudaStream_t c_stream, const ncclCollConfig_t *c_config) {
+    ncclResult_t (*function)(const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t, const ncclCollConfig_t *);
+    *(void **)&function = table_resolve(46);
+    return function ? function(c_sendbuff, c_recvbuff, c_count, c_datatype, c_comm, c_stream, c_config) : ncclInvalidUsage;
+}
+COLD static ncclResult_t thunk_ncclGatherConfig(const void *c_sendbuff, void *c_recvbuff, size_t c_count, ncclDataType_t c_datatype, int c_root, ncclComm_t c_comm, cudaStream_t c_stream, const ncclCollConfig_t *c_config) {
+    ncclResult_t (*function)(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t, const ncclCollConfig_t *);
+    *(void **)&function = table_resolve(47);
+    return function ? function(c_sendbuff, c_recvbuff, c_count, c_datatype, c_root, c_comm, c_stream, c_config) : ncclInvalidUsage;
+}
+COLD static ncclResult_t thunk_ncclScatterConfig(const void *c_sendbuff, void *c_recvbuff, size_t c_count, ncclDataType_t c_datatype, int c_root, ncclComm_t c_comm, cudaStream_t c_stream, const ncclCollConfig_t *c_config) {
+    ncclResult_t (*function)(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t, const ncclCollConfig_t *);
+    *(void **)&function = table_resolve(48);
+    return function ? function(c_sendbuff, c_recvbuff, c_count, c_datatype, c_root, c_comm, c_stream, c_config) : ncclInvalidUsage;
+}
 COLD static ncclResult_t thunk_ncclSend(const void *c_sendbuff, size_t c_count, ncclDataType_t c_datatype, int c_peer, ncclComm_t c_comm, cudaStream_t c_stream) {
     ncclResult_t (*function)(const void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
-    *(void **)&function = table_resolve(41);
+    *(void **)&function = table_resolve(49);
     return function ? function(c_sendbuff, c_count, c_datatype, c_peer, c_comm, c_stream) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclRecv(void *c_recvbuff, size_t c_count, ncclDataType_t c_datatype, int c_peer, ncclComm_t c_comm, cudaStream_t c_stream) {
     ncclResult_t (*function)(void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
-    *(void **)&function = table_resolve(42);
+    *(void **)&function = table_resolve(50);
     return function ? function(c_recvbuff, c_count, c_datatype, c_peer, c_comm, c_stream) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclPutSignal(const void *c_localbuff, size_t c_count, ncclDataType_t c_datatype, int c_peer, ncclWindow_t c_peerWin, size_t c_peerWinOffset, int c_sigIdx, int c_ctx, unsigned int c_flags, ncclComm_t c_comm, cudaStream_t c_stream) {
     ncclResult_t (*function)(const void *, size_t, ncclDataType_t, int, ncclWindow_t, size_t, int, int, unsigned int, ncclComm_t, cudaStream_t);
-    *(void **)&function = table_resolve(43);
+    *(void **)&function = table_resolve(51);
     return function ? function(c_localbuff, c_count, c_datatype, c_peer, c_peerWin, c_peerWinOffset, c_sigIdx, c_ctx, c_flags, c_comm, c_stream) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclSignal(int c_peer, int c_sigIdx, int c_ctx, unsigned int c_flags, ncclComm_t c_comm, cudaStream_t c_stream) {
     ncclResult_t (*function)(int, int, int, unsigned int, ncclComm_t, cudaStream_t);
-    *(void **)&function = table_resolve(44);
+    *(void **)&function = table_resolve(52);
     return function ? function(c_peer, c_sigIdx, c_ctx, c_flags, c_comm, c_stream) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclWaitSignal(int c_nDesc, ncclWaitSignalDesc_t *c_signalDescs, ncclComm_t c_comm, cudaStream_t c_stream) {
     ncclResult_t (*function)(int, ncclWaitSignalDesc_t *, ncclComm_t, cudaStream_t);
-    *(void **)&function = table_resolve(45);
+    *(void **)&function = table_resolve(53);
     return function ? function(c_nDesc, c_signalDescs, c_comm, c_stream) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclGroupStart(void) {
     ncclResult_t (*function)(void);
-    *(void **)&function = table_resolve(46);
+    *(void **)&function = table_resolve(54);
     return function ? function() : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclGroupEnd(void) {
     ncclResult_t (*function)(void);
-    *(void **)&function = table_resolve(47);
+    *(void **)&function = table_resolve(55);
     return function ? function() : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclGroupSimulateEnd(ncclSimInfo_t *c_simInfo) {
     ncclResult_t (*function)(ncclSimInfo_t *);
-    *(void **)&function = table_resolve(48);
+    *(void **)&function = table_resolve(56);
     return function ? function(c_simInfo) : ncclInvalidUsage;
+}
+COLD static ncclResult_t thunk_ncclSetEncryption(const ncclEncryptionConfig_t *c_config) {
+    ncclResult_t (*function)(const ncclEncryptionConfig_t *);
+    *(void **)&function = table_resolve(57);
+    return function ? function(c_config) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamBind(ncclParamHandle_t *c_out, const char *c_key) {
     ncclResult_t (*function)(ncclParamHandle_t *, const char *);
-    *(void **)&function = table_resolve(49);
+    *(void **)&function = table_resolve(58);
     return function ? function(c_out, c_key) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetI8(ncclParamHandle_t c_h, int8_t *c_out) {
     ncclResult_t (*function)(ncclParamHandle_t, int8_t *);
-    *(void **)&function = table_resolve(50);
+    *(void **)&function = table_resolve(59);
     return function ? function(c_h, c_out) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetI16(ncclParamHandle_t c_h, int16_t *c_out) {
     ncclResult_t (*function)(ncclParamHandle_t, int16_t *);
-    *(void **)&function = table_resolve(51);
+    *(void **)&function = table_resolve(60);
     return function ? function(c_h, c_out) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetI32(ncclParamHandle_t c_h, int32_t *c_out) {
     ncclResult_t (*function)(ncclParamHandle_t, int32_t *);
-    *(void **)&function = table_resolve(52);
+    *(void **)&function = table_resolve(61);
     return function ? function(c_h, c_out) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetI64(ncclParamHandle_t c_h, int64_t *c_out) {
     ncclResult_t (*function)(ncclParamHandle_t, int64_t *);
-    *(void **)&function = table_resolve(53);
+    *(void **)&function = table_resolve(62);
     return function ? function(c_h, c_out) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetU8(ncclParamHandle_t c_h, uint8_t *c_out) {
     ncclResult_t (*function)(ncclParamHandle_t, uint8_t *);
-    *(void **)&function = table_resolve(54);
+    *(void **)&function = table_resolve(63);
     return function ? function(c_h, c_out) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetU16(ncclParamHandle_t c_h, uint16_t *c_out) {
     ncclResult_t (*function)(ncclParamHandle_t, uint16_t *);
-    *(void **)&function = table_resolve(55);
+    *(void **)&function = table_resolve(64);
     return function ? function(c_h, c_out) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetU32(ncclParamHandle_t c_h, uint32_t *c_out) {
     ncclResult_t (*function)(ncclParamHandle_t, uint32_t *);
-    *(void **)&function = table_resolve(56);
+    *(void **)&function = table_resolve(65);
     return function ? function(c_h, c_out) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetU64(ncclParamHandle_t c_h, uint64_t *c_out) {
     ncclResult_t (*function)(ncclParamHandle_t, uint64_t *);
-    *(void **)&function = table_resolve(57);
+    *(void **)&function = table_resolve(66);
     return function ? function(c_h, c_out) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetStr(ncclParamHandle_t c_h, const char **c_out) {
     ncclResult_t (*function)(ncclParamHandle_t, const char **);
-    *(void **)&function = table_resolve(58);
+    *(void **)&function = table_resolve(67);
     return function ? function(c_h, c_out) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGet(ncclParamHandle_t c_h, void *c_out, int c_maxLen, int *c_len) {
     ncclResult_t (*function)(ncclParamHandle_t, void *, int, int *);
-    *(void **)&function = table_resolve(59);
+    *(void **)&function = table_resolve(68);
     return function ? function(c_h, c_out, c_maxLen, c_len) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetParameter(const char *c_key, const char **c_value, int *c_valueLen) {
     ncclResult_t (*function)(const char *, const char **, int *);
-    *(void **)&function = table_resolve(60);
+    *(void **)&function = table_resolve(69);
     return function ? function(c_key, c_value, c_valueLen) : ncclInvalidUsage;
 }
 COLD static ncclResult_t thunk_ncclParamGetAllParameterKeys(const char ***c_table, int *c_tableLen) {
     ncclResult_t (*function)(const char ***, int *);
-    *(void **)&function = table_resolve(61);
+    *(void **)&function = table_resolve(70);
     return function ? function(c_table, c_tableLen) : ncclInvalidUsage;
 }
 static cupola_nccl_table table = {
@@ -615,6 +781,14 @@ static cupola_nccl_table table = {
     .ncclAlltoAll = thunk_ncclAlltoAll,
     .ncclGather = thunk_ncclGather,
     .ncclScatter = thunk_ncclScatter,
+    .ncclAllReduceConfig = thunk_ncclAllReduceConfig,
+    .ncclBroadcastConfig = thunk_ncclBroadcastConfig,
+    .ncclReduceConfig = thunk_ncclReduceConfig,
+    .ncclAllGatherConfig = thunk_ncclAllGatherConfig,
+    .ncclReduceScatterConfig = thunk_ncclReduceScatterConfig,
+    .ncclAlltoAllConfig = thunk_ncclAlltoAllConfig,
+    .ncclGatherConfig = thunk_ncclGatherConfig,
+    .ncclScatterConfig = thunk_ncclScatterConfig,
     .ncclSend = thunk_ncclSend,
     .ncclRecv = thunk_ncclRecv,
     .ncclPutSignal = thunk_ncclPutSignal,
@@ -623,6 +797,7 @@ static cupola_nccl_table table = {
     .ncclGroupStart = thunk_ncclGroupStart,
     .ncclGroupEnd = thunk_ncclGroupEnd,
     .ncclGroupSimulateEnd = thunk_ncclGroupSimulateEnd,
+    .ncclSetEncryption = thunk_ncclSetEncryption,
     .ncclParamBind = thunk_ncclParamBind,
     .ncclParamGetI8 = thunk_ncclParamGetI8,
     .ncclParamGetI16 = thunk_ncclParamGetI16,
@@ -701,7 +876,7 @@ COLD static PyObject *call_ncclGetUniqueId(CALL_PARAMETERS) {
     (void)args;
     PyObject *result = NULL;
     PyObject *c_uniqueId = NULL;
-    if (!(c_uniqueId = record_new(2))) goto done;
+    if (!(c_uniqueId = record_new(7))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.ncclGetUniqueId(record_data(c_uniqueId));
@@ -728,9 +903,9 @@ COLD static PyObject *call_ncclCommInitRankConfig(CALL_PARAMETERS) {
     int32_t c_rank = 0;
     void *c_config = NULL;
     if (UNLIKELY(to_i32(args[0], &c_nranks) < 0)) { bad_argument("ncclCommInitRankConfig()", "nranks"); goto done; }
-    if (UNLIKELY(to_record(args[1], 2, false, &c_commId) < 0)) { bad_argument("ncclCommInitRankConfig()", "commId"); goto done; }
+    if (UNLIKELY(to_record(args[1], 7, false, &c_commId) < 0)) { bad_argument("ncclCommInitRankConfig()", "commId"); goto done; }
     if (UNLIKELY(to_i32(args[2], &c_rank) < 0)) { bad_argument("ncclCommInitRankConfig()", "rank"); goto done; }
-    if (UNLIKELY(to_record(args[3], 3, true, &c_config) < 0)) { bad_argument("ncclCommInitRankConfig()", "config"); goto done; }
+    if (UNLIKELY(to_record(args[3], 8, true, &c_config) < 0)) { bad_argument("ncclCommInitRankConfig()", "config"); goto done; }
     if (!(c_comm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
@@ -757,7 +932,7 @@ COLD static PyObject *call_ncclCommInitRank(CALL_PARAMETERS) {
     void *c_commId = NULL;
     int32_t c_rank = 0;
     if (UNLIKELY(to_i32(args[0], &c_nranks) < 0)) { bad_argument("ncclCommInitRank()", "nranks"); goto done; }
-    if (UNLIKELY(to_record(args[1], 2, false, &c_commId) < 0)) { bad_argument("ncclCommInitRank()", "commId"); goto done; }
+    if (UNLIKELY(to_record(args[1], 7, false, &c_commId) < 0)) { bad_argument("ncclCommInitRank()", "commId"); goto done; }
     if (UNLIKELY(to_i32(args[2], &c_rank) < 0)) { bad_argument("ncclCommInitRank()", "rank"); goto done; }
     if (!(c_comm = handle_cells(1))) goto done;
     ncclResult_t status;
@@ -880,7 +1055,7 @@ COLD static PyObject *call_ncclCommSplit(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) { bad_argument("ncclCommSplit()", "comm"); goto done; }
     if (UNLIKELY(to_i32(args[1], &c_color) < 0)) { bad_argument("ncclCommSplit()", "color"); goto done; }
     if (UNLIKELY(to_i32(args[2], &c_key) < 0)) { bad_argument("ncclCommSplit()", "key"); goto done; }
-    if (UNLIKELY(to_record(args[3], 3, true, &c_config) < 0)) { bad_argument("ncclCommSplit()", "config"); goto done; }
+    if (UNLIKELY(to_record(args[3], 8, true, &c_config) < 0)) { bad_argument("ncclCommSplit()", "config"); goto done; }
     if (!(c_newcomm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
@@ -912,7 +1087,7 @@ COLD static PyObject *call_ncclCommShrink(CALL_PARAMETERS) {
     if (UNLIKELY(to_i32(args[2], &c_excludeRanksCount) < 0)) { bad_argument("ncclCommShrink()", "excludeRanksCount"); goto done; }
     if (UNLIKELY(to_i32(args[4], &c_shrinkFlags) < 0)) { bad_argument("ncclCommShrink()", "shrinkFlags"); goto done; }
     if (UNLIKELY(to_list(args[1], (ValueType){KIND_I32, 0, 4}, (long long)c_excludeRanksCount, &scratch, &c_excludeRanksList) < 0)) { bad_argument("ncclCommShrink()", "excludeRanksList"); goto done; }
-    if (UNLIKELY(to_record(args[3], 3, true, &c_config) < 0)) { bad_argument("ncclCommShrink()", "config"); goto done; }
+    if (UNLIKELY(to_record(args[3], 8, true, &c_config) < 0)) { bad_argument("ncclCommShrink()", "config"); goto done; }
     if (!(c_newcomm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
@@ -935,7 +1110,7 @@ COLD static PyObject *call_ncclCommGetUniqueId(CALL_PARAMETERS) {
     uint64_t c_comm = 0;
     PyObject *c_uniqueId = NULL;
     if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) { bad_argument("ncclCommGetUniqueId()", "comm"); goto done; }
-    if (!(c_uniqueId = record_new(2))) goto done;
+    if (!(c_uniqueId = record_new(7))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.ncclCommGetUniqueId((ncclComm_t)c_comm, record_data(c_uniqueId));
@@ -965,8 +1140,8 @@ COLD static PyObject *call_ncclCommGrow(CALL_PARAMETERS) {
     if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) { bad_argument("ncclCommGrow()", "comm"); goto done; }
     if (UNLIKELY(to_i32(args[1], &c_nRanks) < 0)) { bad_argument("ncclCommGrow()", "nRanks"); goto done; }
     if (UNLIKELY(to_i32(args[3], &c_rank) < 0)) { bad_argument("ncclCommGrow()", "rank"); goto done; }
-    if (UNLIKELY(to_record(args[2], 2, true, &c_uniqueId) < 0)) { bad_argument("ncclCommGrow()", "uniqueId"); goto done; }
-    if (UNLIKELY(to_record(args[4], 3, true, &c_config) < 0)) { bad_argument("ncclCommGrow()", "config"); goto done; }
+    if (UNLIKELY(to_record(args[2], 7, true, &c_uniqueId) < 0)) { bad_argument("ncclCommGrow()", "uniqueId"); goto done; }
+    if (UNLIKELY(to_record(args[4], 8, true, &c_config) < 0)) { bad_argument("ncclCommGrow()", "config"); goto done; }
     if (!(c_newcomm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
@@ -997,8 +1172,8 @@ COLD static PyObject *call_ncclCommInitRankScalable(CALL_PARAMETERS) {
     if (UNLIKELY(to_i32(args[0], &c_nranks) < 0)) { bad_argument("ncclCommInitRankScalable()", "nranks"); goto done; }
     if (UNLIKELY(to_i32(args[1], &c_myrank) < 0)) { bad_argument("ncclCommInitRankScalable()", "myrank"); goto done; }
     if (UNLIKELY(to_i32(args[2], &c_nId) < 0)) { bad_argument("ncclCommInitRankScalable()", "nId"); goto done; }
-    if (UNLIKELY(to_list(args[3], (ValueType){KIND_RECORD, 2, 128}, (long long)c_nId, &scratch, &c_commIds) < 0)) { bad_argument("ncclCommInitRankScalable()", "commIds"); goto done; }
-    if (UNLIKELY(to_record(args[4], 3, true, &c_config) < 0)) { bad_argument("ncclCommInitRankScalable()", "config"); goto done; }
+    if (UNLIKELY(to_list(args[3], (ValueType){KIND_RECORD, 7, 128}, (long long)c_nId, &scratch, &c_commIds) < 0)) { bad_argument("ncclCommInitRankScalable()", "commIds"); goto done; }
+    if (UNLIKELY(to_record(args[4], 8, true, &c_config) < 0)) { bad_argument("ncclCommInitRankScalable()", "config"); goto done; }
     if (!(c_newcomm = handle_cells(1))) goto done;
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
@@ -1300,7 +1475,7 @@ COLD static PyObject *call_ncclRedOpCreatePreMulSum(CALL_PARAMETERS) {
     status = table.ncclRedOpCreatePreMulSum(&c_op, (void *)c_scalar, (ncclDataType_t)c_datatype, (ncclScalarResidence_t)c_residence, (ncclComm_t)c_comm);
     Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
-    result = result_pair(enum_value(3, c_op));
+    result = result_pair(enum_value(5, c_op));
 done:
     scratch_free(&scratch);
     return result;
@@ -1615,6 +1790,284 @@ done:
     scratch_free(&scratch);
     return result;
 }
+COLD static PyObject *call_ncclAllReduceConfig(CALL_PARAMETERS) {
+    (void)self;
+    PyObject *bound[8];
+    if (UNLIKELY(names || nargs != 8)) {
+        if (bind_arguments("ncclAllReduceConfig", "sendbuff\0recvbuff\0count\0datatype\0op\0comm\0stream\0config\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_sendbuff = NULL;
+    void *c_recvbuff = NULL;
+    uint64_t c_count = 0;
+    int c_datatype = 0;
+    int c_op = 0;
+    uint64_t c_comm = 0;
+    void *c_stream = NULL;
+    void *c_config = NULL;
+    if (UNLIKELY(to_u64(args[2], &c_count) < 0)) { bad_argument("ncclAllReduceConfig()", "count"); goto done; }
+    if (UNLIKELY(to_enum(args[3], &c_datatype) < 0)) { bad_argument("ncclAllReduceConfig()", "datatype"); goto done; }
+    if (UNLIKELY(to_enum(args[4], &c_op) < 0)) { bad_argument("ncclAllReduceConfig()", "op"); goto done; }
+    if (UNLIKELY(to_handle(args[5], 0, &c_comm) < 0)) { bad_argument("ncclAllReduceConfig()", "comm"); goto done; }
+    if (UNLIKELY(to_address(args[0], &scratch, &c_sendbuff) < 0)) { bad_argument("ncclAllReduceConfig()", "sendbuff"); goto done; }
+    if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclAllReduceConfig()", "recvbuff"); goto done; }
+    if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclAllReduceConfig()", "stream"); goto done; }
+    if (UNLIKELY(to_record(args[7], 10, true, &c_config) < 0)) { bad_argument("ncclAllReduceConfig()", "config"); goto done; }
+    ncclResult_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.ncclAllReduceConfig((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (ncclRedOp_t)c_op, (ncclComm_t)c_comm, (cudaStream_t)c_stream, c_config);
+    Py_END_ALLOW_THREADS
+    result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
+done:
+    scratch_free(&scratch);
+    return result;
+}
+COLD static PyObject *call_ncclBroadcastConfig(CALL_PARAMETERS) {
+    (void)self;
+    PyObject *bound[8];
+    if (UNLIKELY(names || nargs != 8)) {
+        if (bind_arguments("ncclBroadcastConfig", "sendbuff\0recvbuff\0count\0datatype\0root\0comm\0stream\0config\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_sendbuff = NULL;
+    void *c_recvbuff = NULL;
+    uint64_t c_count = 0;
+    int c_datatype = 0;
+    int32_t c_root = 0;
+    uint64_t c_comm = 0;
+    void *c_stream = NULL;
+    void *c_config = NULL;
+    if (UNLIKELY(to_u64(args[2], &c_count) < 0)) { bad_argument("ncclBroadcastConfig()", "count"); goto done; }
+    if (UNLIKELY(to_enum(args[3], &c_datatype) < 0)) { bad_argument("ncclBroadcastConfig()", "datatype"); goto done; }
+    if (UNLIKELY(to_i32(args[4], &c_root) < 0)) { bad_argument("ncclBroadcastConfig()", "root"); goto done; }
+    if (UNLIKELY(to_handle(args[5], 0, &c_comm) < 0)) { bad_argument("ncclBroadcastConfig()", "comm"); goto done; }
+    if (UNLIKELY(to_address(args[0], &scratch, &c_sendbuff) < 0)) { bad_argument("ncclBroadcastConfig()", "sendbuff"); goto done; }
+    if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclBroadcastConfig()", "recvbuff"); goto done; }
+    if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclBroadcastConfig()", "stream"); goto done; }
+    if (UNLIKELY(to_record(args[7], 10, true, &c_config) < 0)) { bad_argument("ncclBroadcastConfig()", "config"); goto done; }
+    ncclResult_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.ncclBroadcastConfig((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (int)c_root, (ncclComm_t)c_comm, (cudaStream_t)c_stream, c_config);
+    Py_END_ALLOW_THREADS
+    result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
+done:
+    scratch_free(&scratch);
+    return result;
+}
+COLD static PyObject *call_ncclReduceConfig(CALL_PARAMETERS) {
+    (void)self;
+    PyObject *bound[9];
+    if (UNLIKELY(names || nargs != 9)) {
+        if (bind_arguments("ncclReduceConfig", "sendbuff\0recvbuff\0count\0datatype\0op\0root\0comm\0stream\0config\0", 9, 9, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_sendbuff = NULL;
+    void *c_recvbuff = NULL;
+    uint64_t c_count = 0;
+    int c_datatype = 0;
+    int c_op = 0;
+    int32_t c_root = 0;
+    uint64_t c_comm = 0;
+    void *c_stream = NULL;
+    void *c_config = NULL;
+    if (UNLIKELY(to_u64(args[2], &c_count) < 0)) { bad_argument("ncclReduceConfig()", "count"); goto done; }
+    if (UNLIKELY(to_enum(args[3], &c_datatype) < 0)) { bad_argument("ncclReduceConfig()", "datatype"); goto done; }
+    if (UNLIKELY(to_enum(args[4], &c_op) < 0)) { bad_argument("ncclReduceConfig()", "op"); goto done; }
+    if (UNLIKELY(to_i32(args[5], &c_root) < 0)) { bad_argument("ncclReduceConfig()", "root"); goto done; }
+    if (UNLIKELY(to_handle(args[6], 0, &c_comm) < 0)) { bad_argument("ncclReduceConfig()", "comm"); goto done; }
+    if (UNLIKELY(to_address(args[0], &scratch, &c_sendbuff) < 0)) { bad_argument("ncclReduceConfig()", "sendbuff"); goto done; }
+    if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclReduceConfig()", "recvbuff"); goto done; }
+    if (UNLIKELY(to_address(args[7], &scratch, &c_stream) < 0)) { bad_argument("ncclReduceConfig()", "stream"); goto done; }
+    if (UNLIKELY(to_record(args[8], 10, true, &c_config) < 0)) { bad_argument("ncclReduceConfig()", "config"); goto done; }
+    ncclResult_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.ncclReduceConfig((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (ncclRedOp_t)c_op, (int)c_root, (ncclComm_t)c_comm, (cudaStream_t)c_stream, c_config);
+    Py_END_ALLOW_THREADS
+    result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
+done:
+    scratch_free(&scratch);
+    return result;
+}
+COLD static PyObject *call_ncclAllGatherConfig(CALL_PARAMETERS) {
+    (void)self;
+    PyObject *bound[7];
+    if (UNLIKELY(names || nargs != 7)) {
+        if (bind_arguments("ncclAllGatherConfig", "sendbuff\0recvbuff\0sendcount\0datatype\0comm\0stream\0config\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_sendbuff = NULL;
+    void *c_recvbuff = NULL;
+    uint64_t c_sendcount = 0;
+    int c_datatype = 0;
+    uint64_t c_comm = 0;
+    void *c_stream = NULL;
+    void *c_config = NULL;
+    if (UNLIKELY(to_u64(args[2], &c_sendcount) < 0)) { bad_argument("ncclAllGatherConfig()", "sendcount"); goto done; }
+    if (UNLIKELY(to_enum(args[3], &c_datatype) < 0)) { bad_argument("ncclAllGatherConfig()", "datatype"); goto done; }
+    if (UNLIKELY(to_handle(args[4], 0, &c_comm) < 0)) { bad_argument("ncclAllGatherConfig()", "comm"); goto done; }
+    if (UNLIKELY(to_address(args[0], &scratch, &c_sendbuff) < 0)) { bad_argument("ncclAllGatherConfig()", "sendbuff"); goto done; }
+    if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclAllGatherConfig()", "recvbuff"); goto done; }
+    if (UNLIKELY(to_address(args[5], &scratch, &c_stream) < 0)) { bad_argument("ncclAllGatherConfig()", "stream"); goto done; }
+    if (UNLIKELY(to_record(args[6], 10, true, &c_config) < 0)) { bad_argument("ncclAllGatherConfig()", "config"); goto done; }
+    ncclResult_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.ncclAllGatherConfig((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_sendcount, (ncclDataType_t)c_datatype, (ncclComm_t)c_comm, (cudaStream_t)c_stream, c_config);
+    Py_END_ALLOW_THREADS
+    result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
+done:
+    scratch_free(&scratch);
+    return result;
+}
+COLD static PyObject *call_ncclReduceScatterConfig(CALL_PARAMETERS) {
+    (void)self;
+    PyObject *bound[8];
+    if (UNLIKELY(names || nargs != 8)) {
+        if (bind_arguments("ncclReduceScatterConfig", "sendbuff\0recvbuff\0recvcount\0datatype\0op\0comm\0stream\0config\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_sendbuff = NULL;
+    void *c_recvbuff = NULL;
+    uint64_t c_recvcount = 0;
+    int c_datatype = 0;
+    int c_op = 0;
+    uint64_t c_comm = 0;
+    void *c_stream = NULL;
+    void *c_config = NULL;
+    if (UNLIKELY(to_u64(args[2], &c_recvcount) < 0)) { bad_argument("ncclReduceScatterConfig()", "recvcount"); goto done; }
+    if (UNLIKELY(to_enum(args[3], &c_datatype) < 0)) { bad_argument("ncclReduceScatterConfig()", "datatype"); goto done; }
+    if (UNLIKELY(to_enum(args[4], &c_op) < 0)) { bad_argument("ncclReduceScatterConfig()", "op"); goto done; }
+    if (UNLIKELY(to_handle(args[5], 0, &c_comm) < 0)) { bad_argument("ncclReduceScatterConfig()", "comm"); goto done; }
+    if (UNLIKELY(to_address(args[0], &scratch, &c_sendbuff) < 0)) { bad_argument("ncclReduceScatterConfig()", "sendbuff"); goto done; }
+    if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclReduceScatterConfig()", "recvbuff"); goto done; }
+    if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclReduceScatterConfig()", "stream"); goto done; }
+    if (UNLIKELY(to_record(args[7], 10, true, &c_config) < 0)) { bad_argument("ncclReduceScatterConfig()", "config"); goto done; }
+    ncclResult_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.ncclReduceScatterConfig((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_recvcount, (ncclDataType_t)c_datatype, (ncclRedOp_t)c_op, (ncclComm_t)c_comm, (cudaStream_t)c_stream, c_config);
+    Py_END_ALLOW_THREADS
+    result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
+done:
+    scratch_free(&scratch);
+    return result;
+}
+COLD static PyObject *call_ncclAlltoAllConfig(CALL_PARAMETERS) {
+    (void)self;
+    PyObject *bound[7];
+    if (UNLIKELY(names || nargs != 7)) {
+        if (bind_arguments("ncclAlltoAllConfig", "sendbuff\0recvbuff\0count\0datatype\0comm\0stream\0config\0", 7, 7, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_sendbuff = NULL;
+    void *c_recvbuff = NULL;
+    uint64_t c_count = 0;
+    int c_datatype = 0;
+    uint64_t c_comm = 0;
+    void *c_stream = NULL;
+    void *c_config = NULL;
+    if (UNLIKELY(to_u64(args[2], &c_count) < 0)) { bad_argument("ncclAlltoAllConfig()", "count"); goto done; }
+    if (UNLIKELY(to_enum(args[3], &c_datatype) < 0)) { bad_argument("ncclAlltoAllConfig()", "datatype"); goto done; }
+    if (UNLIKELY(to_handle(args[4], 0, &c_comm) < 0)) { bad_argument("ncclAlltoAllConfig()", "comm"); goto done; }
+    if (UNLIKELY(to_address(args[0], &scratch, &c_sendbuff) < 0)) { bad_argument("ncclAlltoAllConfig()", "sendbuff"); goto done; }
+    if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclAlltoAllConfig()", "recvbuff"); goto done; }
+    if (UNLIKELY(to_address(args[5], &scratch, &c_stream) < 0)) { bad_argument("ncclAlltoAllConfig()", "stream"); goto done; }
+    if (UNLIKELY(to_record(args[6], 10, true, &c_config) < 0)) { bad_argument("ncclAlltoAllConfig()", "config"); goto done; }
+    ncclResult_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.ncclAlltoAllConfig((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (ncclComm_t)c_comm, (cudaStream_t)c_stream, c_config);
+    Py_END_ALLOW_THREADS
+    result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
+done:
+    scratch_free(&scratch);
+    return result;
+}
+COLD static PyObject *call_ncclGatherConfig(CALL_PARAMETERS) {
+    (void)self;
+    PyObject *bound[8];
+    if (UNLIKELY(names || nargs != 8)) {
+        if (bind_arguments("ncclGatherConfig", "sendbuff\0recvbuff\0count\0datatype\0root\0comm\0stream\0config\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_sendbuff = NULL;
+    void *c_recvbuff = NULL;
+    uint64_t c_count = 0;
+    int c_datatype = 0;
+    int32_t c_root = 0;
+    uint64_t c_comm = 0;
+    void *c_stream = NULL;
+    void *c_config = NULL;
+    if (UNLIKELY(to_u64(args[2], &c_count) < 0)) { bad_argument("ncclGatherConfig()", "count"); goto done; }
+    if (UNLIKELY(to_enum(args[3], &c_datatype) < 0)) { bad_argument("ncclGatherConfig()", "datatype"); goto done; }
+    if (UNLIKELY(to_i32(args[4], &c_root) < 0)) { bad_argument("ncclGatherConfig()", "root"); goto done; }
+    if (UNLIKELY(to_handle(args[5], 0, &c_comm) < 0)) { bad_argument("ncclGatherConfig()", "comm"); goto done; }
+    if (UNLIKELY(to_address(args[0], &scratch, &c_sendbuff) < 0)) { bad_argument("ncclGatherConfig()", "sendbuff"); goto done; }
+    if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclGatherConfig()", "recvbuff"); goto done; }
+    if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclGatherConfig()", "stream"); goto done; }
+    if (UNLIKELY(to_record(args[7], 10, true, &c_config) < 0)) { bad_argument("ncclGatherConfig()", "config"); goto done; }
+    ncclResult_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.ncclGatherConfig((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (int)c_root, (ncclComm_t)c_comm, (cudaStream_t)c_stream, c_config);
+    Py_END_ALLOW_THREADS
+    result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
+done:
+    scratch_free(&scratch);
+    return result;
+}
+COLD static PyObject *call_ncclScatterConfig(CALL_PARAMETERS) {
+    (void)self;
+    PyObject *bound[8];
+    if (UNLIKELY(names || nargs != 8)) {
+        if (bind_arguments("ncclScatterConfig", "sendbuff\0recvbuff\0count\0datatype\0root\0comm\0stream\0config\0", 8, 8, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    PyObject *result = NULL;
+    Scratch scratch;
+    scratch_init(&scratch);
+    void *c_sendbuff = NULL;
+    void *c_recvbuff = NULL;
+    uint64_t c_count = 0;
+    int c_datatype = 0;
+    int32_t c_root = 0;
+    uint64_t c_comm = 0;
+    void *c_stream = NULL;
+    void *c_config = NULL;
+    if (UNLIKELY(to_u64(args[2], &c_count) < 0)) { bad_argument("ncclScatterConfig()", "count"); goto done; }
+    if (UNLIKELY(to_enum(args[3], &c_datatype) < 0)) { bad_argument("ncclScatterConfig()", "datatype"); goto done; }
+    if (UNLIKELY(to_i32(args[4], &c_root) < 0)) { bad_argument("ncclScatterConfig()", "root"); goto done; }
+    if (UNLIKELY(to_handle(args[5], 0, &c_comm) < 0)) { bad_argument("ncclScatterConfig()", "comm"); goto done; }
+    if (UNLIKELY(to_address(args[0], &scratch, &c_sendbuff) < 0)) { bad_argument("ncclScatterConfig()", "sendbuff"); goto done; }
+    if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclScatterConfig()", "recvbuff"); goto done; }
+    if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclScatterConfig()", "stream"); goto done; }
+    if (UNLIKELY(to_record(args[7], 10, true, &c_config) < 0)) { bad_argument("ncclScatterConfig()", "config"); goto done; }
+    ncclResult_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.ncclScatterConfig((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (int)c_root, (ncclComm_t)c_comm, (cudaStream_t)c_stream, c_config);
+    Py_END_ALLOW_THREADS
+    result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
+done:
+    scratch_free(&scratch);
+    return result;
+}
 COLD static PyObject *call_ncclSend(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
@@ -1765,7 +2218,7 @@ COLD static PyObject *call_ncclWaitSignal(CALL_PARAMETERS) {
     void *c_stream = NULL;
     if (UNLIKELY(to_i32(args[0], &c_nDesc) < 0)) { bad_argument("ncclWaitSignal()", "nDesc"); goto done; }
     if (UNLIKELY(to_handle(args[2], 0, &c_comm) < 0)) { bad_argument("ncclWaitSignal()", "comm"); goto done; }
-    if (UNLIKELY(to_list(args[1], (ValueType){KIND_RECORD, 5, 16}, (long long)c_nDesc, &scratch, &c_signalDescs) < 0)) { bad_argument("ncclWaitSignal()", "signalDescs"); goto done; }
+    if (UNLIKELY(to_list(args[1], (ValueType){KIND_RECORD, 12, 16}, (long long)c_nDesc, &scratch, &c_signalDescs) < 0)) { bad_argument("ncclWaitSignal()", "signalDescs"); goto done; }
     if (UNLIKELY(to_address(args[3], &scratch, &c_stream) < 0)) { bad_argument("ncclWaitSignal()", "stream"); goto done; }
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
@@ -1812,10 +2265,25 @@ COLD static PyObject *call_ncclGroupSimulateEnd(CALL_PARAMETERS) {
         args = bound;
     }
     void *c_simInfo = NULL;
-    if (UNLIKELY(to_record(args[0], 4, true, &c_simInfo) < 0)) return bad_argument("ncclGroupSimulateEnd()", "simInfo");
+    if (UNLIKELY(to_record(args[0], 11, true, &c_simInfo) < 0)) return bad_argument("ncclGroupSimulateEnd()", "simInfo");
     ncclResult_t status;
     Py_BEGIN_ALLOW_THREADS
     status = table.ncclGroupSimulateEnd(c_simInfo);
+    Py_END_ALLOW_THREADS
+    return LIKELY(status == 0) ? succeeded() : failed(status, 0);
+}
+COLD static PyObject *call_ncclSetEncryption(CALL_PARAMETERS) {
+    (void)self;
+    PyObject *bound[1];
+    if (UNLIKELY(names || nargs != 1)) {
+        if (bind_arguments("ncclSetEncryption", "config\0", 1, 1, args, nargs, names, bound) < 0) return NULL;
+        args = bound;
+    }
+    void *c_config = NULL;
+    if (UNLIKELY(to_record(args[0], 13, true, &c_config) < 0)) return bad_argument("ncclSetEncryption()", "config");
+    ncclResult_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = table.ncclSetEncryption(c_config);
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
@@ -2699,6 +3167,165 @@ static PyMethodDef functions[] = {
      "Returns\n"
      "-------\n"
      "status : ncclResult_t"},
+    {"ncclAllReduceConfig", (PyCFunction)(void (*)(void))call_ncclAllReduceConfig, METH_FASTCALL | METH_KEYWORDS,
+     "ncclAllReduceConfig(sendbuff, recvbuff, count, datatype, op, comm, stream, config)\n"
+     "--\n"
+     "\n"
+     "ncclAllReduceConfig\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "sendbuff : Any\n"
+     "recvbuff : Any\n"
+     "count : int\n"
+     "datatype : ncclDataType_t | int\n"
+     "op : ncclRedOp_t | int\n"
+     "comm : ncclComm_t | int | None\n"
+     "stream : Any\n"
+     "config : ncclCollConfig_t | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : ncclResult_t"},
+    {"ncclBroadcastConfig", (PyCFunction)(void (*)(void))call_ncclBroadcastConfig, METH_FASTCALL | METH_KEYWORDS,
+     "ncclBroadcastConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config)\n"
+     "--\n"
+     "\n"
+     "ncclBroadcastConfig\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "sendbuff : Any\n"
+     "recvbuff : Any\n"
+     "count : int\n"
+     "datatype : ncclDataType_t | int\n"
+     "root : int\n"
+     "comm : ncclComm_t | int | None\n"
+     "stream : Any\n"
+     "config : ncclCollConfig_t | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : ncclResult_t"},
+    {"ncclReduceConfig", (PyCFunction)(void (*)(void))call_ncclReduceConfig, METH_FASTCALL | METH_KEYWORDS,
+     "ncclReduceConfig(sendbuff, recvbuff, count, datatype, op, root, comm, stream, config)\n"
+     "--\n"
+     "\n"
+     "ncclReduceConfig\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "sendbuff : Any\n"
+     "recvbuff : Any\n"
+     "count : int\n"
+     "datatype : ncclDataType_t | int\n"
+     "op : ncclRedOp_t | int\n"
+     "root : int\n"
+     "comm : ncclComm_t | int | None\n"
+     "stream : Any\n"
+     "config : ncclCollConfig_t | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : ncclResult_t"},
+    {"ncclAllGatherConfig", (PyCFunction)(void (*)(void))call_ncclAllGatherConfig, METH_FASTCALL | METH_KEYWORDS,
+     "ncclAllGatherConfig(sendbuff, recvbuff, sendcount, datatype, comm, stream, config)\n"
+     "--\n"
+     "\n"
+     "ncclAllGatherConfig\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "sendbuff : Any\n"
+     "recvbuff : Any\n"
+     "sendcount : int\n"
+     "datatype : ncclDataType_t | int\n"
+     "comm : ncclComm_t | int | None\n"
+     "stream : Any\n"
+     "config : ncclCollConfig_t | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : ncclResult_t"},
+    {"ncclReduceScatterConfig", (PyCFunction)(void (*)(void))call_ncclReduceScatterConfig, METH_FASTCALL | METH_KEYWORDS,
+     "ncclReduceScatterConfig(sendbuff, recvbuff, recvcount, datatype, op, comm, stream, config)\n"
+     "--\n"
+     "\n"
+     "ncclReduceScatterConfig\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "sendbuff : Any\n"
+     "recvbuff : Any\n"
+     "recvcount : int\n"
+     "datatype : ncclDataType_t | int\n"
+     "op : ncclRedOp_t | int\n"
+     "comm : ncclComm_t | int | None\n"
+     "stream : Any\n"
+     "config : ncclCollConfig_t | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : ncclResult_t"},
+    {"ncclAlltoAllConfig", (PyCFunction)(void (*)(void))call_ncclAlltoAllConfig, METH_FASTCALL | METH_KEYWORDS,
+     "ncclAlltoAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config)\n"
+     "--\n"
+     "\n"
+     "ncclAlltoAllConfig\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "sendbuff : Any\n"
+     "recvbuff : Any\n"
+     "count : int\n"
+     "datatype : ncclDataType_t | int\n"
+     "comm : ncclComm_t | int | None\n"
+     "stream : Any\n"
+     "config : ncclCollConfig_t | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : ncclResult_t"},
+    {"ncclGatherConfig", (PyCFunction)(void (*)(void))call_ncclGatherConfig, METH_FASTCALL | METH_KEYWORDS,
+     "ncclGatherConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config)\n"
+     "--\n"
+     "\n"
+     "ncclGatherConfig\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "sendbuff : Any\n"
+     "recvbuff : Any\n"
+     "count : int\n"
+     "datatype : ncclDataType_t | int\n"
+     "root : int\n"
+     "comm : ncclComm_t | int | None\n"
+     "stream : Any\n"
+     "config : ncclCollConfig_t | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : ncclResult_t"},
+    {"ncclScatterConfig", (PyCFunction)(void (*)(void))call_ncclScatterConfig, METH_FASTCALL | METH_KEYWORDS,
+     "ncclScatterConfig(sendbuff, recvbuff, count, datatype, root, comm, stream, config)\n"
+     "--\n"
+     "\n"
+     "ncclScatterConfig\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "sendbuff : Any\n"
+     "recvbuff : Any\n"
+     "count : int\n"
+     "datatype : ncclDataType_t | int\n"
+     "root : int\n"
+     "comm : ncclComm_t | int | None\n"
+     "stream : Any\n"
+     "config : ncclCollConfig_t | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : ncclResult_t"},
     {"ncclSend", (PyCFunction)(void (*)(void))call_ncclSend, METH_FASTCALL | METH_KEYWORDS,
      "ncclSend(sendbuff, count, datatype, peer, comm, stream)\n"
      "--\n"
@@ -2819,6 +3446,19 @@ static PyMethodDef functions[] = {
      "Parameters\n"
      "----------\n"
      "simInfo : ncclSimInfo_t | None\n"
+     "\n"
+     "Returns\n"
+     "-------\n"
+     "status : ncclResult_t"},
+    {"ncclSetEncryption", (PyCFunction)(void (*)(void))call_ncclSetEncryption, METH_FASTCALL | METH_KEYWORDS,
+     "ncclSetEncryption(config)\n"
+     "--\n"
+     "\n"
+     "ncclSetEncryption\n"
+     "\n"
+     "Parameters\n"
+     "----------\n"
+     "config : ncclEncryptionConfig_t | None\n"
      "\n"
      "Returns\n"
      "-------\n"
@@ -3021,11 +3661,11 @@ const ModuleInfo module_info = {
     .function_aliases = function_aliases,
     .enum_aliases = enum_aliases,
     .record_aliases = record_aliases,
-    .enum_count = 6,
+    .enum_count = 9,
     .handle_count = 3,
-    .record_count = 6,
-    .constant_count = 18,
-    .function_count = 62,
+    .record_count = 14,
+    .constant_count = 20,
+    .function_count = 71,
     .status = 0,
     .generated = functions,
     .methods = NULL,

@@ -74,6 +74,8 @@ NCCL_API_MAGIC: int
 NCCL_WIN_DEFAULT: int
 NCCL_WIN_COLL_SYMMETRIC: int
 NCCL_WIN_STRICT_ORDERING: int
+NCCL_WIN_GIN_ONLY: int
+NCCL_WIN_CFT_COUNTED: int
 NCCL_WIN_REQUIRED_ALIGNMENT: int
 NCCL_CTA_POLICY_DEFAULT: int
 NCCL_CTA_POLICY_EFFICIENCY: int
@@ -94,6 +96,19 @@ class ncclResult_t(_Enum):
     ncclInProgress: ClassVar[ncclResult_t]
     ncclTimeout: ClassVar[ncclResult_t]
     ncclNumResults: ClassVar[ncclResult_t]
+
+class ncclHostCftMode_t(_Enum):
+    ncclHostCftDefault: ClassVar[ncclHostCftMode_t]
+    ncclHostCftEnable: ClassVar[ncclHostCftMode_t]
+    ncclHostCftDisable: ClassVar[ncclHostCftMode_t]
+    ncclHostCftFallback: ClassVar[ncclHostCftMode_t]
+
+class ncclNvlsHostMode_t(_Enum):
+    ncclNvlsHostModeDefault: ClassVar[ncclNvlsHostMode_t]
+    ncclNvlsHostModeEnable: ClassVar[ncclNvlsHostMode_t]
+    ncclNvlsHostModeDisableTransport: ClassVar[ncclNvlsHostMode_t]
+    ncclNvlsHostModeDisableSymmetricMultimem: ClassVar[ncclNvlsHostMode_t]
+    ncclNvlsHostModeDisable: ClassVar[ncclNvlsHostMode_t]
 
 class ncclCommMemStat_t(_Enum):
     ncclStatGpuMemSuspend: ClassVar[ncclCommMemStat_t]
@@ -137,6 +152,10 @@ class ncclScalarResidence_t(_Enum):
     ncclScalarDevice: ClassVar[ncclScalarResidence_t]
     ncclScalarHostImmediate: ClassVar[ncclScalarResidence_t]
 
+class ncclEncryptionMode_t(_Enum):
+    NCCL_ENCRYPTION_MODE_NONE: ClassVar[ncclEncryptionMode_t]
+    NCCL_ENCRYPTION_MODE_PSK: ClassVar[ncclEncryptionMode_t]
+
 
 class ncclComm_t(_Handle): ...
 
@@ -144,7 +163,7 @@ class ncclWindow_t(_Handle): ...
 
 class ncclParamHandle_t(_Handle): ...
 
-class ncclConfig_v23000(_Record):
+class ncclConfig_v23100(_Record):
     size: int
     magic: int
     version: int
@@ -172,6 +191,58 @@ class ncclConfig_v23000(_Record):
     numRmaCtx: int
     maxP2pPeers: int
     graphStreamOrdering: int
+    launchOrderImplicit: int
+    numRmaSig: int
+    rmaEagerInit: int
+    hostCftMode: int
+    nvlsHostMode: int
+
+class ncclConfigExt_key(_Record):
+    vendorId: int
+    optionId: int
+
+class ncclConfigExt_val(_Record):
+    i: int
+    @property
+    def s(self) -> list[int]: ...
+    @s.setter
+    def s(self, value: Sequence[int] | int) -> None: ...
+    @property
+    def raw(self) -> int: ...
+    @raw.setter
+    def raw(self, value: Any) -> None: ...
+
+class ncclConfigExt(_Record):
+    @property
+    def next(self) -> list[ncclConfigExt]: ...
+    @next.setter
+    def next(self, value: Sequence[ncclConfigExt] | _Array | int) -> None: ...
+    key: ncclConfigExt_key
+    val: ncclConfigExt_val
+
+class ncclCollConfig_v23200(_Record):
+    size: int
+    magic: int
+    version: int
+    @property
+    def ext(self) -> list[ncclConfigExt_t]: ...
+    @ext.setter
+    def ext(self, value: Sequence[ncclConfigExt_t] | _Array | int) -> None: ...
+    minCTAs: int
+    maxCTAs: int
+    nvlsCTAs: int
+    cgaClusterSize: int
+    @property
+    def algSelection(self) -> list[int]: ...
+    @algSelection.setter
+    def algSelection(self, value: Sequence[int] | int) -> None: ...
+    forceAlgSelection: int
+    CTAPolicy: int
+    userProfilerTag: int
+    @property
+    def launchCompletionEvent(self) -> int: ...
+    @launchCompletionEvent.setter
+    def launchCompletionEvent(self, value: Any) -> None: ...
 
 class ncclSimInfo_v22200(_Record):
     size: int
@@ -179,13 +250,27 @@ class ncclSimInfo_v22200(_Record):
     version: int
     estimatedTime: float
 
+class ncclEncryptionConfig_v23200(_Record):
+    size: int
+    magic: int
+    version: int
+    mode: int
+    @property
+    def psk(self) -> list[int]: ...
+    @psk.setter
+    def psk(self, value: Sequence[int] | int) -> None: ...
+
 class ncclUniqueId(_Record):
     @property
     def internal(self) -> bytes: ...
     @internal.setter
     def internal(self, value: bytes | bytearray | memoryview) -> None: ...
 
-class ncclConfig_t(ncclConfig_v23000): ...
+class ncclConfig_t(ncclConfig_v23100): ...
+
+class ncclConfigExt_t(ncclConfigExt): ...
+
+class ncclCollConfig_t(ncclCollConfig_v23200): ...
 
 class ncclSimInfo_t(ncclSimInfo_v22200): ...
 
@@ -194,6 +279,8 @@ class ncclWaitSignalDesc_t(_Record):
     peer: int
     sigIdx: int
     ctx: int
+
+class ncclEncryptionConfig_t(ncclEncryptionConfig_v23200): ...
 
 def ncclMemAlloc(size: int) -> tuple[ncclResult_t, int | Any]:
     """ncclMemAlloc"""
@@ -318,6 +405,30 @@ def ncclGather(sendbuff: Any, recvbuff: Any, count: int, datatype: ncclDataType_
 def ncclScatter(sendbuff: Any, recvbuff: Any, count: int, datatype: ncclDataType_t | int, root: int, comm: ncclComm_t | int | None, stream: Any) -> tuple[ncclResult_t]:
     """ncclScatter"""
 
+def ncclAllReduceConfig(sendbuff: Any, recvbuff: Any, count: int, datatype: ncclDataType_t | int, op: ncclRedOp_t | int, comm: ncclComm_t | int | None, stream: Any, config: ncclCollConfig_t | None) -> tuple[ncclResult_t]:
+    """ncclAllReduceConfig"""
+
+def ncclBroadcastConfig(sendbuff: Any, recvbuff: Any, count: int, datatype: ncclDataType_t | int, root: int, comm: ncclComm_t | int | None, stream: Any, config: ncclCollConfig_t | None) -> tuple[ncclResult_t]:
+    """ncclBroadcastConfig"""
+
+def ncclReduceConfig(sendbuff: Any, recvbuff: Any, count: int, datatype: ncclDataType_t | int, op: ncclRedOp_t | int, root: int, comm: ncclComm_t | int | None, stream: Any, config: ncclCollConfig_t | None) -> tuple[ncclResult_t]:
+    """ncclReduceConfig"""
+
+def ncclAllGatherConfig(sendbuff: Any, recvbuff: Any, sendcount: int, datatype: ncclDataType_t | int, comm: ncclComm_t | int | None, stream: Any, config: ncclCollConfig_t | None) -> tuple[ncclResult_t]:
+    """ncclAllGatherConfig"""
+
+def ncclReduceScatterConfig(sendbuff: Any, recvbuff: Any, recvcount: int, datatype: ncclDataType_t | int, op: ncclRedOp_t | int, comm: ncclComm_t | int | None, stream: Any, config: ncclCollConfig_t | None) -> tuple[ncclResult_t]:
+    """ncclReduceScatterConfig"""
+
+def ncclAlltoAllConfig(sendbuff: Any, recvbuff: Any, count: int, datatype: ncclDataType_t | int, comm: ncclComm_t | int | None, stream: Any, config: ncclCollConfig_t | None) -> tuple[ncclResult_t]:
+    """ncclAlltoAllConfig"""
+
+def ncclGatherConfig(sendbuff: Any, recvbuff: Any, count: int, datatype: ncclDataType_t | int, root: int, comm: ncclComm_t | int | None, stream: Any, config: ncclCollConfig_t | None) -> tuple[ncclResult_t]:
+    """ncclGatherConfig"""
+
+def ncclScatterConfig(sendbuff: Any, recvbuff: Any, count: int, datatype: ncclDataType_t | int, root: int, comm: ncclComm_t | int | None, stream: Any, config: ncclCollConfig_t | None) -> tuple[ncclResult_t]:
+    """ncclScatterConfig"""
+
 def ncclSend(sendbuff: Any, count: int, datatype: ncclDataType_t | int, peer: int, comm: ncclComm_t | int | None, stream: Any) -> tuple[ncclResult_t]:
     """ncclSend"""
 
@@ -341,6 +452,9 @@ def ncclGroupEnd() -> tuple[ncclResult_t]:
 
 def ncclGroupSimulateEnd(simInfo: ncclSimInfo_t | None) -> tuple[ncclResult_t]:
     """ncclGroupSimulateEnd"""
+
+def ncclSetEncryption(config: ncclEncryptionConfig_t | None) -> tuple[ncclResult_t]:
+    """ncclSetEncryption"""
 
 def ncclParamBind(key: bytes) -> tuple[ncclResult_t, ncclParamHandle_t | Any]:
     """ncclParamBind"""

@@ -10,7 +10,7 @@
 #define TABLES(X) X(blas_handle) X(blas_vector) X(blas_matvec) X(blas_product) X(blas_matrix) X(blas_factor) X(blas_extended) X(blas_grouped) X(blas_transfer) X(lt_handle) X(lt_descriptor) X(lt_algorithm) X(lt_matmul) X(lt_transform) X(rand_generator) X(fft_plan) X(fft_setting) X(fft_execute) X(fft_callback) \
     X(solver_handle) X(solver_linear) X(solver_orthogonal) X(solver_symmetric) X(solver_eigen) X(solver_singular) X(solver_refine) \
     X(sparse_handle) X(sparse_descriptor) X(sparse_matrix) X(sparse_multiply) X(sparse_vector) X(sparse_sampled) X(sparse_convert) X(sparse_triangle) X(sparse_combine) \
-    X(direct_solver) X(nccl_status) X(nccl_communicator) X(nccl_group) X(nccl_collective)
+    X(direct_solver) X(nccl_status) X(nccl_communicator) X(nccl_group) X(nccl_collective) X(nccl_properties)
 
 #define DECLARE(name) extern const struct entry name##_entries[];
 TABLES(DECLARE)

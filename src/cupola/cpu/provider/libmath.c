@@ -2,7 +2,7 @@
  * are jumps to the CPU device's.
  *
  * The build makes one file of each name (LIBRARY, and SYMBOLS, which the generator of the bindings writes). The symbols
- * have the name of the file as their version, as NVIDIA's have (libmath.map.in). */
+ * have the name of the file as their version, as NVIDIA's have (libmath.map.in); NCCL's have second names, too. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +28,9 @@ static int get_property(int part, int *value) {
 static void *find_function(const char *symbol) {
 #ifdef VERSION_0_8
     if (!strcmp(symbol, "cudssGetProperty")) return (void *)(uintptr_t)get_property;
+#endif
+#ifdef ALSO /* a second name, with that in front, for the same */
+    if (!strncmp(symbol, ALSO LIBRARY, sizeof ALSO LIBRARY - 1)) symbol += sizeof ALSO - 1;
 #endif
     const struct cpu_programs *programs = connect_driver();
     if (programs) programs->explain_errors(); /* the program gets no exception that tells */

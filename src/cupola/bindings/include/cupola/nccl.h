@@ -31,7 +31,20 @@ typedef enum {
     ncclTimeout = 8,
     ncclNumResults = 9,
 } ncclResult_t;
-struct ncclConfig_v23000 {
+typedef enum {
+    ncclHostCftDefault = (-2147483647 - 1),
+    ncclHostCftEnable = 1,
+    ncclHostCftDisable = 2,
+    ncclHostCftFallback = 3,
+} ncclHostCftMode_t;
+typedef enum {
+    ncclNvlsHostModeDefault = (-2147483647 - 1),
+    ncclNvlsHostModeEnable = 0,
+    ncclNvlsHostModeDisableTransport = 1,
+    ncclNvlsHostModeDisableSymmetricMultimem = 2,
+    ncclNvlsHostModeDisable = 0x7fffffff,
+} ncclNvlsHostMode_t;
+struct ncclConfig_v23100 {
     size_t size;
     unsigned int magic;
     unsigned int version;
@@ -53,8 +66,42 @@ struct ncclConfig_v23000 {
     int numRmaCtx;
     int maxP2pPeers;
     int graphStreamOrdering;
+    int launchOrderImplicit;
+    int numRmaSig;
+    int rmaEagerInit;
+    int hostCftMode;
+    int nvlsHostMode;
 };
-typedef struct ncclConfig_v23000 ncclConfig_t;
+typedef struct ncclConfig_v23100 ncclConfig_t;
+struct ncclConfigExt {
+    struct ncclConfigExt *next;
+    struct {
+        int vendorId;
+        int optionId;
+    } key;
+    union {
+        int i;
+        const char *s;
+        void *raw;
+    } val;
+};
+typedef struct ncclConfigExt ncclConfigExt_t;
+struct ncclCollConfig_v23200 {
+    size_t size;
+    unsigned int magic;
+    unsigned int version;
+    ncclConfigExt_t *ext;
+    int minCTAs;
+    int maxCTAs;
+    int nvlsCTAs;
+    int cgaClusterSize;
+    const char *algSelection;
+    int forceAlgSelection;
+    int CTAPolicy;
+    uint64_t userProfilerTag;
+    cudaEvent_t launchCompletionEvent;
+};
+typedef struct ncclCollConfig_v23200 ncclCollConfig_t;
 struct ncclSimInfo_v22200 {
     size_t size;
     unsigned int magic;
@@ -110,18 +157,32 @@ typedef struct {
     int sigIdx;
     int ctx;
 } ncclWaitSignalDesc_t;
+typedef enum {
+    NCCL_ENCRYPTION_MODE_NONE = 0,
+    NCCL_ENCRYPTION_MODE_PSK = 1,
+} ncclEncryptionMode_t;
+struct ncclEncryptionConfig_v23200 {
+    size_t size;
+    unsigned int magic;
+    unsigned int version;
+    int mode;
+    const char *psk;
+};
+typedef struct ncclEncryptionConfig_v23200 ncclEncryptionConfig_t;
 typedef struct ncclParamHandle *ncclParamHandle_t;
 
 #define NCCL_MAJOR 2
-#define NCCL_MINOR 30
-#define NCCL_PATCH 7
-#define NCCL_VERSION_CODE 23007
+#define NCCL_MINOR 32
+#define NCCL_PATCH 3
+#define NCCL_VERSION_CODE 23203
 #define NCCL_UNIQUE_ID_BYTES 128
 #define NCCL_SPLIT_NOCOLOR - 1
 #define NCCL_API_MAGIC 0xcafebeef
 #define NCCL_WIN_DEFAULT 0x00
 #define NCCL_WIN_COLL_SYMMETRIC 0x01
 #define NCCL_WIN_STRICT_ORDERING 0x02
+#define NCCL_WIN_GIN_ONLY 0x04
+#define NCCL_WIN_CFT_COUNTED 0x08
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 #define NCCL_CTA_POLICY_DEFAULT 0x00
 #define NCCL_CTA_POLICY_EFFICIENCY 0x01
@@ -174,6 +235,14 @@ typedef struct cupola_nccl_table {
     ncclResult_t (*ncclAlltoAll)(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
     ncclResult_t (*ncclGather)(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
     ncclResult_t (*ncclScatter)(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
+    ncclResult_t (*ncclAllReduceConfig)(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+    ncclResult_t (*ncclBroadcastConfig)(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+    ncclResult_t (*ncclReduceConfig)(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+    ncclResult_t (*ncclAllGatherConfig)(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+    ncclResult_t (*ncclReduceScatterConfig)(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+    ncclResult_t (*ncclAlltoAllConfig)(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+    ncclResult_t (*ncclGatherConfig)(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+    ncclResult_t (*ncclScatterConfig)(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
     ncclResult_t (*ncclSend)(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream);
     ncclResult_t (*ncclRecv)(void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream);
     ncclResult_t (*ncclPutSignal)(const void *localbuff, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream);
@@ -182,6 +251,7 @@ typedef struct cupola_nccl_table {
     ncclResult_t (*ncclGroupStart)(void);
     ncclResult_t (*ncclGroupEnd)(void);
     ncclResult_t (*ncclGroupSimulateEnd)(ncclSimInfo_t *simInfo);
+    ncclResult_t (*ncclSetEncryption)(const ncclEncryptionConfig_t *config);
     ncclResult_t (*ncclParamBind)(ncclParamHandle_t *out, const char *key);
     ncclResult_t (*ncclParamGetI8)(ncclParamHandle_t h, int8_t *out);
     ncclResult_t (*ncclParamGetI16)(ncclParamHandle_t h, int16_t *out);

@@ -1,4 +1,5 @@
 /* The calls of NCCL that move numbers, and the memory that is registered for them. */
+#include <limits.h>
 #include <stdlib.h>
 
 #include "nccl.h"
@@ -82,12 +83,47 @@ struct request {
     int op, root;
     ncclComm_t comm;
     cudaStream_t stream;
+    const ncclCollConfig_t *config; /* NULL: none */
 };
+
+/* What a program asks of one collective. It chooses among NVIDIA's ways and how much of a GPU they take, and of neither is
+ * there a choice here; but a wrong number is wrong. */
+static ncclResult_t check_config(const char *name, const ncclCollConfig_t *config) {
+    if (config->magic != NCCL_API_MAGIC || config->size < offsetof(ncclCollConfig_t, ext))
+        return nccl_fail(ncclInvalidArgument,
+                         "%s : ncclCollConfig_t argument not initialized via NCCL_COLLCONFIG_INITIALIZER", name);
+    struct ncclCollConfig_v23200 given = {.minCTAs = INT_MIN, .maxCTAs = INT_MIN, .nvlsCTAs = INT_MIN};
+    given.cgaClusterSize = given.CTAPolicy = INT_MIN;
+    given.forceAlgSelection = 1;
+    memcpy(&given, config, config->size < sizeof given ? config->size : sizeof given);
+    const struct {
+        const char *name;
+        int value, least, most;
+    } numbers[] = {
+        {"minCTAs", given.minCTAs, 1, INT_MAX},
+        {"maxCTAs", given.maxCTAs, given.minCTAs > 1 ? given.minCTAs : 1, INT_MAX},
+        {"nvlsCTAs", given.nvlsCTAs, 1, INT_MAX},
+        {"cgaClusterSize", given.cgaClusterSize, 0, INT_MAX},
+        {"forceAlgSelection", given.forceAlgSelection, 0, 1},
+        {"CTAPolicy", given.CTAPolicy, 0, 3},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].value != INT_MIN && (numbers[i].value < numbers[i].least || numbers[i].value > numbers[i].most))
+            return nccl_fail(ncclInvalidArgument, "%s : Invalid config %s attribute value %d", name, numbers[i].name,
+                             numbers[i].value);
+    return ncclSuccess;
+}
+
+static cudaEvent_t event_of(const ncclCollConfig_t *config) {
+    const size_t end = offsetof(ncclCollConfig_t, launchCompletionEvent) + sizeof config->launchCompletionEvent;
+    return config && config->size >= end ? config->launchCompletionEvent : NULL;
+}
 
 static ncclResult_t check(const struct request *request, struct reduction *reduction) {
     const char *name = function_names[request->function];
     NCCL_RETURN_IF(comm_check(request->comm, name, true));
     const int ranks = request->comm->count;
+    if (request->config) NCCL_RETURN_IF(check_config(name, request->config));
     if (!is_type(request->type))
         return nccl_fail(ncclInvalidArgument, "%s : invalid type %d", name, (int)request->type);
     if (request->has_root && (request->root < 0 || request->root >= ranks))
@@ -150,7 +186,8 @@ static ncclResult_t add_operation(const struct request *given) {
                           .count = request.count,
                           .type = request.type,
                           .reduction = reduction,
-                          .root = request.root};
+                          .root = request.root,
+                          .launched = event_of(request.config)};
     return group_add_task(request.comm, request.stream, task);
 }
 
@@ -160,60 +197,90 @@ static ncclResult_t enqueue(struct request request) {
     return status;
 }
 
-static ncclResult_t ncclAllReduce(const void *source, void *target, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                                  ncclComm_t comm, cudaStream_t stream) {
-    return enqueue((struct request){ALL_REDUCE, source, target, count, type, true, false, (int)op, -1, comm, stream});
-}
+#define NUMBERS const void *source, void *target, size_t count, ncclDataType_t type
+#define ENDS ncclComm_t comm, cudaStream_t stream
+#define ENDS_CONFIGURED ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config
 
-static ncclResult_t ncclReduce(const void *source, void *target, size_t count, ncclDataType_t type, ncclRedOp_t op,
-                               int root, ncclComm_t comm, cudaStream_t stream) {
-    return enqueue((struct request){REDUCE, source, target, count, type, true, true, (int)op, root, comm, stream});
-}
-
-static ncclResult_t ncclBroadcast(const void *source, void *target, size_t count, ncclDataType_t type, int root,
-                                  ncclComm_t comm, cudaStream_t stream) {
-    return enqueue((struct request){BROADCAST, source, target, count, type, false, true, 0, root, comm, stream});
-}
-
-static ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-                              cudaStream_t stream) {
-    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
-}
-
-static ncclResult_t ncclAllGather(const void *source, void *target, size_t count, ncclDataType_t type, ncclComm_t comm,
-                                  cudaStream_t stream) {
-    return enqueue((struct request){ALL_GATHER, source, target, count, type, false, false, 0, -1, comm, stream});
-}
-
-static ncclResult_t ncclReduceScatter(const void *source, void *target, size_t count, ncclDataType_t type,
-                                      ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+static ncclResult_t ncclAllReduceConfig(NUMBERS, ncclRedOp_t op, ENDS_CONFIGURED) {
     return enqueue(
-        (struct request){REDUCE_SCATTER, source, target, count, type, true, false, (int)op, -1, comm, stream});
+        (struct request){ALL_REDUCE, source, target, count, type, true, false, (int)op, -1, comm, stream, config});
 }
 
-static ncclResult_t ncclAlltoAll(const void *source, void *target, size_t count, ncclDataType_t type, ncclComm_t comm,
-                                 cudaStream_t stream) {
-    return enqueue((struct request){ALL_TO_ALL, source, target, count, type, false, false, 0, -1, comm, stream});
+static ncclResult_t ncclAllReduce(NUMBERS, ncclRedOp_t op, ENDS) {
+    return ncclAllReduceConfig(source, target, count, type, op, comm, stream, NULL);
 }
 
-static ncclResult_t ncclGather(const void *source, void *target, size_t count, ncclDataType_t type, int root,
-                               ncclComm_t comm, cudaStream_t stream) {
-    return enqueue((struct request){GATHER, source, target, count, type, false, true, 0, root, comm, stream});
+static ncclResult_t ncclReduceConfig(NUMBERS, ncclRedOp_t op, int root, ENDS_CONFIGURED) {
+    return enqueue(
+        (struct request){REDUCE, source, target, count, type, true, true, (int)op, root, comm, stream, config});
 }
 
-static ncclResult_t ncclScatter(const void *source, void *target, size_t count, ncclDataType_t type, int root,
-                                ncclComm_t comm, cudaStream_t stream) {
-    return enqueue((struct request){SCATTER, source, target, count, type, false, true, 0, root, comm, stream});
+static ncclResult_t ncclReduce(NUMBERS, ncclRedOp_t op, int root, ENDS) {
+    return ncclReduceConfig(source, target, count, type, op, root, comm, stream, NULL);
 }
 
-static ncclResult_t ncclSend(const void *source, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                             cudaStream_t stream) {
-    return enqueue((struct request){SEND, source, NULL, count, type, false, true, 0, peer, comm, stream});
+static ncclResult_t ncclBroadcastConfig(NUMBERS, int root, ENDS_CONFIGURED) {
+    return enqueue(
+        (struct request){BROADCAST, source, target, count, type, false, true, 0, root, comm, stream, config});
 }
 
-static ncclResult_t ncclRecv(void *target, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                             cudaStream_t stream) {
-    return enqueue((struct request){RECEIVE, NULL, target, count, type, false, true, 0, peer, comm, stream});
+static ncclResult_t ncclBroadcast(NUMBERS, int root, ENDS) {
+    return ncclBroadcastConfig(source, target, count, type, root, comm, stream, NULL);
+}
+
+static ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ENDS) {
+    return ncclBroadcastConfig(buffer, buffer, count, type, root, comm, stream, NULL);
+}
+
+static ncclResult_t ncclAllGatherConfig(NUMBERS, ENDS_CONFIGURED) {
+    return enqueue(
+        (struct request){ALL_GATHER, source, target, count, type, false, false, 0, -1, comm, stream, config});
+}
+
+static ncclResult_t ncclAllGather(NUMBERS, ENDS) {
+    return ncclAllGatherConfig(source, target, count, type, comm, stream, NULL);
+}
+
+static ncclResult_t ncclReduceScatterConfig(NUMBERS, ncclRedOp_t op, ENDS_CONFIGURED) {
+    return enqueue(
+        (struct request){REDUCE_SCATTER, source, target, count, type, true, false, (int)op, -1, comm, stream, config});
+}
+
+static ncclResult_t ncclReduceScatter(NUMBERS, ncclRedOp_t op, ENDS) {
+    return ncclReduceScatterConfig(source, target, count, type, op, comm, stream, NULL);
+}
+
+static ncclResult_t ncclAlltoAllConfig(NUMBERS, ENDS_CONFIGURED) {
+    return enqueue(
+        (struct request){ALL_TO_ALL, source, target, count, type, false, false, 0, -1, comm, stream, config});
+}
+
+static ncclResult_t ncclAlltoAll(NUMBERS, ENDS) {
+    return ncclAlltoAllConfig(source, target, count, type, comm, stream, NULL);
+}
+
+static ncclResult_t ncclGatherConfig(NUMBERS, int root, ENDS_CONFIGURED) {
+    return enqueue((struct request){GATHER, source, target, count, type, false, true, 0, root, comm, stream, config});
+}
+
+static ncclResult_t ncclGather(NUMBERS, int root, ENDS) {
+    return ncclGatherConfig(source, target, count, type, root, comm, stream, NULL);
+}
+
+static ncclResult_t ncclScatterConfig(NUMBERS, int root, ENDS_CONFIGURED) {
+    return enqueue((struct request){SCATTER, source, target, count, type, false, true, 0, root, comm, stream, config});
+}
+
+static ncclResult_t ncclScatter(NUMBERS, int root, ENDS) {
+    return ncclScatterConfig(source, target, count, type, root, comm, stream, NULL);
+}
+
+static ncclResult_t ncclSend(const void *source, size_t count, ncclDataType_t type, int peer, ENDS) {
+    return enqueue((struct request){SEND, source, NULL, count, type, false, true, 0, peer, comm, stream, NULL});
+}
+
+static ncclResult_t ncclRecv(void *target, size_t count, ncclDataType_t type, int peer, ENDS) {
+    return enqueue((struct request){RECEIVE, NULL, target, count, type, false, true, 0, peer, comm, stream, NULL});
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -301,23 +368,31 @@ static ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void
 
 const struct entry nccl_collective_entries[] = {
     NCCL_ENTRY(ncclAllGather),
+    NCCL_ENTRY(ncclAllGatherConfig),
     NCCL_ENTRY(ncclAllReduce),
+    NCCL_ENTRY(ncclAllReduceConfig),
     NCCL_ENTRY(ncclAlltoAll),
+    NCCL_ENTRY(ncclAlltoAllConfig),
     NCCL_ENTRY(ncclBcast),
     NCCL_ENTRY(ncclBroadcast),
+    NCCL_ENTRY(ncclBroadcastConfig),
     NCCL_ENTRY(ncclCommDeregister),
     NCCL_ENTRY(ncclCommRegister),
     NCCL_ENTRY(ncclCommWindowDeregister),
     NCCL_ENTRY(ncclCommWindowRegister),
     NCCL_ENTRY(ncclGather),
+    NCCL_ENTRY(ncclGatherConfig),
     NCCL_ENTRY(ncclMemAlloc),
     NCCL_ENTRY(ncclMemFree),
     NCCL_ENTRY(ncclRecv),
     NCCL_ENTRY(ncclRedOpCreatePreMulSum),
     NCCL_ENTRY(ncclRedOpDestroy),
     NCCL_ENTRY(ncclReduce),
+    NCCL_ENTRY(ncclReduceConfig),
     NCCL_ENTRY(ncclReduceScatter),
+    NCCL_ENTRY(ncclReduceScatterConfig),
     NCCL_ENTRY(ncclScatter),
+    NCCL_ENTRY(ncclScatterConfig),
     NCCL_ENTRY(ncclSend),
     NCCL_ENTRY(ncclWinGetUserPtr),
     {NULL, NULL, NULL},

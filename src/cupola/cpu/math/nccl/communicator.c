@@ -198,6 +198,9 @@ static ncclResult_t comm_connect(ncclComm_t comm, const ncclUniqueId *id) {
                           .device = comm->context->device->ordinal,
                           .bus = bus_of(comm->context),
                           .process = *this_process()};
+    comm->hash = 14695981039346656037u;
+    for (size_t i = 0; i < sizeof id->internal; i++)
+        comm->hash = (comm->hash ^ (uint8_t)id->internal[i]) * 1099511628211u;
     ncclResult_t status = rendezvous(id, comm->count, &self, comm->bells, comm->members, comm->wires, &patience);
     if (!status) status = refuse_duplicates(comm);
     if (!status)

@@ -255,17 +255,23 @@ static ncclResult_t add_stream(struct portion *part, CUstream stream) {
     return ncclSuccess;
 }
 
+/* The event that the program wants to know of, as NVIDIA's library records it where it cannot do so later: before. */
+static CUresult record_launch(const struct task *task, CUstream stream) {
+    return task->launched ? cuEventRecord((CUevent)task->launched, stream) : CUDA_SUCCESS;
+}
+
 /* What a rank alone gets of a collective is its own numbers: a copy, which goes into the stream at once, group or not. */
 static bool is_copy(ncclComm_t comm, const struct task *task) {
     return comm->count == 1 && !is_message(task) && task->reduction.op != ncclNumOps;
 }
 
 static ncclResult_t copy_alone(ncclComm_t comm, CUstream stream, const struct task *task) {
-    if (task->source == task->target) return ncclSuccess;
     CUresult status = cuCtxPushCurrent(comm->context);
     if (!status) {
-        status = cuMemcpyAsync((CUdeviceptr)task->target, (CUdeviceptr)task->source,
-                               task->count * type_size(task->type), stream);
+        status = record_launch(task, stream);
+        if (!status && task->source != task->target)
+            status = cuMemcpyAsync((CUdeviceptr)task->target, (CUdeviceptr)task->source,
+                                   task->count * type_size(task->type), stream);
         cuCtxPopCurrent(NULL);
     }
     return nccl_status(status);
@@ -327,6 +333,18 @@ static CUresult capture_of(CUstream stream, unsigned long long *capture) {
     return CUDA_SUCCESS;
 }
 
+static CUresult record_launches(const struct portion *parts) {
+    for (const struct portion *part = parts; part; part = part->next)
+        for (const struct task *task = part->first; task; task = task->next) {
+            if (!task->launched) continue;
+            RETURN_IF(cuCtxPushCurrent(part->comm->context));
+            CUresult status = record_launch(task, part->streams[0]);
+            cuCtxPopCurrent(NULL);
+            RETURN_IF(status);
+        }
+    return CUDA_SUCCESS;
+}
+
 /* All parts belong to one operation, which goes into the first one's first stream. */
 static CUresult submit(struct portion *parts) {
     int count = 0, used = 0;
@@ -345,7 +363,7 @@ static CUresult submit(struct portion *parts) {
         for (int i = 0; i < part->stream_count; i++) streams[used++] = handle_retain(part->streams[i]);
         if (!part->capture) turn_add(part);
     }
-    CUresult status = CUDA_SUCCESS;
+    CUresult status = record_launches(parts);
     for (int i = 1; !status && i < used; i++) status = follow(streams[0], streams[i]);
     if (status) call_release(&operation->call);
     else status = math_submit(streams[0], &operation->call, false);

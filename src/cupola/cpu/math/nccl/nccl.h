@@ -117,6 +117,7 @@ struct ncclComm {
     int factor_count;
     struct registration *registrations;
     struct pace pace; /* with the lock */
+    uint64_t hash;    /* of its id: the same for all ranks */
 };
 
 /* A live communicator; `ready`: and one whose last call is over, without an error. */
@@ -182,7 +183,8 @@ struct task {
     size_t count;
     ncclDataType_t type;
     struct reduction reduction;
-    int root; /* or the peer of a message */
+    int root;             /* or the peer of a message */
+    cudaEvent_t launched; /* recorded when the operation is in its stream; or NULL */
 };
 
 bool is_message(const struct task *task); /* from one rank to one */
