@@ -468,3 +468,50 @@ def test_out_of_memory(device):
         assert isinstance(error, OutOfMemoryError) and isinstance(error, CUDAError)
         assert (error.name, error.status) == ("CUDA_ERROR_OUT_OF_MEMORY", 2)
     assert float((x[3] + 1).max()) == 1  # all goes on
+
+
+KEYS = {
+    "mask": A[0, 0] > -6,
+    "mask of all dimensions": A > 3,
+    "mask of two dimensions": A[:, :, 0] > 0,
+    "mask behind a slice": (slice(None), numpy.array([True, False, True])),
+    "mask of nothing": A > 100,
+    "mask of no dimensions": numpy.array(True),
+    "mask beside indices": (A[:, 0, 0] > -8, numpy.array([1, 2])),
+    "indices": numpy.array([1, 0, -1]),
+    "indices of few bits": numpy.array([[1, 0]], "u1"),
+    "no indices": numpy.array([], "i8"),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_the_host(device, name):
+    """Arrays of NumPy as indices are copied to the device, which the report shows."""
+    key = KEYS[name]
+    right = A[0, 0].copy() if name == "mask" else A.copy()
+    x = np.asarray(right)
+    np.report(reset=True)
+    chosen = x[key]
+    copies = [row for row in np.report() if row.kind == "copy"]
+    assert sum(row.times for row in copies) == (2 if name == "mask beside indices" else 1)
+    assert {row.file for row in copies} == {__file__}
+    same(chosen, right[key])
+    x[key] = 5
+    right[key] = 5
+    same(x, right)
+    x[key] += np.asarray(1.0, right.dtype)
+    right[key] += 1
+    same(x, right)
+
+
+def test_wrong_keys_of_the_host(device):
+    x = np.asarray(A)
+    for key in (A[0] > 0, A[..., :2] > 0, numpy.array([7]), numpy.array([0.5])):
+        for use in (lambda key=key: x[key], lambda key=key: x.__setitem__(key, 1)):
+            with pytest.raises(IndexError) as ours:
+                use()
+            with pytest.raises(IndexError) as right:
+                A[key]
+            assert str(right.value).split(";")[0] in str(ours.value)
+    with pytest.raises(TypeError, match="asarray"):
+        x[A > 0] = A[A > 0]  # what is assigned is no key

@@ -1,9 +1,10 @@
 """Indices of every kind, as NumPy has them: what they choose, read and written.
 
-Ints, slices, ``...`` and None choose a view. With arrays of integers or of bool among them,
-elements are *gathered*: the
+Ints, slices, ``...`` and None choose a view. With arrays of integers or of bool among them, elements are *gathered*: the
 result reads the array through a layout in which the dimensions that indices go through have a stride of 0, and adds the
 places of the indices. So it is an expression like others. Writing there scatters in the same way.
+
+Indices may be arrays of NumPy, which are copied to the device. A key is named by the program, so that is no silent copy.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ def getitem(x: ndarray, key: Any) -> ndarray:
     keys = key if isinstance(key, tuple) else (key,)
     if all([_is_basic(item) for item in keys]):
         return x._part(key)
+    if type(key) is numpy.ndarray and key.dtype == bool and key.shape == x.shape:
+        key = array(key)
+        keys = (key,)
     if len(keys) == 1 and isinstance(key, ndarray) and key.dtype == bool and key.ndim > 1 and key.shape == x.shape:
         x, keys = x.reshape(-1), (key.reshape(-1),)  # one index is quicker than several
     return gather(*choose(x, keys))
@@ -62,6 +66,9 @@ def setitem(x: ndarray, key: Any, value: Any) -> None:
     if all([_is_basic(item) for item in keys]):
         write(x if key is Ellipsis else x._part(key), value)
         return
+    if type(key) is numpy.ndarray and key.dtype == bool and key.shape == x.shape:
+        key = array(key)
+        keys = (key,)
     if len(keys) == 1 and isinstance(key, ndarray) and key.dtype == bool and key.shape == x.shape:
         if getattr(value, "size", 1) == 1 and getattr(value, "ndim", 0) <= 1:
             kinds = (key.dtype, x.dtype, x.dtype)
