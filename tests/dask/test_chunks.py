@@ -111,8 +111,9 @@ def test_chosen_by_name(device):
         assert type(numbers[0]) is np.ndarray
         numpy.testing.assert_array_equal(numbers[0].to_numpy(), numbers[1].to_numpy())
         assert 0.45 < float(numbers[0].mean()) < 0.55
-        with pytest.raises(NotImplementedError, match=r"default_rng\(\)"):
-            da.random.random(3)
+        state = da.random.RandomState(3)
+        older = [state.normal(5.0, size=(40, 50), chunks=20).compute(), da.random.random(30, chunks=10).compute()]
+        assert [type(one) for one in older] == 2 * [np.ndarray] and 4.9 < float(older[0].mean()) < 5.1
 
 
 def test_moved_to_the_device_and_back(device):

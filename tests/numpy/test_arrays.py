@@ -465,6 +465,7 @@ def test_out_of_memory(device):
         with pytest.raises(MemoryError, match="CUDA_ERROR_OUT_OF_MEMORY") as caught:
             too_much()
         error = pickle.loads(pickle.dumps(caught.value))
+        assert type(OutOfMemoryError.__new__(OutOfMemoryError, "text")) is OutOfMemoryError  # which tblib does
         assert isinstance(error, OutOfMemoryError) and isinstance(error, CUDAError)
         assert (error.name, error.status) == ("CUDA_ERROR_OUT_OF_MEMORY", 2)
     assert float((x[3] + 1).max()) == 1  # all goes on
@@ -515,3 +516,44 @@ def test_wrong_keys_of_the_host(device):
             assert str(right.value).split(";")[0] in str(ours.value)
     with pytest.raises(TypeError, match="asarray"):
         x[A > 0] = A[A > 0]  # what is assigned is no key
+
+
+VIEWS = {
+    "a slice": lambda n, x: x[1:],
+    "a slice of a slice": lambda n, x: x[1:][:, ::2],
+    "an element": lambda n, x: x[0, 0, 0:1],
+    "transposed": lambda n, x: x.T,
+    "reshaped": lambda n, x: x.reshape(4, 6),
+    "in one dimension": lambda n, x: x.ravel(),
+    "broadcast": lambda n, x: n.broadcast_to(x, (2, *x.shape)),
+    "another type": lambda n, x: x.view("i4"),
+    "diagonal": lambda n, x: x.diagonal(),
+    "squeezed": lambda n, x: x[:1].squeeze(),
+    "all of it": lambda n, x: x[...],
+}
+OWN = {
+    "a copy": lambda n, x: x[1:].copy(),
+    "flattened": lambda n, x: x.flatten(),
+    "a result": lambda n, x: x + 1,
+    "chosen": lambda n, x: x[n.asarray([1, 0])],
+    "a sum": lambda n, x: x.sum(axis=0),
+    "another type": lambda n, x: x.astype("f8"),
+    "itself": lambda n, x: x,
+}
+
+
+def test_base(device):
+    """The base of a view is the array that it looks into, also through other views."""
+    for module, x in ((np, np.asarray(A)), (numpy, A.copy())):
+        for name, view in VIEWS.items():
+            assert view(module, x).base is x, (module, name)
+        for name, own in OWN.items():
+            assert own(module, x).base is None, (module, name)
+        pending = x * 2
+        assert pending[1:].base is pending
+    x = np.asarray(A)
+    view = x[1]
+    assert pickle.loads(pickle.dumps(view)).base is None
+    kept = weakref.ref(x)
+    del x
+    assert kept() is view.base is not None

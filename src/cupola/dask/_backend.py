@@ -63,9 +63,7 @@ class Backend(ArrayBackendEntrypoint):
     @property
     def RandomState(self) -> Any:
         """The class behind ``dask.array.random`` for NumPy's older interface."""
-        raise NotImplementedError(
-            "cupola.numpy has no RandomState: use dask.array.random.default_rng(), whose generator is cupola's"
-        )
+        return device_numpy.random.RandomState
 
     @property
     def default_bit_generator(self) -> Any:

@@ -1,10 +1,11 @@
 """Indices of every kind, as NumPy has them: what they choose, read and written.
 
-Ints, slices, ``...`` and None choose a view. With arrays of integers or of bool among them, elements are *gathered*: the
-result reads the array through a layout in which the dimensions that indices go through have a stride of 0, and adds the
-places of the indices. So it is an expression like others. Writing there scatters in the same way.
+Ints, slices, ``...`` and None choose a view. With arrays of integers or of bool among them, elements are *gathered*:
+the result reads the array through a layout in which the dimensions that indices go through have a stride of 0, and adds
+the places of the indices. So it is an expression like others. Writing there scatters in the same way.
 
-Indices may be arrays of NumPy, which are copied to the device. A key is named by the program, so that is no silent copy.
+Indices may be arrays of NumPy, which are copied to the device. A key is named by the program, so
+that is no silent copy.
 """
 
 from __future__ import annotations

@@ -49,6 +49,11 @@ class OutOfMemoryError(CUDAError, MemoryError):
         The CUDA function that returned it.
     """
 
+    # MemoryError has a __new__ of its own, which Python refuses for a class that begins with another base: what copies
+    # errors asks for it, such as tblib, by which Dask sends them.
+    def __new__(cls, *args: object, **_: object) -> OutOfMemoryError:
+        return Exception.__new__(cls, *args)
+
 
 class NVRTCError(CUDAError):
     """The runtime compiler failed; the compilation log is part of the text.

@@ -23,10 +23,13 @@ cdef class Lazy(Array):
         The expression, as long as it is pending.
     _stream : Stream
         In which it was computed, or was made pending.
+    base : ndarray or None
+        What has the memory, if this is a view.
     """
 
     cdef public Node _node
     cdef public Stream _stream
+    cdef readonly Lazy base
     cdef Pending pending
     cdef int home               # the ordinal of its device plus one; 0: not asked yet
 
@@ -40,6 +43,7 @@ cdef class Lazy(Array):
         cdef Array made = Array.beside(self, rank)
         if isinstance(made, Lazy):
             (<Lazy>made)._stream, (<Lazy>made).home = self._stream, self.home
+            (<Lazy>made).base = self if self.base is None else self.base
         return made
 
     def _compute(self):

@@ -18,14 +18,20 @@ from cupola.numpy.random._older import chisquare as chisquare
 from cupola.numpy.random._older import choice as choice
 from cupola.numpy.random._older import dirichlet as dirichlet
 from cupola.numpy.random._older import exponential as exponential
+from cupola.numpy.random._older import f as f
 from cupola.numpy.random._older import gamma as gamma
 from cupola.numpy.random._older import geometric as geometric
+from cupola.numpy.random._older import get_state as get_state
 from cupola.numpy.random._older import gumbel as gumbel
 from cupola.numpy.random._older import laplace as laplace
 from cupola.numpy.random._older import logistic as logistic
 from cupola.numpy.random._older import lognormal as lognormal
+from cupola.numpy.random._older import logseries as logseries
+from cupola.numpy.random._older import multinomial as multinomial
 from cupola.numpy.random._older import multivariate_normal as multivariate_normal
 from cupola.numpy.random._older import negative_binomial as negative_binomial
+from cupola.numpy.random._older import noncentral_chisquare as noncentral_chisquare
+from cupola.numpy.random._older import noncentral_f as noncentral_f
 from cupola.numpy.random._older import normal as normal
 from cupola.numpy.random._older import pareto as pareto
 from cupola.numpy.random._older import permutation as permutation
@@ -35,11 +41,13 @@ from cupola.numpy.random._older import rand as rand
 from cupola.numpy.random._older import randint as randint
 from cupola.numpy.random._older import randn as randn
 from cupola.numpy.random._older import random as random
+from cupola.numpy.random._older import random_integers as random_integers
 from cupola.numpy.random._older import random_sample as random_sample
 from cupola.numpy.random._older import ranf as ranf
 from cupola.numpy.random._older import rayleigh as rayleigh
 from cupola.numpy.random._older import sample as sample
 from cupola.numpy.random._older import seed as seed
+from cupola.numpy.random._older import set_state as set_state
 from cupola.numpy.random._older import shuffle as shuffle
 from cupola.numpy.random._older import standard_cauchy as standard_cauchy
 from cupola.numpy.random._older import standard_exponential as standard_exponential
@@ -48,23 +56,24 @@ from cupola.numpy.random._older import standard_normal as standard_normal
 from cupola.numpy.random._older import standard_t as standard_t
 from cupola.numpy.random._older import triangular as triangular
 from cupola.numpy.random._older import uniform as uniform
+from cupola.numpy.random._older import wald as wald
 from cupola.numpy.random._older import weibull as weibull
+from cupola.numpy.random._state import RandomState as RandomState
 
 __all__ = [
-    "Generator", "Philox", "beta", "binomial", "bytes", "chisquare", "choice", "default_rng", "dirichlet",
-    "exponential", "gamma", "geometric", "gumbel", "laplace", "logistic", "lognormal", "multivariate_normal",
-    "negative_binomial", "normal", "pareto", "permutation", "poisson", "power", "rand", "randint", "randn",
-    "random", "random_sample", "ranf", "rayleigh", "sample", "seed", "shuffle", "standard_cauchy",
-    "standard_exponential", "standard_gamma", "standard_normal", "standard_t", "triangular", "uniform", "weibull",
+    "Generator", "Philox", "RandomState", "beta", "binomial", "bytes", "chisquare", "choice", "default_rng",
+    "dirichlet", "exponential", "f", "gamma", "geometric", "get_state", "gumbel", "laplace", "logistic",
+    "lognormal", "logseries", "multinomial", "multivariate_normal", "negative_binomial", "noncentral_chisquare",
+    "noncentral_f", "normal", "pareto", "permutation", "poisson", "power", "rand", "randint", "randn", "random",
+    "random_integers", "random_sample", "ranf", "rayleigh", "sample", "seed", "set_state", "shuffle",
+    "standard_cauchy", "standard_exponential", "standard_gamma", "standard_normal", "standard_t", "triangular",
+    "uniform", "wald", "weibull",
 ]  # fmt: skip
 
 _INSTEAD = {
+    **{name: f"numpy.random.{name}(...) on the host, and asarray()" for name in ("hypergeometric", "vonmises", "zipf")},
     **dict.fromkeys(["BitGenerator", "MT19937", "PCG64", "PCG64DXSM", "SFC64"], "Philox(seed) is the one there is"),
-    "RandomState": "default_rng(seed) has the distributions",
     "SeedSequence": "Philox and default_rng take NumPy's",
-    "get_state": "default_rng(seed).bit_generator.state is there",
-    "random_integers": "randint is there",
-    "set_state": "default_rng(seed).bit_generator.state is there",
 }
 
 

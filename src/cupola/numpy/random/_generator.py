@@ -85,7 +85,8 @@ def default_rng(seed: Any = None) -> Generator:
     return Generator(seed if isinstance(seed, Philox) else Philox(seed))
 
 
-def _shape(size: Any) -> tuple[int, ...]:
+def shape_of(size: Any) -> tuple[int, ...]:
+    """The extents that `size` means."""
     if size is None:
         return ()
     return (operator.index(size),) if not isinstance(size, (tuple, list)) else tuple(size)
@@ -139,7 +140,7 @@ class Generator:
         ]
         given = [on_device(value.tolist()) if isinstance(value, numpy.ndarray) else value for value in given]
         shapes = [getattr(value, "shape", ()) for value in given]
-        shape = _shape(size) if size is not None else numpy.broadcast_shapes(*shapes)
+        shape = shape_of(size) if size is not None else numpy.broadcast_shapes(*shapes)
         if out is not None:
             if size is not None and out.shape != shape:
                 raise ValueError("size must match out.shape when used together")
@@ -178,8 +179,13 @@ class Generator:
         """Integers from `low` to below `high`, or to `high` with `endpoint`."""
         if high is None:
             low, high = 0, low
-        low, high = (operator.index(value) for value in (low, high))
         to = known_type(dtype)
+        if isinstance(low, (ndarray, list, tuple)) or isinstance(high, (ndarray, list, tuple)):
+            low, high = (on_device(value).astype(numpy.int64, copy=False) for value in (low, high))
+            span = (high - low + int(endpoint)).astype(_WORD)
+            result: ndarray = (self._below(span, _size(size, span)) + low.astype(_WORD)).astype(to)
+            return result
+        low, high = (operator.index(value) for value in (low, high))
         last = high if endpoint else high - 1
         if last < low:
             raise ValueError("low >= high")
@@ -189,10 +195,12 @@ class Generator:
         bits = self._draw("bits()", size, _WORD) if span == 2**64 else self._below(span, size)
         return (bits + numpy.uint64(low % 2**64)).astype(to)
 
-    def _below(self, span: int, size: Any) -> ndarray:
-        made = empty(_shape(size), _WORD)
+    def _below(self, span: Any, size: Any) -> ndarray:
+        made = empty(shape_of(size), _WORD)
         key, first = self._bits.take(made.size)
-        operands = (numpy.uint64(key), numpy.uint64(first), numpy.uint64(span))
+        operands = (
+            numpy.uint64(key), numpy.uint64(first), _plain(span) if isinstance(span, ndarray) else numpy.uint64(span),
+        )  # fmt: skip
         form = "random_source({0}, {1} + i).below({2})"
         compute_into(made._plain(), Node("random", operands, (_WORD,) * 3, _WORD, made.shape, form), current_stream())
         return made
@@ -250,6 +258,37 @@ class Generator:
         half = _parameter(df) / 2
         return self.standard_gamma(half, _size(size, half)) * 2.0
 
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> ndarray:
+        """Numbers of a noncentral chi-square distribution, a mixture of central ones."""
+        df, nonc = _parameter(df), _parameter(nonc)
+        size = _size(size, df, nonc)
+        return self.chisquare(df + 2.0 * self.poisson(nonc / 2.0, size), size)
+
+    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> ndarray:
+        """Numbers of Fisher's distribution, the quotient of two variances."""
+        dfnum, dfden = _parameter(dfnum), _parameter(dfden)
+        size = _size(size, dfnum, dfden)
+        result: ndarray = (self.chisquare(dfnum, size) / dfnum) / (self.chisquare(dfden, size) / dfden)
+        return result
+
+    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> ndarray:
+        """Numbers of the noncentral distribution of Fisher."""
+        dfnum, dfden, nonc = _parameter(dfnum), _parameter(dfden), _parameter(nonc)
+        size = _size(size, dfnum, dfden, nonc)
+        above = self.noncentral_chisquare(dfnum, nonc, size) / dfnum
+        result: ndarray = above / (self.chisquare(dfden, size) / dfden)
+        return result
+
+    def wald(self, mean: Any, scale: Any, size: Any = None) -> ndarray:
+        """Numbers of a Wald distribution (Michael, Schucany and Haas, 1976)."""
+        mean, scale = _parameter(mean), _parameter(scale)
+        size = _size(size, mean, scale)
+        y = mean * UFUNCS["square"](self.standard_normal(size)) / (2.0 * scale)
+        # The smaller root of the quadratic equation, without a difference of numbers that are nearly the same.
+        x = mean / (1.0 + y + UFUNCS["sqrt"](y * (y + 2.0)))
+        result: ndarray = where(self.random(size) * (mean + x) <= mean, x, mean * mean / x)
+        return result
+
     def beta(self, a: Any, b: Any, size: Any = None) -> ndarray:
         """Numbers of a beta distribution."""
         a, b = _parameter(a), _parameter(b)
@@ -261,7 +300,7 @@ class Generator:
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
         """Vectors of a Dirichlet distribution."""
         weights = on_device(alpha).astype(float, copy=False)
-        parts = self.standard_gamma(weights, (*_shape(size), weights.size))
+        parts = self.standard_gamma(weights, (*shape_of(size), weights.size))
         return parts / reduce("sum", parts, -1, None, None, True)
 
     def standard_cauchy(self, size: Any = None) -> ndarray:
@@ -332,7 +371,7 @@ class Generator:
         """Vectors of a normal distribution, by the Cholesky factor of their covariances."""
         center = on_device(mean).astype(float, copy=False)
         factor = cholesky(on_device(cov))
-        return matmul(self.standard_normal((*_shape(size), center.size)), factor.T) + center
+        return matmul(self.standard_normal((*shape_of(size), center.size)), factor.T) + center
 
     # --- of integers ------------------------------------------------------------------------------------------------
 
@@ -350,6 +389,37 @@ class Generator:
         u = self._draw("between()", _size(size, p), float)
         result: ndarray = UFUNCS["ceil"](UFUNCS["log"](u) / UFUNCS["log1p"](-p)).astype(numpy.int64)
         return result
+
+    def logseries(self, p: Any, size: Any = None) -> ndarray:
+        """Numbers of a logarithmic series distribution (Kemp, 1981)."""
+        p = _parameter(p)
+        size = _size(size, p)
+        u, v = self._draw("between()", size, float), self._draw("between()", size, float)
+        q = -UFUNCS["expm1"](u * UFUNCS["log1p"](-p))
+        large = UFUNCS["maximum"](UFUNCS["floor"](1.0 + UFUNCS["log"](v) / UFUNCS["log"](q)), 1.0)
+        result: ndarray = where(v <= q * q, large, where(v <= q, 2.0, 1.0)).astype(numpy.int64)
+        return result
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> ndarray:
+        """How often each of several things happens in `n` experiments: a binomial distribution after the other."""
+        chances = on_device(pvals).astype(float, copy=False)
+        if chances.ndim != 1:
+            raise ValueError(f"pvals has one dimension, not {chances.ndim}")
+        kinds = chances.shape[0]
+        count = _parameter(n)
+        left = empty(_size(size, count), float)
+        write(left, count if isinstance(count, ndarray) else numpy.float64(count))
+        made = empty((*left.shape, kinds), numpy.int64)
+        back = slice(None, None, -1)
+        totals = cumsum(chances._part(back))._part(back)  # of this kind and those behind it
+        for k in range(kinds - 1):
+            share = UFUNCS["minimum"](chances._part(k) / UFUNCS["maximum"](totals._part(k), 1e-300), 1.0)
+            part = self.binomial(left, share.astype(float), left.shape)
+            write(made._part((..., k)), part)
+            left = left - part
+        if kinds:
+            write(made._part((..., kinds - 1)), left)
+        return made
 
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
         """How many failures there are up to the n-th success."""
@@ -390,7 +460,7 @@ class Generator:
         number = isinstance(a, (int, numpy.integer))
         values = None if number else on_device(a)
         count = int(a) if number else values.shape[axis] if values is not None else 0
-        shape = _shape(size)
+        shape = shape_of(size)
         wanted = 1
         for extent in shape:
             wanted *= extent

@@ -1,0 +1,236 @@
+"""The older interface of ``numpy.random``: RandomState, with the bits and the distributions of Generator.
+
+Parameters that are on the host are checked by NumPy, so the errors are NumPy's. Parameters in arrays of the device are
+not looked at: that would wait.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from typing import Any
+
+import numpy
+
+from cupola.numpy._known import UFUNCS, nearest
+from cupola.numpy._ndarray import ndarray, on_device
+from cupola.numpy.functions._products import matmul
+from cupola.numpy.linalg import eigh
+from cupola.numpy.random._generator import Generator, Philox, default_rng, shape_of
+
+_checker = numpy.random.RandomState(0)
+_LARGEST = numpy.iinfo(numpy.int64).max
+_NAME = "Philox"
+
+
+class RandomState:
+    """RandomState(seed=None)\n--\n\nRandom numbers on the device with the interface of ``numpy.random.RandomState``.
+
+    The distributions are NumPy's, and their numbers are others: bits come from Philox, as those of :class:`Generator`.
+
+    Parameters
+    ----------
+    seed : None, int, sequence of int, Philox or Generator
+        What the sequence begins with: whole numbers from 0 to below 2**32.
+
+    Notes
+    -----
+    Without `size`, results are arrays without dimensions.
+    """
+
+    _generator: Generator
+
+    def __init__(self, seed: Any = None) -> None:
+        self.seed(seed)
+
+    def seed(self, seed: Any = None) -> None:
+        """Begin a new sequence."""
+        if isinstance(seed, (Philox, Generator)):
+            self._generator = default_rng(seed)
+            return
+        if seed is not None:
+            _checker.seed(seed)  # which knows what a seed may be
+        self._generator = default_rng(seed)
+
+    def get_state(self, legacy: bool = True) -> Any:
+        """Where the sequence is: ``("Philox", key, counter, 0, 0.0)``, or a dict if not `legacy`."""
+        state = self._generator.bit_generator.state
+        if not legacy:
+            return {"bit_generator": _NAME, "state": state, "has_gauss": 0, "gauss": 0.0}
+        return _NAME, numpy.array([state["key"]], numpy.uint64), state["counter"], 0, 0.0
+
+    def set_state(self, state: Any) -> None:
+        """Go on from where ``get_state`` was called."""
+        if not isinstance(state, (dict, tuple, list)):
+            raise TypeError("state must be a dict or a tuple.")
+        name = state.get("bit_generator") if isinstance(state, dict) else state[0] if state else None
+        if name != _NAME:
+            raise ValueError(f"the state must be of a {_NAME}, as get_state() gives it, and not of {name!r}")
+        if isinstance(state, dict):
+            found = dict(state["state"])
+        else:
+            (key,), found = state[1], {"counter": int(state[2])}
+            found["key"] = int(key)
+        self._generator.bit_generator.state = found
+
+    def __reduce__(self) -> Any:
+        return RandomState, (self._generator.bit_generator,)
+
+    def __repr__(self) -> str:
+        return f"RandomState({_NAME}) at {self._generator.bit_generator.state['counter']}"
+
+    def __getattr__(self, name: str) -> Any:
+        near = "" if name.startswith("_") else nearest(name, dir(RandomState))
+        if name in ("hypergeometric", "vonmises", "zipf"):
+            near = f"; numpy.random.RandomState(seed).{name} on the host, and asarray()"
+        raise AttributeError(f"'RandomState' object has no attribute {name!r}{near}")
+
+    # --- uniform ----------------------------------------------------------------------------------------------------
+
+    def random_sample(self, size: Any = None) -> ndarray:
+        """Uniform numbers from 0 to below 1."""
+        return self._generator.random(size)
+
+    def random(self, size: Any = None) -> ndarray:
+        """Uniform numbers from 0 to below 1."""
+        return self._generator.random(size)
+
+    def rand(self, *args: int) -> ndarray:
+        """Uniform numbers from 0 to below 1 in an array of these extents."""
+        return self._generator.random(args or None)
+
+    def randn(self, *args: int) -> ndarray:
+        """Numbers of the standard normal distribution in an array of these extents."""
+        return self._generator.standard_normal(args or None)
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> ndarray:
+        """Integers from `low` to below `high`, or from 0 to below `low`."""
+        _check("randint", (low, high), size, dtype=dtype)
+        return self._generator.integers(low, high, size, dtype)
+
+    def random_integers(self, low: Any, high: Any = None, size: Any = None) -> ndarray:
+        """Integers from `low` to `high`, or from 1 to `low`: ``randint`` has taken its place."""
+        if high is None:
+            low, high = 1, low
+        warnings.warn(
+            f"This function is deprecated. Please call randint({low}, {high} + 1) instead", DeprecationWarning, 2
+        )
+        return self.randint(low, high + 1, size)
+
+    def tomaxint(self, size: Any = None) -> ndarray:
+        """Integers from 0 to the largest of int64."""
+        return self._generator.integers(0, _LARGEST, size, endpoint=True)
+
+    def bytes(self, length: int) -> Any:
+        """Random bytes. Waits for them."""
+        return self._generator.bytes(length)
+
+    # --- orders -----------------------------------------------------------------------------------------------------
+
+    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
+        """Elements of an array of one dimension chosen at random, or numbers below an integer."""
+        if not isinstance(a, ndarray) and not isinstance(p, ndarray):
+            _checker.choice(a, 0 if size is not None and not math.prod(shape_of(size)) else 1, True, p)
+        if getattr(a, "ndim", 1) not in (0, 1):
+            raise ValueError("a must be 1-dimensional")
+        count = operator.index(a) if not hasattr(a, "__len__") else len(a)
+        if not replace and math.prod(shape_of(size)) > count:
+            raise ValueError("Cannot take a larger sample than population when 'replace=False'")
+        return self._generator.choice(a, size, replace, p)
+
+    def permutation(self, x: Any) -> ndarray:
+        """Elements, or the numbers below an integer, in a random order."""
+        return self._generator.permutation(x)
+
+    def shuffle(self, x: ndarray) -> None:
+        """Bring elements into a random order in place."""
+        if not isinstance(x, ndarray):
+            raise TypeError(f"shuffle works in place on an array of cupola.numpy, not on {type(x).__name__}")
+        self._generator.shuffle(x)
+
+    # --- of several numbers -----------------------------------------------------------------------------------------
+
+    def multivariate_normal(
+        self, mean: Any, cov: Any, size: Any = None, check_valid: str = "warn", tol: float = 1e-8
+    ) -> ndarray:
+        """Vectors of a normal distribution, whose covariances may be singular.
+
+        The check waits for the device; ``check_valid="ignore"`` is none.
+        """
+        center, spread = on_device(mean).astype(float, copy=False), on_device(cov).astype(float, copy=False)
+        if center.ndim != 1:
+            raise ValueError("mean must be 1 dimensional")
+        if spread.ndim != 2 or spread.shape[0] != spread.shape[1]:
+            raise ValueError("cov must be 2 dimensional and square")
+        if center.shape[0] != spread.shape[0]:
+            raise ValueError("mean and cov must have same length")
+        if check_valid not in ("warn", "raise", "ignore"):
+            raise ValueError("check_valid must equal 'warn', 'raise', or 'ignore'")
+        values, vectors = eigh(spread)
+        if check_valid != "ignore":
+            symmetric = bool((abs(spread - spread.T) <= tol).all())
+            if not symmetric or float(values.min()) < -tol * max(float(values.max()), 1):
+                text = "covariance is not symmetric positive-semidefinite."
+                if check_valid == "raise":
+                    raise ValueError(text)
+                warnings.warn(text, RuntimeWarning, 2)
+        factor = vectors * UFUNCS["sqrt"](UFUNCS["maximum"](values, 0.0))
+        return matmul(self._generator.standard_normal((*shape_of(size), center.size)), factor.T) + center
+
+
+def _check(name: str, parameters: tuple[Any, ...], size: Any, **keywords: Any) -> None:
+    """Let NumPy check parameters that are on the host."""
+    if any([isinstance(value, ndarray) for value in (*parameters, *keywords.values())]):
+        return
+    given = (*parameters, *keywords.values())
+    plain = all([value is None or isinstance(value, (bool, int, float, numpy.generic, type)) for value in given])
+    getattr(_checker, name)(*parameters, **keywords, size=0 if plain or name in _VECTORS else None)
+
+
+def _fits(size: Any, parameters: tuple[Any, ...]) -> None:
+    shape = shape_of(size)
+    known = [value.shape if isinstance(value, ndarray) else numpy.shape(value) for value in parameters]
+    if numpy.broadcast_shapes(shape, *known) != shape:
+        raise ValueError(
+            f"Output size {shape} is not compatible with broadcast dimensions of inputs "
+            f"{numpy.broadcast_shapes(*known)}."
+        )
+
+
+# Their parameters are no numbers for each result.
+_VECTORS = ("dirichlet", "multinomial")
+# The distributions, and how many parameters come before `size`.
+_DISTRIBUTIONS = {
+    "beta": 2, "binomial": 2, "chisquare": 1, "dirichlet": 1, "exponential": 1, "f": 2, "gamma": 2, "geometric": 1,
+    "gumbel": 2, "laplace": 2, "logistic": 2, "lognormal": 2, "logseries": 1, "multinomial": 2, "negative_binomial": 2,
+    "noncentral_chisquare": 2, "noncentral_f": 3, "normal": 2, "pareto": 1, "poisson": 1, "power": 1, "rayleigh": 1,
+    "standard_cauchy": 0, "standard_exponential": 0, "standard_gamma": 1, "standard_normal": 0, "standard_t": 1,
+    "triangular": 3, "uniform": 2, "wald": 2, "weibull": 1,
+}  # fmt: skip
+
+
+def _distribution(name: str, count: int) -> Any:
+    def method(self: RandomState, *arguments: Any, **keywords: Any) -> ndarray:
+        if len(arguments) > count:
+            size, parameters = arguments[count], arguments[:count]
+            if len(arguments) > count + 1 or "size" in keywords:
+                raise TypeError(f"{name}() takes at most {count + 1} arguments")
+            others = keywords
+        else:
+            size, parameters = keywords.get("size"), arguments
+            others = {key: value for key, value in keywords.items() if key != "size"}
+        if parameters or others or count > 0:
+            _check(name, parameters, size, **others)
+        if size is not None and name not in _VECTORS:
+            _fits(size, (*parameters, *others.values()))
+        made: ndarray = getattr(self._generator, name)(*parameters, **others, size=size)
+        return made
+
+    method.__name__, method.__qualname__ = name, f"RandomState.{name}"
+    method.__doc__ = f"As ``numpy.random.RandomState.{name}``; the numbers are those of ``Generator.{name}``."
+    return method
+
+
+for _name, _count in _DISTRIBUTIONS.items():
+    setattr(RandomState, _name, _distribution(_name, _count))
