@@ -229,6 +229,10 @@ class Registers:
     def as_integer(self, value: Value) -> Value:
         return value if value.type[0] == "i" else self.builder.bitcast(value, f"i{BITS[value.type]}")
 
+    def _as_kept(self, name: str, value: Value) -> Value:
+        """A value in the type in which its home is: what is only computed with as numbers need not change its type."""
+        return self.builder.bitcast(value, "float") if name in self.floats else self.as_integer(value)
+
     def convert(self, name: str, value: Value, *, signed: bool) -> Value:
         """What the register holds after a value of another width was written to it."""
         bits = BITS[self.natural_type(name)]
@@ -251,8 +255,7 @@ class Registers:
                 if not raw:
                     value, old = settle_nans(self.builder, value), settle_nans(self.builder, old)
                 if old.type != value.type:
-                    old = self.builder.bitcast(self.as_integer(old), self.as_integer(value).type)
-                    value = self.as_integer(value)
+                    old, value = self._as_kept(name, old), self._as_kept(name, value)
                 value = replace(self.builder.select(lanes, value, old), raw_nan=raw)
         self.values[name] = value
         home = self.homes.get(name)
@@ -279,6 +282,8 @@ class Registers:
         home.is_used = True
         if self.in_frame:
             return self._load_slot(home, home.slot)
+        if name in self.floats and not home.is_affine:
+            type = "float"
         if home.kind == 0:
             return Value(builder.emit(f"load {type}, ptr {self._at(home.scalar)}"), type)
         if not home.is_affine:
@@ -298,13 +303,13 @@ class Registers:
 
     def _store_home(self, name: str, home: Home, value: Value) -> None:
         builder = self.builder
-        value = self.as_integer(value)
+        value = self.as_integer(value) if self.in_frame or home.is_affine else self._as_kept(name, value)
         if self.in_frame:
             self._store_slot(home, builder.splat(value))
         elif home.kind == 0:
             # A lowering may make a vector of what is the same in all running lanes.
             value = builder.lane(value, self.first_lane()) if value.vector else value
-            builder.line(f"store {home.type} {value.ir}, ptr {self._at(home.scalar)}")
+            builder.line(f"store {value.type} {value.ir}, ptr {self._at(home.scalar)}")
         elif home.is_affine:
             self._store_affine(name, home, value)
         else:
