@@ -54,7 +54,7 @@ LOOP:
     mul.wide.s32 %rd9, %r9, 4;
     add.s64 %rd12, %rd3, %rd9;
     ld.global.u32 %r10, [%rd12];
-    add.s32 %r8, %r8, %r10;
+    add.s32 %r8, %r8, %r10;{more}
     add.s64 %rd8, %rd8, {distance};
     add.{type} {counter}, {counter}, {step};
     setp.{comparison}.{type} %p, {counter}, {end};
@@ -71,11 +71,17 @@ LOOP:
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
-def written(name: str, distance: int = 4) -> str:
+HALVES = """
+    ld.global.u16 %r14, [%rd8];
+    add.s32 %r8, %r8, %r14;"""
+"""A load of another size from the same register."""
+
+
+def written(name: str, distance: int = 4, more: str = "") -> str:
     type, step, comparison = FORMS[name]
     counter, end = ("%rd10", "%rd11") if type.endswith("64") else ("%r6", "%r7")
     return KERNEL.format(
-        name=name, type=type, step=step, comparison=comparison, counter=counter, end=end, distance=distance
+        name=name, type=type, step=step, comparison=comparison, counter=counter, end=end, distance=distance, more=more
     )
 
 
@@ -85,7 +91,8 @@ def goes_on(comparison: str, counter: int, end: int) -> bool:
 
 @pytest.fixture(scope="module")
 def code() -> ObjectCode:
-    return ObjectCode.from_ptx((HEADER + "".join(map(written, FORMS))).encode())
+    halves = written("up", more=HALVES).replace(" up(", " halves(")
+    return ObjectCode.from_ptx((HEADER + "".join(map(written, FORMS)) + halves).encode())
 
 
 @pytest.mark.parametrize("blocks", [10, 64], ids=["in fours", "one by one"])
@@ -112,6 +119,18 @@ def test_loops_that_end_in_some_way(name: str, blocks: int, code: ObjectCode) ->
         assert not goes_on(comparison, counter + step * times, end)
         assert total == values[places[begin : begin + times]].sum()
         assert way == 4 * (begin + times)
+
+
+@pytest.mark.parametrize("threads", [32, 5], ids=["in fours", "one by one"])
+def test_two_sizes_at_one_place(threads: int, code: ObjectCode) -> None:
+    """A register that counts elements of one size may also be an address of another size."""
+    random = np.random.default_rng(4)
+    often, begins = random.integers(1, 12, 320), random.integers(0, 500, 320)
+    places, values = random.integers(0, 200, 512).astype(np.int32), random.integers(-99, 99, 200).astype(np.int32)
+    rows, sums = np.stack([begins, 0 * often, often], 1).astype(np.int32), np.zeros((320, 2), np.int32)
+    run_kernel(code.get_kernel("halves"), 320 // threads, threads, rows, places, values, sums)
+    found = [places[begin : begin + times] for begin, times in zip(begins, often, strict=True)]
+    assert sums[:, 0].tolist() == [int(values[each].sum() + each.sum()) for each in found]
 
 
 @pytest.mark.cpu_only

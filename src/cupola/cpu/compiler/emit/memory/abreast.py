@@ -16,22 +16,19 @@ from typing import TYPE_CHECKING
 from cupola.cpu.compiler.emit.threads.registers import Demand
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Value
-from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
 
 from .addresses import base_of
 from .array_elements import Element, index_of, plan_elements, within_reach
-from .bounds import Access, in_allocation, plan_groups, rotated
+from .bounds import Access, in_allocation, rotated
 from .memory import scalar_load, write_loaded
+from .places import FARTHEST, Places
 
 if TYPE_CHECKING:
     from cupola.cpu.compiler.emit.control.body import Body
 
     from .walks import Counter, Line, Start, Walk
-
-_FARTHEST = 1 << 47
-"""More elements than there can be in an allocation."""
 
 _TOGETHER, _ALONE, _SPARED = 28, 6, 90
 """What an iteration of all lanes costs, one of a single lane, and each end of a loop that nobody foresees."""
@@ -63,18 +60,12 @@ def iterations(body: Body, counter: Counter) -> tuple[Value, Value]:
     return known, builder.cast("zext", more, "i64") if bits < 64 else more
 
 
-class Abreast:
+class Abreast(Places):
     """The blocks of a walk while they are written."""
 
     def __init__(self, body: Body, block: Block, walk: Walk, steps: dict[str, int], origins: dict[str, Start]) -> None:
-        self.body = body
-        self.block = block
-        self.walk = walk
-        self.builder = body.builder
-        self.steps = steps
+        super().__init__(body, block, walk, steps)
         self.origins = origins
-        self.groups = plan_groups(block)
-        self.sites: dict[int, int] = {}
         self.careful = f"careful{block.index}"
         self.careful_mask = f"%careful.mask{block.index}"
         if block.index in body.control.regions:
@@ -84,13 +75,18 @@ class Abreast:
         self.mask, self.times, self.waiting = (f"%{name}{block.index}" for name in ("mask", "times", "waiting"))
         self.builder.allocas += [f"  {name} = alloca i32" for name in (self.mask, self.waiting)]
         self.builder.allocas.append(f"  {self.times} = alloca i64")
-        self.active = self.more = constant("i1", 1)
+        self.active = self.more = self.ends = constant("i1", 1)
+        """Who walks, how often each of them goes on, and how many times that makes; 0 of the others."""
         self.starts: dict[str, Value] = {}
         self.places: dict[str, Value] = {}
-        """Where lines begin, of each lane: the address, or, of those that are ``led``, the index of the element."""
-        self.led: dict[str, tuple[int, int, int]] = {}
-        """The place of the pointer, the size of an element, and how far behind that."""
-        self.index: list[Value] = []
+        """The addresses where lines begin, of each lane, but for those that are ``led``."""
+        self.index: Value | None = None
+        """The index of the element where lines that are led begin."""
+        self.at = [f"%at{block.index}.{lane}" for lane in range(body.width)]
+        """Where the indices are kept of the elements at which lanes are."""
+        self.builder.allocas += [f"  {name} = alloca i64" for name in self.at]
+        self.indices: list[Value] = []
+        """The index at which each lane is in an iteration."""
         self.scalars: dict[str, list[Value]] = {}
         """What the iteration has loaded for each lane by itself."""
 
@@ -105,7 +101,7 @@ class Abreast:
         builder.line(f"store i32 {control.mask.ir}, ptr {self.mask}")
         self.active = control.active()
         known, more = iterations(body, self.walk.counter)
-        self.more = builder.select(self.active, more, constant("i64", 0))
+        self._find_places(more)
         most = builder.reduce("umax", self.more)
         self.starts = {name: body.registers.read(name, body.registers.homes[name].type) for name in self.steps}
         known = builder.binary("and", known, self._are_inside(most))
@@ -123,7 +119,7 @@ class Abreast:
             self._write_together(most)
             return
         cost = builder.binary("mul", most, constant("i64", _TOGETHER))
-        alone = builder.binary("mul", self._total(), constant("i64", _ALONE))
+        alone = builder.binary("mul", builder.reduce("add", builder.splat(self.ends)), constant("i64", _ALONE))
         alone = builder.binary("add", alone, constant("i64", _SPARED * body.width))
         better = builder.compare("icmp ule", cost, alone)
         builder.line(f"br i1 {better.ir}, label %{together}, label %{in_turn}")
@@ -155,11 +151,50 @@ class Abreast:
         for number, site in enumerate(body.sites[first:], body.first_site + first):
             self.sites.setdefault(id(site.instruction), number)
 
-    def _total(self) -> Value:
-        """How many iterations there are."""
+    def _find_places(self, more: Value) -> None:
+        """Note where lines begin, and how often each lane goes on."""
+        body, builder = self.body, self.builder
+        names = [name for name, _ in self.walk.lines]
+        for (name, size), line in self.walk.lines.items():
+            start = self.origins.get(name)
+            is_led = start is not None and start.element.bytes == line.step == size and names.count(name) == 1
+            if start is not None and is_led and (start.offset + line.low) % size == 0:
+                self.led[name] = body.pointer_parameters[start.element.pointer], size, start.offset
+                self.index = self.index or index_of(body, start.element)
+            else:
+                self.places[name] = builder.splat(body.registers.read(name, "i64"))
+        self.more, self.ends = more, builder.binary("add", more, _ONE)
+        if self.active.ir != "true":
+            self._leave_out_others()
+
+    def _leave_out_others(self) -> None:
+        """Have lanes that do not walk begin where one does that walks.
+
+        Mostly all walk. That is a branch, so that no load has to wait for the mask.
+        """
         builder = self.builder
-        ones = builder.select(self.active, _ONE, constant("i64", 0))
-        return builder.reduce("add", builder.splat(builder.binary("add", self.more, ones)))
+        whole, part, walk = map(builder.new_label, ("whole", "part", "walk"))
+        counts = [builder.splat(self.more), builder.splat(self.ends)]
+        places = [*self.places.values(), *([builder.splat(self.index)] if self.index is not None else [])]
+        everyone = constant("i32", (1 << self.body.width) - 1)
+        all_walk = builder.compare("icmp eq", self.body.control.mask, everyone)
+        builder.line(f"br i1 {all_walk.ir}, label %{whole}, label %{part}, !prof !1")
+        builder.label(part)
+        some = [builder.select(self.active, count, constant("i64", 0)) for count in counts]
+        some += map(self._of_walkers, places)
+        builder.line(f"br label %{walk}")
+        builder.label(whole)
+        builder.line(f"br label %{walk}")
+        builder.label(walk)
+        type = builder.vector_type("i64")
+        both = zip([*counts, *places], some, strict=True)
+        merged = [
+            Value(builder.emit(f"phi {type} [ {of_all.ir}, %{whole} ], [ {of_some.ir}, %{part} ]"), "i64", True)
+            for of_all, of_some in both
+        ]
+        self.more, self.ends, *merged = merged
+        self.places = dict(zip(self.places, merged, strict=False))
+        self.index = merged[-1] if self.index is not None else None
 
     def _are_inside(self, most: Value) -> Value:
         """Whether all places of all lines are inside (an i1), if the loop runs so often behind the first time."""
@@ -167,34 +202,23 @@ class Abreast:
         verdict = constant("i1", 1)
         limits: dict[int, list[Value]] = {}
         for (name, size), line in self.walk.lines.items():
-            start = self.origins.get(name)
-            if start is None or start.element.bytes != size or line.step != size or (start.offset + line.low) % size:
-                self.places[name] = self._of_walkers(body.registers.read(name, "i64"))
+            if name not in self.led or self.index is None:
                 verdict = builder.binary("and", verdict, self._is_inside(name, line, size, most))
                 continue
-            index = index_of(body, start.element)
-            place = body.pointer_parameters[start.element.pointer]
-            expected = builder.binary("mul", index, constant("i64", size))
-            expected = builder.binary("add", body.parameter(place, "i64", 8), expected)
-            if start.offset:
-                expected = builder.binary("add", expected, constant("i64", start.offset))
+            place, size, offset = self.led[name]
             address = body.registers.read(name, "i64")
+            expected = self.element(name, index_of(body, self.origins[name].element))
             verdict = builder.binary("and", verdict, builder.compare("icmp eq", address, expected))
-            if not self.index:
-                self.index.append(builder.select(self.active, builder.splat(index), constant("i64", 0)))
-            self.led[name] = place, size, start.offset
-            self.places[name] = self.index[0]
             access = Access.of(line.lowest, write=False)
-            number = self._remembers(line.lowest)
+            number = self.remembers(line.lowest)
             beyond = (line.high - line.low) // size
-            limits.setdefault((start.offset + line.low) // size, []).append(
-                within_reach(body, place, access, number, beyond)
-            )
+            limits.setdefault((offset + line.low) // size, []).append(within_reach(body, place, access, number, beyond))
         for low, reaches in limits.items():
             least = reaches[0]
             for reach in reaches[1:]:
                 least = builder.intrinsic("umin", least, reach)
-            first = builder.binary("add", self.index[0], constant("i64", low)) if low else self.index[0]
+            assert self.index is not None
+            first = builder.binary("add", self.index, constant("i64", low)) if low else self.index
             inside = builder.compare("icmp ult", first, builder.intrinsic("usub.sat", least, most))
             verdict = builder.binary("and", verdict, inside)
         return verdict
@@ -202,34 +226,28 @@ class Abreast:
     def _of_walkers(self, numbers: Value) -> Value:
         """Numbers of lanes; who does not walk has that of another lane."""
         builder = self.builder
-        numbers = builder.splat(numbers)
-        if self.active.ir == "true":
-            return numbers
         lowest = constant("i64", 1 << 63)
         some = builder.reduce("smax", builder.select(self.active, numbers, lowest))
         return builder.select(self.active, numbers, some)
 
-    def _lanes(self, name: str, lanes: Sequence[Value]) -> list[Value]:
-        """Where a line begins, of some lanes."""
+    def _begin_lanes(self, lanes: Sequence[Value]) -> dict[str, list[Value]]:
+        """Where some lanes begin to walk, by lines; what leads them is stored."""
         builder = self.builder
-        starts = [builder.lane(self.places[name], lane) for lane in lanes]
-        if name not in self.led:
-            return starts
-        place, size, offset = self.led[name]
-        base = self.body.parameter(place, "i64", 8)
-        base = builder.binary("add", base, constant("i64", offset)) if offset else base
-        return [builder.binary("add", base, builder.binary("mul", start, constant("i64", size))) for start in starts]
+        for lane, at in zip(lanes, self.at, strict=False):
+            first = builder.lane(self.index, lane) if self.index is not None else constant("i64", 0)
+            builder.line(f"store i64 {first.ir}, ptr {at}")
+        return {name: [builder.lane(place, lane) for lane in lanes] for name, place in self.places.items()}
 
     def _is_inside(self, name: str, line: Line, size: int, most: Value) -> Value:
         """Whether all loads of a line are inside of the allocation that the careful block remembers (an i1)."""
         body, builder = self.body, self.builder
         start = self.places[name]
-        entry = self._entry(line.lowest)
+        entry = self.entry(line.lowest)
         low = body.load_field(builder, entry, 0, "i64")
         limit = body.load_field(builder, entry, 8, "i64")
         if line.high > line.low:
             limit = builder.intrinsic("usub.sat", limit, constant("i64", (line.high - line.low) // size))
-        span = builder.intrinsic("umin", most, constant("i64", _FARTHEST))
+        span = builder.intrinsic("umin", most, constant("i64", FARTHEST))
         span = builder.binary("mul", span, constant("i64", line.step // size))
         limit = builder.intrinsic("usub.sat", limit, span)
         first = builder.binary("add", start, constant("i64", line.low)) if line.low else start
@@ -240,12 +258,11 @@ class Abreast:
     def _write_together(self, most: Value) -> None:
         builder = self.builder
         again, back, left = map(builder.new_label, ("together", "back", "left"))
-        ends = builder.select(self.active, builder.binary("add", self.more, _ONE), constant("i64", 0))
         lanes = [constant("i32", lane) for lane in range(self.body.width)]
-        starts = {name: self._lanes(name, lanes) for name in self.places}
+        starts = self._begin_lanes(lanes)
         rest = f"%rest{self.block.index}"
         self.builder.allocas.append(f"  {rest} = alloca {builder.vector_type('i64')}")
-        builder.line(f"store {builder.typed(ends)}, ptr {rest}")
+        builder.line(f"store {builder.typed(builder.splat(self.ends))}, ptr {rest}")
         builder.line(f"store i64 0, ptr {self.times}")
         builder.line(f"br label %{again}")
         self._begin(again)
@@ -259,8 +276,8 @@ class Abreast:
         builder.line(f"br i1 {over.ir}, label %{left}, label %{again}")
         self._begin(back)
         times = self._hidden(Value(builder.emit(f"load i64, ptr {self.times}"), "i64"))
-        running = builder.compare("icmp slt", builder.splat(times), ends)
-        self._go_back(builder.intrinsic("umin", builder.splat(times), ends), builder.ballot(running))
+        running = builder.compare("icmp slt", builder.splat(times), self.ends)
+        self._go_back(builder.intrinsic("umin", builder.splat(times), self.ends), builder.ballot(running))
         self._leave(left)
 
     def _write_in_turn(self) -> None:
@@ -281,7 +298,7 @@ class Abreast:
         waiting = Value(builder.emit(f"load i32, ptr {self.waiting}"), "i32")
         lane = builder.intrinsic("cttz", waiting, "i1 true")
         more = builder.lane(self.more, lane)
-        starts = {name: self._lanes(name, [lane]) for name in self.places}
+        starts = self._begin_lanes([lane])
         alone = builder.binary("shl", constant("i32", 1), lane)
         here = builder.spread(alone)
         builder.line(f"store i64 0, ptr {self.times}")
@@ -337,6 +354,9 @@ class Abreast:
         for name, start in self.starts.items():
             registers.values[name] = self._moved(name, start, times)
         self.scalars = {}
+        self.indices = []
+        if self.index is not None:
+            self.indices = [Value(builder.emit(f"load i64, ptr {at}"), "i64") for at in self.at[: len(lanes)]]
         registers.hold()
         for instruction, effect in zip(self.block.instructions, self.block.effects, strict=False):
             if id(instruction) in self.walk.places or id(instruction) in self.walk.look_ups:
@@ -346,6 +366,8 @@ class Abreast:
             for name in effect.writes:
                 self.scalars.pop(name, None)
         registers.release(without=self.starts)
+        for at, index in zip(self.at, self.indices, strict=False):
+            builder.line(f"store i64 {self._hidden(builder.binary('add', index, _ONE)).ir}, ptr {at}")
         following = self._hidden(builder.binary("add", times, _ONE))
         builder.line(f"store i64 {following.ir}, ptr {self.times}")
         return following
@@ -363,9 +385,13 @@ class Abreast:
         access = Access.of(instruction, write=False)
         if id(instruction) in self.walk.places:
             name, offset = self.walk.places[id(instruction)]
-            way = builder.binary("mul", times, constant("i64", self.steps[name]))
-            way = builder.binary("add", way, constant("i64", offset)) if offset else way
-            addresses = [builder.binary("add", start, way) for start in starts[name]]
+            if name in self.led:
+                addresses = [self.element(name, index) for index in self.indices]
+            else:
+                way = builder.binary("mul", times, constant("i64", self.steps[name]))
+                addresses = [builder.binary("add", start, way) for start in starts[name]]
+            if offset:
+                addresses = [builder.binary("add", address, constant("i64", offset)) for address in addresses]
         else:
             addresses = self._found(instruction, access, lanes, back)
         loaded = [scalar_load(body, access, builder.emit(f"inttoptr i64 {address.ir} to ptr")) for address in addresses]
@@ -390,7 +416,7 @@ class Abreast:
         if element is not None and known and source.offset % size == 0:
             return self._elements(element, source.offset, access, lanes, back)
         base, offset = base_of(body, source, access.space)
-        entry = self._entry(instruction)
+        entry = self.entry(instruction)
         addresses = []
         for lane in lanes:
             address = builder.lane(base, lane)
@@ -405,7 +431,7 @@ class Abreast:
         """The addresses of elements of an array that is a pointer parameter, checked by the index."""
         body, builder = self.body, self.builder
         place = body.pointer_parameters[element.pointer]
-        limit = within_reach(body, place, access, self._remembers(access.instruction))
+        limit = within_reach(body, place, access, self.remembers(access.instruction))
         type = "i32" if element.widening else "i64"
         indices = self.scalars.get(element.index)
         if indices is None or indices[0].type != type:
@@ -424,17 +450,6 @@ class Abreast:
         inside = self.builder.new_label("inside")
         self.builder.line(f"br i1 {verdict}, label %{inside}, label %{back}, !prof !1")
         self.builder.label(inside)
-
-    def _remembers(self, instruction: ast.Instruction) -> int:
-        """The site of what the careful block checks for a load."""
-        group = self.groups.get(id(instruction))
-        if group is not None and len(group.early) > 1:
-            instruction = min(group.early, key=lambda load: load[1])[0].instruction
-        return self.sites[id(instruction)]
-
-    def _entry(self, instruction: ast.Instruction) -> str:
-        at = self._remembers(instruction) * abi.SITE_CACHE_BYTES
-        return self.builder.emit(f"getelementptr i8, ptr %sites, i64 {at}")
 
     def _hidden(self, number: Value) -> Value:
         """The same number, which the optimizer does not know, lest it keeps addresses instead of their parts."""

@@ -19,15 +19,15 @@ from cupola.cpu.compiler.emit.threads.pointers import is_wide
 from cupola.cpu.compiler.emit.threads.shape import WALKERS
 from cupola.cpu.compiler.emit.values.builder import Builder, constant
 from cupola.cpu.compiler.emit.values.values import Value
-from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
 
 from .abreast import Abreast, hidden, iterations
 from .addresses import base_of
 from .array_elements import Element, index_of, is_within_reach, within_reach
-from .bounds import Access, in_allocation, plan_groups, rotated
+from .bounds import Access, in_allocation, rotated
 from .memory import scalar_load, write_loaded
+from .places import FARTHEST, Places
 
 if TYPE_CHECKING:
     from cupola.cpu.compiler.emit.control.body import Body
@@ -38,8 +38,6 @@ _LARGEST_STEP = 1 << 12
 _LONGEST_CHAIN = 6
 _MOST_TIMES, _LONGEST = 2, 48
 """How often the quick block is written in a row, and how many instructions that may be if it is more than once."""
-_FARTHEST = 1 << 47
-"""More elements than there can be in an allocation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,17 +217,11 @@ def _only_writer(body: Body, block: Block, name: str) -> ast.Instruction | None:
     return writers[0] if len(writers) == 1 and writers[0].guard is None else None
 
 
-class _Quick:
+class _Quick(Places):
     """Both blocks of a walk while they are written."""
 
-    def __init__(self, body: Body, block: Block, walk: Walk) -> None:
-        self.body = body
-        self.block = block
-        self.walk = walk
-        self.builder = body.builder
-        self.steps = {name: step for name, step in _steps(block).items() if name in body.registers.homes}
-        self.groups = plan_groups(block)
-        self.sites: dict[int, int] = {}
+    def __init__(self, body: Body, block: Block, walk: Walk, steps: dict[str, int]) -> None:
+        super().__init__(body, block, walk, steps)
         self.quick, self.careful, self.back = (f"{word}{block.index}" for word in ("quick", "careful", "back"))
         self.at = f"%at{block.index}"
         self.builder.allocas.append(f"  {self.at} = alloca i64")
@@ -237,8 +229,6 @@ class _Quick:
         """What counts the iterations begins with: the index of the elements that are walked along, or 0."""
         self.lead: tuple[str, str] | None = None
         """The register with that index, and what widens it."""
-        self.led: dict[str, tuple[int, int, int]] = {}
-        """Registers that are at such an element: the place of the pointer, the size of an element, and the offset."""
 
     def write(self) -> None:
         """Write the choice between the two blocks, and both."""
@@ -309,10 +299,7 @@ class _Quick:
         """What a register that is counted holds when an iteration with this number begins."""
         builder = self.builder
         if name in self.led:
-            place, size, offset = self.led[name]
-            distance = builder.binary("mul", at, constant("i64", size))
-            address = builder.binary("add", self.body.parameter(place, "i64", 8), distance)
-            return builder.binary("add", address, constant("i64", offset)) if offset else address
+            return self.element(name, at)
         times = builder.binary("sub", at, self.first) if self.led else at
         times = builder.cast("trunc", times, start.type) if start.type != "i64" else times
         return builder.binary("add", start, builder.binary("mul", times, constant(start.type, self.steps[name])))
@@ -321,17 +308,6 @@ class _Quick:
         """Write to the homes what is counted."""
         for name, start in starts.items():
             self.body.registers.write(name, self._moved(name, start, at), constant("i1", 1))
-
-    def _remembers(self, instruction: ast.Instruction) -> int:
-        """The site of what the careful block checks for a load."""
-        group = self.groups.get(id(instruction))
-        if group is not None and len(group.early) > 1:
-            instruction = min(group.early, key=lambda load: load[1])[0].instruction
-        return self.sites[id(instruction)]
-
-    def _entry(self, instruction: ast.Instruction) -> str:
-        at = self._remembers(instruction) * abi.SITE_CACHE_BYTES
-        return self.builder.emit(f"getelementptr i8, ptr %sites, i64 {at}")
 
     def _load(self, instruction: ast.Instruction) -> None:
         """Write a load of the quick block."""
@@ -342,9 +318,9 @@ class _Quick:
         base, offset = base_of(body, source, access.space)
         address = builder.binary("add", base, constant("i64", offset)) if offset else base
         if id(instruction) in self.walk.look_ups:
-            inside = is_within_reach(body, access, self._remembers(instruction))
+            inside = is_within_reach(body, access, self.remembers(instruction))
             if inside is None:
-                inside = in_allocation(builder, self._entry(instruction), address, access.size)
+                inside = in_allocation(builder, self.entry(instruction), address, access.size)
             found = builder.new_label("found")
             builder.line(f"br i1 {inside}, label %{found}, label %{self.back}, !prof !1")
             builder.label(found)
@@ -387,7 +363,7 @@ class _Quick:
         """How many elements are in all of some arrays that have so many behind them."""
         body = self.body
         limits = [
-            within_reach(body, place, access, self._remembers(access.instruction), beyond) for place, access in arrays
+            within_reach(body, place, access, self.remembers(access.instruction), beyond) for place, access in arrays
         ]
         least = limits[0]
         for limit in limits[1:]:
@@ -397,7 +373,7 @@ class _Quick:
     def _is_inside(self, line: Line, start: Value, size: int, more: Value) -> str:
         """Whether all loads of a line are inside of the allocation that the careful block remembers (an i1)."""
         body, builder = self.body, self.builder
-        entry = self._entry(line.lowest)
+        entry = self.entry(line.lowest)
         low = body.load_field(builder, entry, 0, "i64")
         limit = body.load_field(builder, entry, 8, "i64")
         beyond = (line.high - line.low) // size
@@ -411,7 +387,7 @@ class _Quick:
         """Whether an element's number, and those that follow at a distance, are below a limit (an i1)."""
         builder, span = self.builder, more
         if step > 1:
-            farthest = builder.intrinsic("umin", more, constant("i64", _FARTHEST))
+            farthest = builder.intrinsic("umin", more, constant("i64", FARTHEST))
             span = builder.binary("mul", farthest, constant("i64", step))
         return builder.compare("icmp ult", number, builder.intrinsic("usub.sat", limit, span)).ir
 
@@ -426,12 +402,12 @@ def write_walk(body: Body, block: Block) -> bool:
     walk = walk_of(body, block)
     if walk is None:
         return False
+    steps = {name: step for name, step in _steps(block).items() if name in body.registers.homes}
     if body.width > 1:
-        steps = {name: step for name, step in _steps(block).items() if name in body.registers.homes}
         starts = {name: _start_of(body, block, name) for name, _ in walk.lines}
         origins = {name: start for name, start in starts.items() if start is not None}
         common = {(start.element.index, start.element.widening) for start in origins.values()}
         Abreast(body, block, walk, steps, origins if len(common) == 1 else {}).write()
     else:
-        _Quick(body, block, walk).write()
+        _Quick(body, block, walk, steps).write()
     return True
