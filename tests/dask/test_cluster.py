@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy
@@ -17,6 +18,7 @@ import dask  # noqa: E402
 import cupola.dask  # noqa: E402
 import cupola.numpy as np  # noqa: E402
 from cupola.bindings import runtime  # noqa: E402
+from cupola.dask._spilling import SpillToHost  # noqa: E402
 from tests.left_behind import left_behind  # noqa: E402
 
 WORKERS = 3
@@ -28,6 +30,31 @@ MEMORY = 13 * CHUNK  # of each CPU device
 def free_memory():
     """What a worker's device still has."""
     return int(runtime.cudaMemGetInfo()[1])
+
+
+def finished(client, collection, seconds=60):
+    """The result of a collection; if that takes too long, what the workers do is told."""
+    future = client.compute(collection)
+    try:
+        return future.result(timeout=seconds)
+    except TimeoutError:
+        print("tasks:", client.call_stack(), "of", client.processing(), file=sys.stderr)
+        for address, told in client.run(state_of_worker, wait=True).items():
+            print(address, told, sep="\n", file=sys.stderr)
+        raise
+
+
+def state_of_worker(dask_worker):
+    """Its status, memory and results, and the stacks of its threads."""
+    import faulthandler
+    import tempfile
+
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        memory = dask_worker.monitor.get_process_memory() >> 20
+        kept = (len(dask_worker.data.device), len(dask_worker.data.host.fast), len(dask_worker.data.host.slow))
+        return f"{dask_worker.status}, {memory} MiB, results on device, host and disk: {kept}\n{file.read()}"
 
 
 @contextlib.contextmanager
@@ -43,7 +70,7 @@ def small_devices():
 def client():
     with (
         small_devices(),
-        cupola.dask.local_cluster(WORKERS, device_memory_limit=LIMIT, memory_limit="1 GiB") as cluster,
+        cupola.dask.local_cluster(WORKERS, device_memory_limit=LIMIT, memory_limit="4 GiB") as cluster,
         distributed.Client(cluster) as client,
         dask.config.set({"array.backend": "cupola"}),
     ):
@@ -68,15 +95,40 @@ def test_more_than_the_device_may_hold(client):
     x = da.random.default_rng(1).random(count * elements, chunks=elements).persist()
     if cupola.Device(0).name.startswith("cupola"):
         assert x.nbytes >= 10 * MEMORY >= 10 * max(client.run(free_memory).values())
-    distributed.wait(x)
-    found = float(((x - x.mean()) ** 2).mean().compute())
+    distributed.wait(x, timeout=60)
+    found = float(finished(client, ((x - x.mean()) ** 2).mean()))
     moved = client.run(lambda dask_worker: dask_worker.data.moved)
     kept = client.run(lambda dask_worker: dask_worker.data.device.total_weight)
-    host = x.to_backend("numpy").compute()
+    host = finished(client, x.to_backend("numpy"))
     assert host.shape == x.shape and 0.49 < host.mean() < 0.51
     assert abs(found - host.var()) < 1e-9
     assert min(moved.values()) > 0
     assert max(kept.values()) <= LIMIT
+    # A pause might not end, as memory that CUDA keeps is not given back.
+    assert set(client.run(lambda dask_worker: dask_worker.memory_manager.memory_pause_fraction).values()) == {False}
+
+
+def test_what_workers_do_is_told(client, capsys):
+    with pytest.raises(TimeoutError):
+        finished(client, dask.delayed(time.sleep)(2), seconds=0.5)
+    told = capsys.readouterr().err
+    assert told.count("MiB, results on device, host and disk") == WORKERS and "Current thread" in told
+
+
+def test_results_go_to_disk_when_the_process_becomes_too_large(device, tmp_path):
+    """Dask's worker looks at `fast`, and calls `evict` until its process is small enough."""
+    data = SpillToHost(str(tmp_path), device_limit=0, host_limit=1 << 30)
+    rows = numpy.arange(12.0).reshape(3, 4)
+    data.update({k: (np.asarray(row), k) for k, row in enumerate(rows)})
+    data["text"] = "kept on the host"
+    assert len(data.fast) == 4 and len(data) == 4
+    while data.fast:
+        assert data.evict() > 0
+    assert len(data.host.slow) == 4 and data["text"] == "kept on the host"
+    for k, row in enumerate(rows):
+        found, number = data[k]
+        assert isinstance(found, np.ndarray) and number == k
+        numpy.testing.assert_array_equal(found.to_numpy(), row)
 
 
 def test_elements_of_every_type_travel(client):

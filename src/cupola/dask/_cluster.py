@@ -19,6 +19,10 @@ from cupola.dask._spilling import SpillToHost
 # for that, and a worker answers several others, so a message is a small share of what results may take.
 MESSAGE, SHARE = "distributed.worker.transfer.message-bytes-limit", 16
 
+# A worker pauses when its process is larger than a share of the limit, until it is smaller. What the driver and the
+# libraries of CUDA take is never given back, so such a pause might not end; results are written to disk instead.
+PAUSE = "distributed.worker.memory.pause"
+
 
 def local_cluster(
     devices: int | None = None,
@@ -42,7 +46,8 @@ def local_cluster(
         What a worker's results may take on its device: a share of its memory, or bytes, as ``"2 GB"``. Tasks need the
         rest.
     memory_limit : int or str, optional
-        What a worker may take of the host's memory, in bytes or as ``"4 GB"``; an equal share by default.
+        What a worker may take of the host's memory, in bytes or as ``"4 GB"``; an equal share by default. What the
+        driver and the libraries of CUDA take is part of it.
     threads_per_worker : int
         How many tasks a worker does at a time.
     dashboard_address : str, optional
@@ -87,7 +92,7 @@ def local_cluster(
                 "env": {"CUDA_VISIBLE_DEVICES": ",".join(names[own:] + names[:own]), "CUPOLA_DEVICE": provider},
                 "preload": ["cupola.dask"],
                 "data": (SpillToHost, {"device_limit": limit, "host_limit": int(0.6 * host_limit)}),
-                "config": {MESSAGE: message, **config},
+                "config": {MESSAGE: message, PAUSE: False, **config},
                 **options,
             },
         }

@@ -69,6 +69,15 @@ class SpillToHost(MutableMapping[Any, Any]):
         )
         self.moved = 0  # how many results went to the host
 
+    @property
+    def fast(self) -> Any:
+        """The results in the memory of the host: Dask's worker asks for them when its process becomes too large."""
+        return self.host.fast
+
+    def evict(self) -> int:
+        """Write the result of the host that was not used for the longest time to disk; its bytes, or -1 if it stays."""
+        return self.host.evict()
+
     def _move(self, key: Any, value: Any) -> None:
         self.host[key] = _replaced(value, ndarray, lambda x: _OnHost(x.to_numpy()))
         self.moved += 1
