@@ -93,6 +93,16 @@ def managed_result_after_the_device(w):
     assert w.m.sum() > 0
 
 
+@case("none")
+def result_of_a_stream_that_is_gone_after_the_device(w):
+    w.s.sync()
+    gone = w.dev.create_stream()
+    w.run("put", w.pinned, WORDS, stream=gone)
+    gone.close()
+    w.dev.sync()
+    assert w.x[700] == 700
+
+
 @case("write, read at 5")
 def input_changed(w):
     w.run("get", w.pinned, w.device, WORDS)

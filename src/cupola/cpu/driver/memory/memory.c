@@ -200,6 +200,7 @@ void memory_wait_for_users(CUcontext context) {
         stream_release(streams[i]);
     }
     free(streams);
+    if (context && moments()) moment_host_waited_for_context(context);
 }
 
 static CUresult free_refused(int status, uint64_t address, const char *call) {

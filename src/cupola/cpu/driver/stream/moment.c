@@ -16,6 +16,7 @@
 
 struct moments { /* of a context */
     cpu_clock blocking, legacy;
+    cpu_clock gone; /* streams that were destroyed, for which the host waits as well when it waits for the context */
 };
 
 static struct cpu_line *line_of(CUstream stream) {
@@ -81,6 +82,18 @@ void moment_host_waited(CUstream stream) {
     struct moments *moments = stream->role == STREAM_LEGACY ? moments_of(stream->context) : NULL;
     if (line) cpu_host_learn_line(line);
     if (moments) cpu_host_learn(&moments->blocking);
+}
+
+void moment_host_waited_for_context(CUcontext context) {
+    const struct moments *moments = atomic_load(&context->moments);
+    if (moments) cpu_host_learn(&moments->gone);
+}
+
+void moment_stream_ends(CUstream stream) {
+    struct cpu_line *line = atomic_load(&stream->line);
+    struct moments *moments = line ? atomic_load(&stream->context->moments) : NULL;
+    if (moments) cpu_line_tell(line, &moments->gone);
+    cpu_line_free(line);
 }
 
 void moment_host_waited_for_event(CUevent event) {

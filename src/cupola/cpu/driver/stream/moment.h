@@ -18,6 +18,8 @@ void moment_recorded(CUevent event, CUstream stream);
 void moment_waits_for(CUstream stream, CUstream other); /* all that has been queued there */
 void moment_waits_for_event(CUstream stream, CUevent event);
 void moment_host_waited(CUstream stream);
+void moment_host_waited_for_context(CUcontext context); /* and for its streams, one by one */
+void moment_stream_ends(CUstream stream);               /* checked or not */
 void moment_host_waited_for_event(CUevent event);
 
 /* For the thread that carries an operation out, when cpu_moment_now is not NULL: copies, fills and frees. */

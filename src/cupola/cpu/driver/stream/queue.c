@@ -440,6 +440,7 @@ CUresult context_synchronize(CUcontext context) {
         stream_release(streams[i]);
     }
     free(streams);
+    if (!status && moments()) moment_host_waited_for_context(context->owner);
     if (!status) pools_synchronized();
     return status ? status : context_error(context->owner);
 }

@@ -73,13 +73,13 @@ static void stream_destroy(CUstream stream) {
 void stream_release(CUstream stream) {
     if (!handle_release(stream)) return;
     CUcontext context = stream->context;
+    moment_stream_ends(stream); /* before those who wait for the context miss it */
     pthread_mutex_lock(&context->lock);
     if (stream->previous_in_context) stream->previous_in_context->next_in_context = stream->next_in_context;
     else context->streams = stream->next_in_context;
     if (stream->next_in_context) stream->next_in_context->previous_in_context = stream->previous_in_context;
     pthread_mutex_unlock(&context->lock);
     pthread_mutex_destroy(&stream->lock);
-    cpu_line_free(stream->line);
     if (stream->role == STREAM_USER) atomic_fetch_sub(&cpu_moment_streams, 1);
     handle_free(HANDLE_STREAM, stream);
 }

@@ -98,6 +98,7 @@ void cpu_line_next(struct cpu_line *line, cpu_moment *moment, const cpu_clock *b
 }
 
 void cpu_line_learn(struct cpu_line *line, const cpu_clock *clock) { locked_join(&line->clock, clock); }
+void cpu_line_tell(const struct cpu_line *line, cpu_clock *clock) { locked_join(clock, &line->clock); }
 void cpu_line_copy(const struct cpu_line *line, cpu_clock *clock) {
     pthread_mutex_lock(&lock);
     *clock = line->clock;
