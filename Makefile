@@ -4,6 +4,7 @@
 #   make test    install the test extra and run the whole test suite
 #   make dev     install for development: an edit in C, Cython or Python is there at the next import (BUILD=release|debug)
 #   make test-fast  the tests of what differs from main, for at most a minute
+#   make checked the tests of programs and kernels with all checks of kernels on: every finding fails its test
 #   make lint    style, spelling, types, generated files
 #   make warnings  build all C with -Wall -Wextra -Werror
 #   make sanitize   build with AddressSanitizer and UBSan, run every test that reaches the C (SANITIZE=quick: a selection)
@@ -34,7 +35,7 @@ WARNINGS := build/warnings
 # Modules whose stubs are kept by hand.
 STUBS = $(shell find src/cupola -name '*.pyi' -not -path '*/bindings/*' | sort | sed -e 's,^src/,,' -e 's,\.pyi$$,,' -e 's,/,.,g')
 
-.PHONY: tour test test-fast dev headers warnings lint sanitize tsan nogil cutlass ecosystem coverage wheel docs clean
+.PHONY: tour test test-fast checked dev headers warnings lint sanitize tsan nogil cutlass ecosystem coverage wheel docs clean
 
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
@@ -99,6 +100,11 @@ ecosystem: $(VENV)/.installed-ecosystem
 
 test-fast: $(VENV)/.installed-test
 	@$(BIN)/python tools/changed_tests.py $(PYTEST_ARGS)
+
+# Tests about the checks themselves, and those of the driver, whose operations wait for each other, are left out.
+CHECKED ?= tests/core tests/graph tests/bindings tests/numpy tests/ptx tests/cpu/programs
+checked: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest -n 2 --cupola-check race,init,sync $(CHECKED) $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed-dev
 	PYTHON=$(CURDIR)/$(BIN)/python tools/coverage.sh $(PYTEST_ARGS)

@@ -28,6 +28,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cpu_only: checks something that only the CPU device does")
     config.addinivalue_line("markers", "gpu_only: needs a real GPU")
+    config.addinivalue_line(
+        "markers", "finds(*kinds, reason): is meant to have findings of these checks, if they are on"
+    )
+    config.addinivalue_line("markers", "unchecked(reason): is about something that is another way while checks are on")
     os.environ.setdefault("CUPOLA_NUMPY_AHEAD", "0")  # no process in the background
 
 
@@ -35,7 +39,16 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"CUPOLA_DEVICE={os.environ.get('CUPOLA_DEVICE', 'auto')}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def checks_are_on(config: pytest.Config) -> bool:
+    """Whether kernels are checked (``make checked``)."""
+    return config.getoption("--cupola-check", None) is not None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items if checks_are_on(config) else ():
+        mark = item.get_closest_marker("unchecked")
+        if mark is not None:
+            item.add_marker(pytest.mark.skip(reason=f"not while kernels are checked: {mark.kwargs['reason']}"))
     marked = [i for i in items if i.get_closest_marker("cpu_only") or i.get_closest_marker("gpu_only")]
     if not marked:
         return
@@ -45,6 +58,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs a real GPU; this run is on the CPU device"))
         if not cpu and item.get_closest_marker("cpu_only"):
             item.add_marker(pytest.mark.skip(reason="only the CPU device does this; this run is on a GPU"))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Take the findings that a test is meant to have, before the plugin sees them. A mark that is out of date fails."""
+    result = yield
+    mark = item.get_closest_marker("finds") if checks_are_on(item.config) else None
+    if mark is not None:
+        from cupola.cpu import _checks
+
+        found = _checks.take()
+        kinds = set(mark.args) & set(_checks.are_on())
+        assert {each.kind for each in found} == kinds, (
+            "\n".join(map(str, found)) or f"none of {sorted(kinds)} was found"
+        )
+    return result
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -28,6 +28,7 @@ def cache():
     return InMemoryProgramCache()
 
 
+@pytest.mark.unchecked(reason="checked programs are compiled anew")
 def test_compile(device, cache):
     for _ in range(2):  # compiled, and from the cache
         code = cupola.compile(SOURCE, "scale<float>", "mangled", cache=cache)
@@ -39,12 +40,14 @@ def test_compile(device, cache):
         assert len(cache) == 2
 
 
+@pytest.mark.unchecked(reason="checked programs are compiled anew")
 def test_compile_twice_without_compiling(device, cache, monkeypatch):
     cupola.compile(SOURCE, cache=cache)
     monkeypatch.setattr(Program, "compile", None)
     assert run(device, cupola.compile(SOURCE, cache=cache).get_kernel("plain")) == 1
 
 
+@pytest.mark.unchecked(reason="checked programs are compiled anew")
 def test_compile_on_disk(device, tmp_path, monkeypatch):
     from cupola.core import _compile
 

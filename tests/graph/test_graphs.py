@@ -443,6 +443,7 @@ def test_a_graph_keeps_what_it_needs(device, stream, memory):
     buffer, value = memory
     # Separate pieces for the launch, the fill and both sides of a copy, so that nothing is kept by something else.
     with device.allocate(4 * 256, stream=stream) as whole:
+        whole.fill(0, stream=stream)
         parts = [Buffer.from_handle(whole.handle + i * 256, 4, mr=Resource(), stream=stream) for i in range(4)]
         addresses = [part.handle for part in parts]
         builder = stream.create_graph_builder().begin_building()

@@ -29,6 +29,7 @@ class Callback:
 def parts(device, stream):
     """Four pieces of four bytes, and the resource that they are given back to."""
     with device.allocate(1024, stream=stream) as whole:
+        whole.fill(0, stream=stream)
         stream.sync()
         resource = Resource()
         yield resource.parts(whole, 4, 4, stream), resource

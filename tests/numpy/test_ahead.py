@@ -16,6 +16,7 @@ from tests.conftest import on_cpu_device
 TOOL = Path(__file__).parents[2] / "tools" / "kernels_ahead.py"
 
 
+@pytest.mark.unchecked(reason="checked kernels are compiled here, and kernels that do nothing leave memory unwritten")
 def test_the_file_has_what_the_statements_need():
     done = subprocess.run([sys.executable, TOOL, "check"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -35,6 +36,7 @@ def targets(device, monkeypatch):
     return seen
 
 
+@pytest.mark.unchecked(reason="checked kernels are compiled here, and kernels that do nothing leave memory unwritten")
 def test_a_common_kernel_needs_no_compiler(targets, monkeypatch):
     seen = []
     monkeypatch.setattr(_kernels, "compiled", lambda source, name: seen.append(source))
@@ -47,6 +49,7 @@ def test_a_common_kernel_needs_no_compiler(targets, monkeypatch):
     assert targets == [made.code_type] == ["ptx" if on_cpu_device() else "cubin"]
 
 
+@pytest.mark.unchecked(reason="checked kernels are compiled here, and kernels that do nothing leave memory unwritten")
 def test_who_observes_kernels_gets_those_compiled_here(targets, monkeypatch):
     source = 'extern "C" __global__ void nothing() {}\n'
 

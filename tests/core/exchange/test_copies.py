@@ -33,6 +33,7 @@ DATA = bytes(range(256)) * 4
 @pytest.fixture
 def buffer(device, stream):
     buffer = device.allocate(len(DATA), stream=stream)
+    buffer.fill(0, stream=stream)
     yield buffer
     buffer.close(stream)
 

@@ -58,8 +58,8 @@ def out(device, stream):
 
 
 def first_of(buffer, stream) -> int:
-    back = np.empty(buffer.size // 4, np.int32)
-    buffer.copy_to(back, stream=stream)
+    back = np.empty(1, np.int32)
+    Buffer.from_handle(buffer.handle, back.nbytes).copy_to(back, stream=stream)
     stream.sync()
     return int(back[0])
 
