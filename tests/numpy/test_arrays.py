@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import pickle
 import weakref
@@ -560,3 +561,45 @@ def test_base(device):
     kept = weakref.ref(x)
     del x
     assert kept() is view.base is not None
+
+
+def test_arrays_that_are_gone_leave_nothing_to_the_next(device):
+    class Derived(np.ndarray):
+        pass
+
+    class Watched(np.ndarray):
+        def __del__(self):
+            ended.append(self.shape)
+
+    ended = []
+    for shape in ((2,) * 6, (3,), (), (2, 2)):  # six extents are not kept in the array itself
+        x = np.ones(shape)
+        gone = weakref.ref(x, lambda _: ended.append("a reference"))
+        y = x + 1
+        del x
+        same(y, numpy.full(shape, 2.0))
+        del y
+        assert gone() is None
+        assert ended.pop() == "a reference"
+    owner = np.ones((3, 4))
+    views = [owner[:, ::2], owner[1]]
+    gone = weakref.ref(owner)
+    del owner, views
+    assert gone() is None
+    assert [(np.ones(2) * k).base for k in range(3)] == [None] * 3
+    Watched((2, 3))
+    assert ended == [(2, 3)]
+    for kind in (Derived, Watched):
+        x = kind(3)
+        x.name, x.itself = "an attribute", x
+        last = weakref.ref(x)
+        del x
+        gc.collect()
+        assert last() is None
+    pending = [np.ones(k % 5 + 1) * k for k in range(200)]  # more than are kept
+    del pending[::2]
+    pending += [np.ones((2, 2)) * k for k in range(50)]
+    for k, one in enumerate(pending[:100]):
+        same(one, numpy.ones((2 * k + 1) % 5 + 1) * (2 * k + 1))
+    for k, one in enumerate(pending[100:]):
+        same(one, numpy.ones((2, 2)) * k)

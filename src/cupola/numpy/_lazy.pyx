@@ -15,6 +15,7 @@ The parts of this module are the files in lazy/, each about one thing, in the or
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
@@ -89,9 +90,57 @@ cdef extern from *:
 
     /* What `cls.__new__(cls)` does for a class that has no __new__ of its own. */
     #define cupola_new(cls, nothing) (((PyTypeObject *)(cls))->tp_new((PyTypeObject *)(cls), (nothing), NULL))
+
+    /* Whether objects of a class made by a statement are those of `base`, and nothing more. */
+    static int cupola_is_plain(PyTypeObject *type, PyTypeObject *base)
+    {
+        return type->tp_base == base && type->tp_basicsize == base->tp_basicsize && type->tp_itemsize == 0
+            && type->tp_dictoffset == 0 && type->tp_weaklistoffset == base->tp_weaklistoffset
+            && type->tp_finalize == NULL && type->tp_del == NULL && !(base->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    }
+
+    /* Let objects of a class, and of those below it, end by `end`; returns what ended them in `base`. */
+    static destructor cupola_replace_end(PyTypeObject *type, PyTypeObject *base, destructor end)
+    {
+        type->tp_dealloc = end;
+        PyType_Modified(type);
+        return base->tp_dealloc;
+    }
+
+    static int cupola_has_finalizer(PyObject *object)
+    {
+        return Py_TYPE(object)->tp_finalize != NULL || Py_TYPE(object)->tp_del != NULL;
+    }
+
+    static void cupola_clear_references(PyObject *object)
+    {
+        if (*(PyObject **)((char *)object + Py_TYPE(object)->tp_weaklistoffset) != NULL)
+            PyObject_ClearWeakRefs(object);
+    }
+
+    /* The object had a reference to its class. */
+    static void cupola_let_go(PyTypeObject *type) { Py_DECREF((PyObject *)type); }
+
+    /* An object that was ended, as a new one with a reference. */
+    static PyObject *cupola_anew(PyObject *object, PyTypeObject *type)
+    {
+        PyObject_Init(object, type);
+        PyObject_GC_Track(object);
+        return object;
+    }
     """
     ctypedef struct PyTypeObject:
         pass
+    ctypedef void (*destructor)(PyObject*) noexcept
+    PyTypeObject* Py_TYPE(PyObject*) noexcept
+    void PyObject_GC_UnTrack(void*) noexcept
+    void PyObject_GC_Del(void*) noexcept
+    bint cupola_is_plain(PyTypeObject*, PyTypeObject*) noexcept
+    destructor cupola_replace_end(PyTypeObject*, PyTypeObject*, destructor) noexcept
+    bint cupola_has_finalizer(PyObject*) noexcept
+    void cupola_clear_references(PyObject*) noexcept
+    void cupola_let_go(PyTypeObject*) noexcept
+    object cupola_anew(PyObject*, PyTypeObject*)
     void cupola_enable_vectorcall(PyTypeObject*, Py_ssize_t, object) noexcept
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t) noexcept
     void cupola_take_operators(PyTypeObject*, PyTypeObject*) noexcept

@@ -27,6 +27,7 @@ from cupola.numpy._lazy import (
     new_memory,
     own_device,
     pending,
+    quick_end,
     quick_operators,
     reduce,
     reduce_into,
@@ -673,4 +674,5 @@ def _general(function: Any, operands: tuple[Any, ...], out: Any) -> Any:
 
 _lazy.use(array_class=ndarray, general=_general, reduce=_reduce)
 quick_operators(ndarray)
+quick_end(ndarray)
 _lazy.use_functions(UFUNCS, _KNOWN)

@@ -303,3 +303,25 @@ class TestDefaultStreams:
         else:
             monkeypatch.setenv(name, text)
         assert Device().default_stream is expected
+
+    def test_choice_follows_each_change_of_the_environment(self, device, monkeypatch):
+        name = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
+        others = [f"CUPOLA_TEST_OTHER_{k}" for k in range(3)]
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(others[0], "1")
+        monkeypatch.setenv(others[1], "1")
+        for text, expected in (("1", PER_THREAD_DEFAULT_STREAM), ("0", LEGACY_DEFAULT_STREAM)) * 2:
+            assert Device().default_stream is LEGACY_DEFAULT_STREAM
+            monkeypatch.delenv(others[0])  # another takes its place, so there are as many as before
+            monkeypatch.setenv(name, text)
+            assert Device().default_stream is expected
+            monkeypatch.setenv(name, "1")
+            assert Device().default_stream is PER_THREAD_DEFAULT_STREAM
+            monkeypatch.delenv(name)
+            monkeypatch.setenv(others[0], "1")
+        monkeypatch.setenv(name, "1")
+        for k in range(300):  # more than are remembered
+            monkeypatch.setenv(f"{others[2]}_{k}", "1")
+        assert Device().default_stream is PER_THREAD_DEFAULT_STREAM
+        monkeypatch.delenv(name)
+        assert Device().default_stream is LEGACY_DEFAULT_STREAM

@@ -6,7 +6,7 @@ from cpython.object cimport PyObject
 from cpython.pystate cimport PyThreadState
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uintptr_t
-from libc.stdlib cimport getenv, strtol
+from libc.stdlib cimport strtol
 
 from cupola.core.device cimport _context
 from cupola.core.device._context cimport Context, current_context, enter, green_of, is_gone, leave, resets, wrap_context
@@ -30,9 +30,45 @@ cimport cython
 
 cdef extern from *:
     """
+    #include <stdlib.h>
+    #include <string.h>
+
     static _Thread_local PyObject *cupola_streams;      /* a list of those in whose blocks the thread is, or NULL */
+
+    #define CUPOLA_PER_THREAD "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
+
+    #ifdef Py_GIL_DISABLED
+    static const char *cupola_per_thread(void) { return getenv(CUPOLA_PER_THREAD); }
+    #else
+    /* getenv() compares all names. The environment is the one of last time if all its entries are. */
+    enum { CUPOLA_ENTRIES = 256 };
+    extern char **environ;
+    static char **cupola_environment;       /* NULL: none is known */
+    static char *cupola_entries[CUPOLA_ENTRIES];
+    static size_t cupola_entries_size;      /* in bytes, with the NULL that ends them */
+    static const char *cupola_text;
+
+    static const char *cupola_per_thread(void)
+    {
+        size_t count = 0;
+        if (cupola_environment != NULL && environ == cupola_environment
+            && memcmp(environ, cupola_entries, cupola_entries_size) == 0)
+            return cupola_text;
+        cupola_environment = NULL;
+        cupola_text = getenv(CUPOLA_PER_THREAD);
+        while (environ != NULL && environ[count] != NULL && count < CUPOLA_ENTRIES)
+            count++;
+        if (environ != NULL && count < CUPOLA_ENTRIES) {
+            cupola_entries_size = (count + 1) * sizeof(char *);
+            memcpy(cupola_entries, environ, cupola_entries_size);
+            cupola_environment = environ;
+        }
+        return cupola_text;
+    }
+    #endif
     """
     PyObject* cupola_streams
+    const char* cupola_per_thread()         # the value of the environment variable now, or NULL
 
 
 cdef extern from "Python.h":
@@ -617,7 +653,7 @@ cdef Stream _per_thread = PER_THREAD_DEFAULT_STREAM
 
 
 cdef Stream default_stream():
-    cdef const char* text = getenv("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM")
+    cdef const char* text = cupola_per_thread()
     if text != NULL and strtol(text, NULL, 10) != 0:
         return _per_thread
     return _legacy

@@ -2,6 +2,7 @@
 
 # What is set by the modules above: the class of arrays, and what writes kernels.
 cdef type _array_class = None
+cdef PyTypeObject* _exact_class = NULL      # the same
 cdef object _elementwise = None
 cdef object _reduction = None
 cdef object _first_device = None
@@ -20,12 +21,13 @@ def use(
 ):
     """Take what the modules above have."""
     global _array_class, _elementwise, _reduction, _first_device, _general, _reduce, _product, _complete
-    global _getitem, _setitem, _report_address
+    global _getitem, _setitem, _report_address, _exact_class
     _getitem = _getitem if getitem is None else getitem
     _setitem = _setitem if setitem is None else setitem
     _report_address = _report_address if report_address is None else report_address
     _complete = _complete or complete
     _array_class = _array_class if array_class is None else array_class
+    _exact_class = NULL if _array_class is None else <PyTypeObject*>_array_class
     _elementwise = _elementwise if elementwise is None else elementwise
     _reduction = _reduction if reduction is None else reduction
     _first_device = _first_device if first_device is None else first_device

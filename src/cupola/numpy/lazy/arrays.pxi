@@ -1,10 +1,63 @@
 # The array that may be pending.
 
+cdef enum:
+    SPARES = 64
+
+# Arrays of exactly the package's class that are gone: as new ones, and with memory for the next.
+cdef PyObject* _spares[SPARES]
+cdef int _spare_count = 0
+cdef destructor _ordinary_end = NULL        # what ends an array of another class
+
+
+cdef inline bint is_lazy(PyObject* given) noexcept:
+    return Py_TYPE(given) == _exact_class or isinstance(<object>given, Lazy)
+
+
 cdef inline Lazy new_array():
     """An array of the package's class, without anything."""
+    global _spare_count
+    if _spare_count > 0:
+        _spare_count -= 1
+        return <Lazy>cupola_anew(_spares[_spare_count], _exact_class)
     if not _complete:
         above("complete_arrays")()      # some module was imported by itself, as in unpickling
     return <Lazy>cupola_new(_array_class, ())
+
+
+cdef void _end(PyObject* given) noexcept:
+    """What deallocates an array of the package's class, or one below it: all fields of Lazy and Array are as in a new one."""
+    global _spare_count
+    cdef PyTypeObject* kind = Py_TYPE(given)
+    if kind != _exact_class or _spare_count == SPARES or cupola_has_finalizer(given):
+        _ordinary_end(given)
+        cupola_let_go(kind)
+        return
+    PyObject_GC_UnTrack(given)
+    cupola_clear_references(given)
+    end_pending(&(<Lazy>given).pending)
+    if (<Lazy>given).extents != (<Lazy>given).few_extents:
+        PyMem_Free((<Lazy>given).extents)
+        (<Lazy>given).extents = (<Lazy>given).few_extents
+    (<Lazy>given)._node = None
+    (<Lazy>given)._stream = None
+    (<Lazy>given).base = None
+    (<Lazy>given).memory = None
+    (<Lazy>given).type = None
+    (<Lazy>given).pointer, (<Lazy>given).rank, (<Lazy>given).readonly, (<Lazy>given).dense = 0, 0, False, False
+    (<Lazy>given).element, (<Lazy>given).itemsize, (<Lazy>given).home = 0, 0, 0
+    if _spare_count < SPARES:       # others may be gone with what it had
+        _spares[_spare_count] = given
+        _spare_count += 1
+    else:
+        PyObject_GC_Del(given)
+    cupola_let_go(kind)
+
+
+def quick_end(type cls not None):
+    """Keep the memory of arrays of a class below Lazy that are gone, for the next ones."""
+    global _ordinary_end
+    if not FREE_THREADED and cupola_is_plain(<PyTypeObject*>cls, <PyTypeObject*>Lazy):
+        _ordinary_end = cupola_replace_end(<PyTypeObject*>cls, <PyTypeObject*>Lazy, _end)
 
 
 cdef inline int require_memory(Array x) except -1:
@@ -27,6 +80,7 @@ cdef class Lazy(Array):
         What has the memory, if this is a view.
     """
 
+    # Whoever adds a field here or in Array lets _end() clear it.
     cdef public Node _node
     cdef public Stream _stream
     cdef readonly Lazy base

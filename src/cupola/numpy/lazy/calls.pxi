@@ -1,14 +1,10 @@
 # Calls of elementwise functions, from the interpreter to the node or the launch.
 
 @cython.final
-cdef class Loop:
-    """The types that a function computes operands of certain types in."""
+cdef class Loop(Operation):
+    """An elementwise function with the types that it computes operands of certain types in."""
 
-    cdef tuple inputs           # numpy.dtype of each operand
-    cdef tuple classes          # its scalars
-    cdef object result          # numpy.dtype
-    cdef int number             # of the result
-    cdef int numbers[3]         # of the operands
+    cdef tuple classes          # the scalars of the operands
     cdef int which              # the kinds of the operands, as one number
 
 
@@ -122,10 +118,8 @@ cdef Loop _find_loop(Elementwise function, int* kinds, int which):
             else complex if kinds[k] == PY_COMPLEX else _DTYPES[kinds[k]]
         )
     found = function.loop(tuple(given), None, "same_kind")
-    made.inputs, made.result, made.number = found[:-1], found[-1], type_number(found[-1])
-    made.classes = tuple([dtype.type for dtype in made.inputs])
-    for k in range(function.nin):
-        made.numbers[k] = type_number(made.inputs[k])
+    describe(made, function.name, found[:-1], found[-1], "")
+    made.classes = tuple([dtype.type for dtype in made.loop])
     made.which = which
     return <Loop>function.loops.setdefault(which, made)
 
@@ -141,41 +135,44 @@ cdef inline object scalar_of(Loop loop, int k, object given):
     return loop.classes[k](given)
 
 
+cdef object _generally(Elementwise function, PyObject** given, object out):
+    return _general(function, tuple([<object>given[k] for k in range(function.nin)]), out)
+
+
 cdef object apply(Elementwise function, PyObject** given, object out):
     """Call a function, whose operands are as many as it has."""
     cdef int kinds[2]
     cdef int k, which = 0
-    cdef object operand
+    cdef PyObject* operand
     cdef Lazy first = None, made
     cdef Loop loop
     cdef Stream queue
-    cdef object one, other = None
+    cdef object scalar = None
     cdef PyObject* operands[2]
-    cdef Node node
     for k in range(function.nin):
-        operand = <object>given[k]
-        if isinstance(operand, Lazy):
+        operand = given[k]
+        if is_lazy(operand):
             kinds[k] = type_number((<Lazy>operand).type)
             if first is None:
                 first = <Lazy>operand
             elif not same_shape(first, <Lazy>operand):
-                return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
-        elif type(operand) is float:
+                return _generally(function, given, out)
+        elif type(<object>operand) is float:
             kinds[k] = PY_FLOAT
-        elif type(operand) is int:
+        elif type(<object>operand) is int:
             kinds[k] = PY_INT
-        elif type(operand) is bool:
+        elif type(<object>operand) is bool:
             kinds[k] = PY_BOOL
-        elif type(operand) is complex:
+        elif type(<object>operand) is complex:
             kinds[k] = PY_COMPLEX
         else:
-            number = _class_numbers.get(type(operand))
+            number = _class_numbers.get(type(<object>operand))
             if number is None:
-                return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+                return _generally(function, given, out)
             kinds[k] = number
         which = which << 5 | kinds[k]
     if first is None or (function.careful and kinds[1] == PY_INT and <object>given[1] < 0):
-        return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
+        return _generally(function, given, out)
     loop = function.last
     if loop is None or loop.which != which:
         loop = <Loop>function.loops.get(which)
@@ -184,20 +181,18 @@ cdef object apply(Elementwise function, PyObject** given, object out):
         function.last = loop
     queue = in_force()
     if out is not None:
-        if isinstance(out, Lazy) and loop.number == type_number((<Lazy>out).type) and same_shape(first, <Lazy>out):
+        if isinstance(out, Lazy) and loop.kind == type_number((<Lazy>out).type) and same_shape(first, <Lazy>out):
             return _at_once(function, loop, kinds, given, <Lazy>out, queue, which)
-        return _general(function, tuple([<object>given[i] for i in range(function.nin)]), out)
-    one = <object>given[0] if kinds[0] < PY_BOOL else scalar_of(loop, 0, <object>given[0])
-    if function.nin == 2:
-        other = <object>given[1] if kinds[1] < PY_BOOL else scalar_of(loop, 1, <object>given[1])
-    operands[0], operands[1] = <PyObject*>one, <PyObject*>other
-    node = node_of(
-        function.name, function.code, operands, function.nin, loop.inputs, loop.result, loop.number, None, queue
-    )
+        return _generally(function, given, out)
+    for k in range(function.nin):
+        operands[k] = given[k]
+        if kinds[k] >= PY_BOOL:         # of one operand at most, as the other is an array
+            scalar = scalar_of(loop, k, <object>given[k])
+            operands[k] = <PyObject*>scalar
     made = new_array()
-    take_type(made, loop.number)
+    take_type(made, loop.kind)
     take_shape(made, first.rank, first.extents)
-    return made_pending(made, node, queue)
+    return made_pending(made, node_of(loop, operands, function.nin, None), queue)
 
 
 cdef object _at_once(
@@ -261,9 +256,7 @@ cdef object _at_once(
             start(queue, kernel, blocks_for(n), parameters)
             out._stream = queue
             return out
-    node = node_of(
-        function.name, function.code, values, function.nin, loop.inputs, loop.result, loop.number, None, queue
-    )
+    node = node_of(loop, values, function.nin, None)
     if conflicts(out, node):
         into(out, computed(node, queue), queue, None, None)
     else:

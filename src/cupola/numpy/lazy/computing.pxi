@@ -104,7 +104,7 @@ def compute(Node value not None, Stream queue not None):
 
 cdef Array computed(Node value, Stream queue):
     cdef Array made = Array.__new__(Array)
-    made.set_shape(value.shape, value.dtype)
+    made.set_shape(value.shape, value.operation.dtype)
     allocate(made, queue)
     into(made, value, queue, None, None)
     return made

@@ -31,57 +31,54 @@ def leaf_of(value):
     return leaf(value)
 
 
-cdef Node node_of(
-    object name, int code, PyObject** operands, int count, tuple loop, object dtype, int kind, tuple shape, Stream queue
-):
+cdef Node node_of(Operation operation, PyObject** operands, int count, tuple shape):
     """A node of these operands, of which the largest are computed before it becomes too large."""
     cdef Node made = Node.__new__(Node)
-    cdef Node inner
-    cdef Lazy array
+    cdef PyObject* inner
+    cdef PyObject* operand
     cdef int k
-    cdef object operand
-    cdef tuple many = None if count <= 2 else PyTuple_New(count)
-    made.name, made.loop, made.dtype, made.known_shape, made.form = name, loop, dtype, shape, ""
-    made.many, made.count = many, count
-    made.code, made.kind, made.gathers = code, kind, code == GATHER
+    cdef tuple many = None
+    if count > 2:
+        many = made.many = PyTuple_New(count)
+    made.operation, made.count = operation, count
+    if shape is not None:
+        made.known_shape = shape
     made.leaves, made.nodes, made.reads = 0, 1, 0
     for k in range(count):
-        operand = <object>operands[k]
-        inner = None
-        if isinstance(operand, Lazy):
-            array = <Lazy>operand
+        operand, inner = operands[k], NULL
+        if is_lazy(operand):
             if _several:
-                require_here(array)
-            inner = array._node
-            if inner is not None and inner.leaves <= LEAVES and inner.nodes <= NODES:
+                require_here(<Lazy>operand)
+            inner = <PyObject*>(<Lazy>operand)._node
+            if inner != <PyObject*>None and (<Node>inner).leaves <= LEAVES and (<Node>inner).nodes <= NODES:
                 operand = inner
             else:
-                inner = None
-                require_memory(array)
-                made.note_read(<PyObject*>array.memory)
+                inner = NULL
+                require_memory(<Lazy>operand)
+                made.note_read(<PyObject*>(<Lazy>operand).memory)
                 made.leaves += 1
-        elif type(operand) is Node:
-            inner = <Node>operand
-        elif isinstance(operand, Array):
+        elif type(<object>operand) is Node:
+            inner = operand
+        elif isinstance(<object>operand, Array):
             require_memory(<Array>operand)
             if _several:
                 require_here(<Array>operand)
             made.note_read(<PyObject*>(<Array>operand).memory)
             made.leaves += 1
-        if inner is not None:
-            made.leaves += inner.leaves
-            made.nodes += inner.nodes
-            made.note_reads(inner)
+        if inner != NULL:
+            made.leaves += (<Node>inner).leaves
+            made.nodes += (<Node>inner).nodes
+            made.note_reads(<Node>inner)
         if many is not None:
-            Py_INCREF(operand)
-            PyTuple_SET_ITEM(many, k, operand)
+            Py_INCREF(<object>operand)
+            PyTuple_SET_ITEM(many, k, <object>operand)
         elif k == 0:
-            made.first = operand
+            made.first = <object>operand
         else:
-            made.second = operand
+            made.second = <object>operand
     if made.leaves > LEAVES or made.nodes > NODES:
         for k in range(count):
-            if isinstance(<object>operands[k], Lazy):
+            if is_lazy(operands[k]):
                 (<Lazy>operands[k]).open_memory()
         made.many = tuple([<object>operands[k] for k in range(count)])
         made.measure()
@@ -94,28 +91,31 @@ def make_node(name, tuple operands, tuple loop, dtype, shape):
         raise ValueError(f"{name} has {len(operands)} operands and {len(loop)} types")
     cdef PyObject* given[READ]
     cdef int k, count = <int>len(operands)
+    cdef Operation operation = Operation.__new__(Operation)
     if count > READ:
         raise NotImplementedError(f"an expression of more than {READ} operands")
     for k in range(count):
         given[k] = <PyObject*>operands[k]
-    return node_of(
-        name, number_of(name), given, count, loop, dtype, type_number(dtype), tuple(shape), in_force()
-    )
+    describe(operation, name, loop, dtype, "")
+    return node_of(operation, given, count, tuple(shape))
 
 
 def pending(Node node not None):
     """An array with the elements of an expression, which is computed later if nobody may change what it reads."""
     cdef Lazy made = new_array()
-    made.set_shape(node.shape, node.dtype)
+    made.set_shape(node.shape, node.operation.dtype)
     return made_pending(made, node, in_force())
 
 
 cdef Lazy made_pending(Lazy made, Node node, Stream queue):
-    cdef PyObject* read[READ]
-    cdef int count = memories(node, read, 0)
+    cdef PyObject* found[READ]
+    cdef PyObject** read = node.read
+    cdef int count = node.reads
     cdef int k
     cdef bint lent = False
     cdef Readers readers
+    if count < 0:
+        read, count = found, memories(node, found, 0)
     made._node, made._stream = node, queue
     if _several:
         made.home = here() + 1

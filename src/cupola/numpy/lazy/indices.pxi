@@ -34,7 +34,6 @@ cdef Lazy gathered(Lazy x, Lazy index):
     cdef Lazy made = new_array()
     take_type(made, type_number(x.type))
     take_shape(made, index.rank, index.extents)
-    return made_pending(made, node_of(
-        "gather", GATHER, operands, 5, (x.type, integer, integer, integer, unsigned), x.type, type_number(x.type),
-        shape_of(index), queue
-    ), queue)
+    cdef Operation operation = Operation.__new__(Operation)
+    describe(operation, "gather", (x.type, integer, integer, integer, unsigned), x.type, "")
+    return made_pending(made, node_of(operation, operands, 5, shape_of(index)), queue)

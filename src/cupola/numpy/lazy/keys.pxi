@@ -48,24 +48,24 @@ cdef int visit(Walk* walk, object operand, int kind=-1) except -1:
     """Add an operand: to the key, and to what is read, in the order of `Text`; a number of Python has this kind."""
     cdef int k, number
     cdef object found
-    cdef Node node
+    cdef Operation operation
     if type(operand) is float:
         return push_value(walk, operand, kind)      # which may stand elsewhere, in another type
     for k in range(walk.seen):
         if walk.known[k] == <PyObject*>operand:
             return push(walk, 0x1000 | k)
     if type(operand) is Node:
-        node = <Node>operand
-        push(walk, 0x8000 | node.code)
-        push(walk, node.kind | node.count << 5)
-        if node.gathers:
-            for k in range(1, node.count):
-                visit(walk, operand_of(node, k))
-            push_array(walk, <Array?>operand_of(node, 0))
+        operation = (<Node>operand).operation
+        push(walk, 0x8000 | operation.code)
+        push(walk, operation.kind | (<Node>operand).count << 5)
+        if operation.code == GATHER:
+            for k in range(1, (<Node>operand).count):
+                visit(walk, <object>operand_at(<Node>operand, k))
+            push_array(walk, <Array?>operand_of(<Node>operand, 0))
         else:
-            for k in range(node.count):
-                number = type_number(node.loop[k])
-                visit(walk, operand_of(node, k), number)
+            for k in range((<Node>operand).count):
+                number = operation.numbers[k] if k < 3 else type_number(operation.loop[k])
+                visit(walk, <object>operand_at(<Node>operand, k), number)
                 push(walk, number)
     elif isinstance(operand, Array):
         push_array(walk, <Array>operand)

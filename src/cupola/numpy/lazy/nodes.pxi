@@ -16,6 +16,28 @@ cdef int number_of(object name) except -1:
 cdef int GATHER = number_of("gather")
 
 
+@cython.freelist(32)
+cdef class Operation:
+    """What nodes of an operation have in common if their operands have the same types."""
+
+    cdef object name
+    cdef tuple loop             # what the operands are converted to: numpy.dtype of each
+    cdef object dtype           # of the result
+    cdef object form
+    cdef int code
+    cdef int kind               # the number of dtype
+    cdef int numbers[3]         # those of the loop, as far as there are so many
+
+
+cdef int describe(Operation made, object name, tuple loop, object dtype, object form) except -1:
+    cdef int k
+    made.name, made.loop, made.dtype, made.form = name, loop, dtype, form
+    made.code, made.kind = number_of(form if form else name), type_number(dtype)
+    for k in range(min(<int>len(loop), 3)):
+        made.numbers[k] = type_number(loop[k])
+    return 0
+
+
 @cython.final
 @cython.freelist(32)
 cdef class Node:
@@ -46,10 +68,7 @@ cdef class Node:
         How large the expression is, at most.
     """
 
-    cdef readonly object name
-    cdef readonly tuple loop
-    cdef readonly object dtype
-    cdef readonly object form
+    cdef Operation operation
     cdef tuple known_shape              # None: that of the operands
     cdef tuple many                     # the operands; None: they are these two, or the first of them
     cdef object first
@@ -57,23 +76,37 @@ cdef class Node:
     cdef int count                      # of operands
     cdef readonly int leaves
     cdef readonly int nodes
-    cdef int code
-    cdef int kind
-    cdef bint gathers
     cdef int reads                      # how many Buffers it reads, -1 if that is not known
     cdef PyObject* read[LEAVES]         # which the operands keep
 
     def __init__(self, name, tuple operands, tuple loop, dtype, shape, form=""):
-        cdef Py_ssize_t k
         if len(loop) != len(operands):
             raise ValueError(f"{name} has {len(operands)} operands and {len(loop)} types")
-        self.name, self.many, self.loop, self.dtype, self.form = name, operands, loop, dtype, form
-        self.count = <int>len(operands)
+        self.operation = Operation.__new__(Operation)
+        describe(self.operation, name, loop, dtype, form)
+        self.many, self.count = operands, <int>len(operands)
         self.known_shape = tuple(shape)
-        self.code = number_of(form if form else name)
-        self.kind = type_number(dtype)
-        self.gathers = self.code == GATHER
         self.measure()
+
+    @property
+    def name(self):
+        """str: of the operation."""
+        return self.operation.name
+
+    @property
+    def loop(self):
+        """tuple of numpy.dtype: what the operands are converted to."""
+        return self.operation.loop
+
+    @property
+    def dtype(self):
+        """numpy.dtype: of the result."""
+        return self.operation.dtype
+
+    @property
+    def form(self):
+        """str: CUDA C++ for what is no operation of the table."""
+        return self.operation.form
 
     @property
     def operands(self):
@@ -84,7 +117,7 @@ cdef class Node:
         for k in range(self.count):
             one = operand_of(self, k)
             # A number of Python, in the type that it is computed in.
-            found.append(self.loop[k].type(one) if type(one) is float else one)
+            found.append(self.operation.loop[k].type(one) if type(one) is float else one)
         return tuple(found)
 
     @property
@@ -131,15 +164,20 @@ cdef class Node:
         cdef int k
         if operand.reads < 0:
             self.reads = -1
+            return
         for k in range(operand.reads):
             self.note_read(operand.read[k])
 
 
-cdef inline object operand_of(Node node, int k):
-    """The operand with that number. A number of Python is one of float32 or float64."""
+cdef inline PyObject* operand_at(Node node, int k) noexcept:
+    """The operand with that number, which the node keeps. A number of Python is one of float32 or float64."""
     if node.many is not None:
-        return node.many[k]
-    return node.first if k == 0 else node.second
+        return PyTuple_GET_ITEM(node.many, k)
+    return <PyObject*>node.first if k == 0 else <PyObject*>node.second
+
+
+cdef inline object operand_of(Node node, int k):
+    return <object>operand_at(node, k)
 
 
 cdef int memories(Node node, PyObject** found, int count) except -1:

@@ -28,7 +28,7 @@ cdef inline Elementwise function_of(int which):
 
 
 cdef inline bint is_operand(object given):
-    return isinstance(given, Lazy) or type(given) is float or type(given) is int or isinstance(given, _operands)
+    return is_lazy(<PyObject*>given) or type(given) is float or type(given) is int or isinstance(given, _operands)
 
 
 def quick_operators(type cls not None):

@@ -67,11 +67,14 @@ assert len(_CHARS) == TYPES
 _fill_tables()
 
 
-cdef int type_number(object dtype) except -1:
+cdef inline int type_number(object dtype) except -1:
     """The number of a dtype, which is one of those of MEMORY."""
     cdef int number = _likely[place_of(<PyObject*>dtype)]
-    if _dtypes[number] == <PyObject*>dtype:
-        return number
+    return number if _dtypes[number] == <PyObject*>dtype else search_type(dtype)
+
+
+cdef int search_type(object dtype) except -1:
+    cdef int number
     for number in range(TYPES):
         if _dtypes[number] == <PyObject*>dtype:
             return number
