@@ -1,7 +1,7 @@
 /* The checks that are done while kernels run, when somebody asks for them: data races, reads of what nobody has written,
  * and wrong use of what synchronizes.
  *
- * Machine code with the instrument of a check tells each access, barrier and fence (watch.c, told.c). For each block there
+ * Machine code with the instrument of a check tells each access, barrier and fence (watch.c, words.c, told.c). For each block there
  * is a `cpu_watch`: which accesses of which threads are ordered before which others (order.c). What was accessed last is
  * in *shadows* beside shared, local and global memory (shadow.c). What is wrong is a finding of the launch (findings.c).
  *
@@ -116,7 +116,7 @@ static inline struct cpu_watch *cpu_watch_of(const cpu_block *block) {
     return asked(block->watch != NULL) && block->watch->checks ? block->watch : NULL;
 }
 
-/* Where a block of the launch and a thread of it are (watch.c). */
+/* Where a block of the launch and a thread of it are (words.c). */
 void cpu_watch_place(const struct cpu_watch *watch, uint32_t id, uint32_t thread, uint32_t block_at[3],
                      uint32_t thread_at[3]);
 
@@ -142,13 +142,13 @@ void cpu_watch_take_unset(const cpu_context *context, uint64_t address, uint64_t
 void cpu_watch_put_unset(const cpu_context *context, uint64_t address, uint64_t size, const uint8_t *unset);
 /* The block whose shared memory has a generic address, and where it is there; NULL: none of this cluster. (told.c) */
 struct cpu_watch *cpu_watch_owner(const cpu_context *context, uint64_t *address);
-/* Give each word of a row a record of its own, where one stands for all of them. (watch.c) */
+/* Give each word of a row a record of its own, where one stands for all of them. (words.c) */
 void cpu_watch_unroll(const cpu_shadow *shadow, uint64_t index);
 /* Copies are complete: those of a thread up to a group, or those that a barrier counts. */
 void cpu_watch_finish(struct cpu_watch *watch, uint32_t thread, uint32_t group, uint64_t barrier);
 /* All threads of a block have ended, and its shared memory goes to another one. */
 void cpu_watch_end(const cpu_block *block);
-/* A range of bytes is written by one thread, at a generic address; for the checks that are on (watch.c). Or read, for
+/* A range of bytes is written by one thread, at a generic address; for the checks that are on (words.c). Or read, for
  * races only; or what was read is used, for reads of unset memory only. */
 void cpu_watch_used(const cpu_context *context, const cpu_warp *warp, int lane, cpu_site site, uint64_t address,
                     uint64_t size);

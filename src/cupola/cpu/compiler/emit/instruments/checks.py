@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PLAIN, STRONG, ATOMIC, COPY = range(4)
 ACQUIRES, RELEASES, ORDERS, COPIES = 4, 8, 16, 32
-"""``enum cpu_access_kind`` and the bits beside it (engine/checks/watch.c)."""
+"""``enum cpu_access_kind`` and the bits beside it (engine/checks/access.h)."""
 
 _ACQUIRING, _RELEASING = frozenset(["acquire", "acq_rel", "sc"]), frozenset(["release", "acq_rel", "sc"])
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
