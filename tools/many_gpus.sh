@@ -4,24 +4,31 @@
 #
 # usage: tools/many_gpus.sh [LOG_FOLDER]
 #
-# Variables: PYTHON names the interpreter, STEPS picks some of the steps, GPUS says how many there are, STEP_SECONDS and
-# ALL_SECONDS are time limits, JOBS is how many tests run at a time. Needs Python with cupola[test,mpi,nccl,dask,ray] and a
-# library of MPI; a step whose package is missing says so. On the CPU device: CUPOLA_DEVICE=cpu GPUS=4.
+# Variables: PYTHON names the interpreter, STEPS picks some of the steps, GPUS says how many devices there are (otherwise all that
+# the process sees), STEP_SECONDS and ALL_SECONDS are time limits, JOBS is how many tests run at a time. Needs Python with
+# cupola[test,mpi,nccl,dask,ray] and a library of MPI; a step whose package is missing says so. On the CPU device:
+# CUPOLA_DEVICE=cpu GPUS=4.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 logs=${1:-many_gpus}
 python=${PYTHON:-python3}
-steps=${STEPS:-devices mpi nccl torchrun dask ray nccl_transfers mpi_transfers scaling tests}
-gpus=${GPUS:-$(nvidia-smi -L | grep -c '^GPU ')}
-mkdir -p "$logs"
+steps=${STEPS:-devices answers mpi nccl torchrun dask ray nccl_transfers mpi_transfers scaling tests}
+mkdir -p "$logs" || exit 2
 # Programs that use NVLink multicast can put the GPUs of a host out of service, for everybody: it stays off in NCCL, PyTorch and NVSHMEM.
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
-export CUPOLA_DEVICE=${CUPOLA_DEVICE:-gpu} CUPOLA_CPU_DEVICES=$gpus PYTHONUNBUFFERED=1 RAY_USAGE_STATS_ENABLED=0
+export CUPOLA_DEVICE=${CUPOLA_DEVICE:-gpu} PYTHONUNBUFFERED=1 RAY_USAGE_STATS_ENABLED=0
 # Open MPI: in containers, and with more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export OMPI_MCA_rmaps_base_oversubscribe=1
 export PYTHONPATH="$PWD:$PWD/examples${PYTHONPATH:+:$PYTHONPATH}"
+# As many as CUDA_VISIBLE_DEVICES and the like leave, not as many as the host has.
+count='from cupola import Device; print(len(list(Device.get_all_devices())))'
+gpus=${GPUS:-$("$python" -c "$count" 2>"$logs/devices.err")}
+[[ $gpus =~ ^[1-9][0-9]*$ ]] || { echo "no devices for $python: $(tail -n 3 "$logs/devices.err" 2>/dev/null)" >&2 && exit 2; }
+export CUPOLA_CPU_DEVICES=$gpus
+command -v nvidia-smi >/dev/null && nvidia-smi topo -m >"$logs/topology.txt" 2>&1
+trap 'exit 130' INT TERM
 failed=() clocks=()
 
 say() { # NAME WORDS
@@ -34,6 +41,7 @@ step() { # NAME DEVICES MODULES COMMAND...: runs where there are so many devices
     shift 3
     case " $steps " in *" $name "*) ;; *) return ;; esac
     ((gpus >= least)) || { say "$name" "not run: it needs $least devices, and there are $gpus" && return; }
+    command -v "$1" >/dev/null || { say "$name" "not run: there is no $1" && return; }
     for module in $modules; do
         "$python" -c "import $module" 2>/dev/null || { say "$name" "not run: $python has no $module" && return; }
     done
@@ -41,6 +49,11 @@ step() { # NAME DEVICES MODULES COMMAND...: runs where there are so many devices
     ((left > 5)) || { say "$name" "not run: ${ALL_SECONDS:-590} s are over" && failed+=("$name") && return; }
     timeout -k 5 $((limit < left ? limit : left)) "$@" >"$logs/$name.log" 2>&1
     local status=$?
+    # Where mpiexec and mpi4py are of different libraries, each rank is alone, and all seems well.
+    if ((status == 0)) && [[ -n ${EXPECTED:-} ]] && ! grep -q "$EXPECTED" "$logs/$name.log"; then
+        echo "its output does not have '$EXPECTED': do all ranks use the same library?" >>"$logs/$name.log"
+        status=1
+    fi
     tail -n "${TAIL:-25}" "$logs/$name.log"
     if ((status == 124)); then
         say "$name" "$((SECONDS - start)) s, FAILED: its time was over"
@@ -54,9 +67,10 @@ counts=1
 for ((n = 2; n <= gpus; n *= 2)); do counts+=,$n; done
 
 step devices 1 "" "$python" examples/several_devices.py
-step mpi 1 mpi4py mpiexec -n "$gpus" "$python" -m mpi4py examples/mpi_heat.py
-step nccl 1 "" "$python" -m cupola run -n "$gpus" examples/nccl_allreduce.py
-step torchrun 1 torch "$python" -m torch.distributed.run --nproc-per-node="$gpus" examples/nccl_allreduce.py
+step answers 1 "" "$python" tests/nccl/answers.py
+EXPECTED="\b$gpus rank" step mpi 1 mpi4py mpiexec -n "$gpus" "$python" -m mpi4py examples/mpi_heat.py
+EXPECTED="\b$gpus rank" step nccl 1 "" "$python" -m cupola run -n "$gpus" examples/nccl_allreduce.py
+EXPECTED="\b$gpus rank" step torchrun 1 torch "$python" -m torch.distributed.run --nproc-per-node="$gpus" examples/nccl_allreduce.py
 step dask 1 distributed "$python" examples/dask_statistics.py
 step ray 1 ray "$python" examples/ray_pipeline.py
 step nccl_transfers 1 "" "$python" -m benchmarks.transfers --engine nccl --ranks "$gpus" --json "$logs/nccl.json"
