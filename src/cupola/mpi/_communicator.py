@@ -14,10 +14,11 @@ from cupola.core.device._stream import stream_in_force
 
 from . import _request
 from ._aware import is_cuda_aware, is_host_memory, only_waits
+from ._planned import Plan, carry_out
 from ._request import RECEIVING, Request
 from ._side import Side
 from ._staging import Stages
-from ._usual import Plan, Settings, carry_out
+from ._usual import Settings
 
 if TYPE_CHECKING:
     from cupola import Stream

@@ -1,18 +1,16 @@
-"""The whole of a usual message, compiled, since few bytes travel in microseconds.
+"""The six most frequent messages, compiled whole, since few bytes travel in microseconds.
 
-A message is usual if its buffers are Arrays in one piece and there is a stream. All others are for `_communicator`. The six most frequent methods call MPI's functions themselves, with the handles of mpi4py's objects, and
-hold no lock of Python from the first copy to the last; they also take memory that MPI can use as it is. The others call
-mpi4py's methods.
+A message is usual if its buffers are Arrays in one piece and there is a stream. These methods call MPI's functions themselves,
+with the handles of mpi4py's objects, and hold no lock of Python from the first copy to the last; they also take memory that
+MPI can use as it is. Other methods' usual messages are in `_planned`, and all that are not usual in `_communicator`.
 """
-
-from inspect import Parameter
 
 from mpi4py import MPI
 
 from cupola.bindings import _provider
 
 from cupola.mpi._aware import is_cuda_aware, is_host_memory
-from cupola.mpi._request import RECEIVING, collect, forgotten, too_late
+from cupola.mpi._request import collect, forgotten, too_late
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from cpython.exc cimport PyErr_CheckSignals
@@ -30,12 +28,6 @@ cdef extern from "library.h" nogil:
         bint has_int_handles
     ctypedef struct Room "struct mpi_status":
         pass
-    ctypedef struct Message "struct mpi_message":
-        const void* out
-        void* into "in"
-        int out_count, in_count, to, to_tag, source "from", source_tag "from_tag"
-        uintptr_t out_type, in_type, op, comm
-        void* status
     enum:
         SEND "MPI_KIND_SEND"
         RECV "MPI_KIND_RECV"
@@ -54,13 +46,11 @@ cdef extern from "library.h" nogil:
 ctypedef bint (*HostMayUse)(uint64_t address, uint64_t size) noexcept nogil
 
 cdef enum:
-    MOST_BUFFERS = 2        # of a method
     SPIN = 1000000          # ns of asking without a pause
     SIGNALS = 20000000      # ns between two looks for signals, such as Ctrl-C
 
 cdef object IN_PLACE = MPI.IN_PLACE, BYTE = MPI.BYTE, Intracomm = MPI.Intracomm, Status = MPI.Status, Op = MPI.Op
 cdef object SUM = MPI.SUM, ANY_SOURCE = MPI.ANY_SOURCE, ANY_TAG = MPI.ANY_TAG
-cdef object receiving = frozenset(RECEIVING), empty = Parameter.empty
 cdef object address_of = MPI._addressof         # where the handle lies that an object has
 cdef tuple NAMES = ("Send", "Recv", "Sendrecv", "Bcast", "Allreduce", "Reduce")      # in order of MPI's functions
 cdef const void* in_place = <const void*><uintptr_t><Py_ssize_t>int(MPI.IN_PLACE)
@@ -100,11 +90,16 @@ cdef object find_type(object dtype):
     return found
 
 
-cdef struct Way:        # of one buffer
-    CUdeviceptr device
-    uintptr_t host          # what MPI uses
-    Py_ssize_t size
-    bint reads, writes, is_staged
+cdef bint count_elements(Array array, uintptr_t* handle, int* count) except -1:
+    """MPI's type of the elements, and how many there are; False: MPI has none, or cannot count them, or there are none."""
+    cdef Py_ssize_t elements = array.count()
+    cdef object found = types.get(array.type, IN_PLACE)
+    if found is IN_PLACE:
+        found = find_type(array.type)
+    if found is None or elements == 0 or elements > INT_MAX:
+        return False
+    handle[0], count[0] = found, <int>elements
+    return True
 
 
 cdef CUresult bring(Way* out, Way* into, CUstream queue) noexcept nogil:
@@ -117,6 +112,17 @@ cdef CUresult bring(Way* out, Way* into, CUstream queue) noexcept nogil:
     if status == CUDA_SUCCESS:
         status = cu.cuStreamSynchronize(queue)
     return status
+
+
+cdef Array usual(Stages stages, object item, bint writes):
+    """The item if it is an Array on a device, open and in one piece, else None."""
+    cdef Array array
+    if type(item) is not Array:
+        return None
+    array = <Array>item
+    if not array.dense or array.memory is None or array.memory.pointer == 0 or (writes and array.readonly):
+        return None
+    return array if stages.is_of_device(array.memory) else None
 
 
 cdef class Lent:
@@ -139,13 +145,6 @@ cdef class Lent:
 
 cdef class Settings:
     """What a communicator has besides its methods, and the methods that small messages go by."""
-
-    cdef object plain               # the communicator of mpi4py
-    cdef uintptr_t place            # of its handle
-    cdef int rank, size             # once they are known: rank is not negative, and the communicator is of one group
-    cdef public object stream, timeout
-    cdef public Py_ssize_t part
-    cdef public Stages _stages
 
     @property
     def comm(self):
@@ -193,7 +192,7 @@ cdef class Settings:
             None where there are none.
         """
         cdef Array out_array = None, in_array = None
-        cdef Buffer out_memory = None, in_memory = None
+        cdef Buffer in_memory = None
         cdef Stage out_stage = None, in_stage = None
         cdef Stream queue
         cdef StreamHandle held
@@ -202,13 +201,12 @@ cdef class Settings:
         cdef Way out, into
         cdef Room room
         cdef int64_t received
-        cdef Py_ssize_t count, size = 0
+        cdef Py_ssize_t size = 0
         cdef int failed = 0
         cdef bint is_closed = False, is_begun = False, is_limited
         cdef uintptr_t requests[2]
         cdef int begun = 0, done = 0
         cdef int64_t limit = 0, start = 0, left
-        cdef object found = None
         if type(self.stream) is not Stream:
             return False
         queue = <Stream>self.stream
@@ -248,23 +246,11 @@ cdef class Settings:
         elif kind != SEND and (kind != REDUCE or self.rank == message.source):
             return False
         if out_array is not None:
-            found = types.get(out_array.type, IN_PLACE)
-            if found is IN_PLACE:
-                found = find_type(out_array.type)
-            count = out_array.count()
-            if found is None or count == 0 or count > INT_MAX:
+            if not count_elements(out_array, &message.out_type, &message.out_count):
                 return False
-            message.out_type, message.out_count = found, <int>count
-            out_memory = out_array.memory
         if in_array is not None:
-            if out_array is None or out_array.type is not in_array.type:
-                found = types.get(in_array.type, IN_PLACE)
-            if found is IN_PLACE:
-                found = find_type(in_array.type)
-            count = in_array.count()
-            if found is None or count == 0 or count > INT_MAX:
+            if not count_elements(in_array, &message.in_type, &message.in_count):
                 return False
-            message.in_type, message.in_count = found, <int>count
             in_memory = in_array.memory
         if kind >= BCAST:
             if in_array is None:
@@ -441,195 +427,3 @@ cdef class Settings:
         op = SUM if op is None else op
         if not self.carry(REDUCE, sendbuf, recvbuf, &message, op, None):
             self._do("Reduce", {"sendbuf": sendbuf, "recvbuf": recvbuf, "op": op, "root": root})
-
-
-cdef class Plan:
-    """What has to be known of a method: its parameters, which of them are buffers, and what MPI does with those.
-
-    Parameters
-    ----------
-    name : str
-        Of the method that waits.
-    parameters : list of inspect.Parameter
-        Without `self`.
-    buffers : dict
-        Name of a parameter -> whether MPI reads, and writes the memory.
-    """
-
-    cdef str name
-    cdef int count, status, required
-    cdef int places[MOST_BUFFERS]
-    cdef bint reads[MOST_BUFFERS]
-    cdef bint writes[MOST_BUFFERS]
-    cdef bint receives
-    cdef tuple names, defaults
-    cdef dict index
-
-    def __init__(self, str name, list parameters, dict buffers):
-        self.name = name
-        self.names = tuple([one.name for one in parameters])
-        self.defaults = tuple([one.default for one in parameters])      # Parameter.empty: must be given
-        self.required = len([one for one in self.defaults if one is empty])
-        self.index = {one: place for place, one in enumerate(self.names)}
-        self.receives = name in receiving
-        self.status = self.index.get("status", -1)
-        self.count = 0
-        for buffer, (reads, writes) in buffers.items():
-            self.places[self.count] = self.index[buffer]
-            self.reads[self.count], self.writes[self.count] = reads, writes
-            self.count += 1
-
-    def bind(self, tuple args, dict kwargs):
-        """A list of all arguments in the order of the parameters; None if they do not fit."""
-        cdef Py_ssize_t given = len(args), place
-        cdef list found
-        if given > len(self.names):
-            return None
-        found = list(args)
-        for place in range(given, len(self.names)):
-            found.append(self.defaults[place])
-        if kwargs:
-            for name, value in kwargs.items():
-                known = self.index.get(name)
-                if known is None or <Py_ssize_t>known < given:
-                    return None
-                found[<Py_ssize_t>known] = value
-        for place in range(given, self.required):
-            if found[place] is empty:
-                return None
-        return found
-
-    def named(self, list given):
-        """The arguments by name."""
-        return dict(zip(self.names, given))
-
-
-cdef Array usual(Stages stages, object item, bint writes):
-    """The item if it is an Array on a device, open and in one piece, else None."""
-    cdef Array array
-    if type(item) is not Array:
-        return None
-    array = <Array>item
-    if not array.dense or array.memory is None or array.memory.pointer == 0 or (writes and array.readonly):
-        return None
-    return array if stages.is_of_device(array.memory) else None
-
-
-def carry_out(Settings own, Plan plan, list given):
-    """Do a message by the method of a plan, if it is usual.
-
-    Parameters
-    ----------
-    own : Settings
-    plan : Plan
-    given : list
-        All arguments of the method; of a message that was done, it no longer matters.
-
-    Returns
-    -------
-    bool
-        Whether it was; if not, nothing has been done.
-    """
-    cdef Array arrays0 = None, arrays1 = None, array
-    cdef Stage stage0 = None, stage1 = None, stage
-    cdef Stream queue
-    cdef StreamHandle held
-    cdef CUstream native
-    cdef CUresult status = CUDA_SUCCESS
-    cdef CUdeviceptr device
-    cdef uintptr_t host
-    cdef Py_ssize_t sizes[MOST_BUFFERS]
-    cdef Py_ssize_t received = -1, size
-    cdef bint reads[MOST_BUFFERS]
-    cdef bint writes[MOST_BUFFERS]
-    cdef Stages stages
-    cdef int i
-    stream = own.stream
-    if type(stream) is not Stream or own.timeout is not None:
-        return False
-    comm, stages = own.comm, own._stages
-    for i in range(plan.count):
-        reads[i], writes[i] = plan.reads[i], plan.writes[i]
-        item = given[plan.places[i]]
-        if item is None or item is IN_PLACE:
-            continue
-        array = usual(stages, item, writes[i])
-        if array is None:
-            return False
-        sizes[i] = array.count() * array.itemsize
-        if sizes[i] == 0:
-            return False
-        if i == 0:
-            arrays0 = array
-        else:
-            arrays1 = array
-    if plan.count == 2 and given[plan.places[0]] is IN_PLACE:
-        reads[1] = True
-    if arrays0 is None and arrays1 is None:
-        return False
-    spare = None
-    if is_cuda_aware():
-        return False
-    if forgotten:
-        collect()
-    queue = <Stream>stream
-    try:
-        for i in range(plan.count):
-            array = arrays0 if i == 0 else arrays1
-            if array is None:
-                continue
-            stage = stages.find(sizes[i], queue)
-            if i == 0:
-                stage0 = stage
-            else:
-                stage1 = stage
-            given[plan.places[i]] = stage.flat(array.type, sizes[i])
-        held = queue.hold()         # behind the last Python code before the copies
-        native = held.pointer
-        for i in range(plan.count):
-            array = arrays0 if i == 0 else arrays1
-            if array is None or not reads[i]:
-                continue
-            stage = stage0 if i == 0 else stage1
-            device, host, size = array.pointer, stage.place, sizes[i]
-            with nogil:
-                status = cu.cuMemcpyDtoHAsync(<void*>host, device, size, native)
-            if status != CUDA_SUCCESS:
-                array.copy_to(stage.flat(array.type, size).reshape(array.shape), stream=queue)  # or the error
-        with nogil:
-            status = cu.cuStreamSynchronize(native)
-        check(status, b"cuStreamSynchronize")
-        if plan.receives:
-            said = given[plan.status]
-            if said is None:
-                said, stages.status = stages.status, None
-                if said is None:
-                    said = Status()
-                given[plan.status] = spare = said
-        getattr(comm, plan.name)(*given)
-        if plan.receives:
-            received = said.Get_count(BYTE)
-            stages.status = spare
-        held = queue.hold()
-        native = held.pointer
-        for i in range(plan.count):
-            array = arrays0 if i == 0 else arrays1
-            if array is None or not writes[i]:
-                continue
-            stage = stage0 if i == 0 else stage1
-            size = sizes[i]
-            if 0 <= received < size:        # whole elements
-                size = min(size, (received + array.itemsize - 1) // array.itemsize * array.itemsize)
-            if size == 0:
-                continue
-            device, host = array.pointer, stage.place
-            with nogil:
-                status = cu.cuMemcpyHtoDAsync(device, <const void*>host, size, native)
-            if status != CUDA_SUCCESS:
-                array.reshape(-1)[: size // array.itemsize].copy_from(stage.flat(array.type, size), stream=queue)
-    finally:
-        if stage0 is not None:
-            stages.put(stage0, queue)
-        if stage1 is not None:
-            stages.put(stage1, queue)
-    return True

@@ -1,0 +1,13 @@
+from inspect import Parameter
+from typing import Any
+
+from cupola.mpi._request import RECEIVING as RECEIVING
+from cupola.mpi._request import forgotten as forgotten
+from cupola.mpi._usual import Settings
+
+class Plan:
+    def __init__(self, name: str, parameters: list[Parameter], buffers: dict[str, tuple[bool, bool]]) -> None: ...
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None: ...
+    def named(self, given: list[Any]) -> dict[str, Any]: ...
+
+def carry_out(own: Settings, plan: Plan, given: list[Any]) -> bool: ...
