@@ -78,7 +78,6 @@ _INSTEAD = {
 
 
 def __getattr__(name: str) -> _Any:
-    from cupola.numpy._known import nearest
+    from cupola.numpy._known import missing
 
-    near = "" if name.startswith("_") else nearest(name, __all__, _INSTEAD.get(name))
-    raise AttributeError(f"module 'cupola.numpy.random' has no attribute {name!r}{near}")
+    raise missing(__name__, name, __all__, _INSTEAD)
