@@ -241,6 +241,53 @@ def reaches(module: str, other: str) -> bool:
     return False
 
 
+PYTHON_WITH = re.compile(r" *(?:async )?with (?!nogil\b|gil\b|cython\.critical_section\().+:(?: *#.*)?")
+
+
+def needs_a_traceback(text: str) -> list[str]:
+    """The lines of a compiled module for which Cython makes code that fails if an error has no traceback yet."""
+    found, handlers = [], []
+    for line in re.sub(r'("""|\'\'\').*?\1', "", text, flags=re.DOTALL).splitlines():
+        code = line.strip()
+        if not code or code.startswith("#"):
+            continue
+        indent = len(line) - len(line.lstrip())
+        handlers = [handler for handler in handlers if handler < indent]
+        if PYTHON_WITH.fullmatch(line) or (handlers and re.match(r"return\b", code)):
+            found.append(code)
+        if re.match(r"except\b", code):
+            handlers.append(indent)
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in sources(ROOT) if path.suffix != ".py"], ids=lambda path: path.name)
+def test_no_compiled_module_needs_a_traceback(path):
+    # Their errors have none before they reach Python (core/base/frames.h).
+    advice = "write lock.acquire(), try: ..., finally: lock.release() for `with`, and `return` behind `except`"
+    assert not needs_a_traceback(path.read_text()), advice
+
+
+def test_a_line_that_needs_a_traceback_is_noticed():
+    text = """
+def f():
+    with nogil:
+        with gil:
+            g()
+    with cython.critical_section(self):
+        g()
+    try:
+        g()
+    except ValueError as error:
+        raise
+    finally:
+        h()
+    return 1
+"""
+    assert needs_a_traceback(text) == []
+    assert needs_a_traceback(text + "    with self.lock:  # mine\n        g()\n") == ["with self.lock:  # mine"]
+    assert needs_a_traceback(text.replace("raise", "if g():\n            return 2")) == ["return 2"]
+
+
 @pytest.mark.parametrize(
     "folder",
     [BINDGEN, ROOT, *(path for path in sorted(ROOT.rglob("*")) if path.is_dir() and path.name != "__pycache__")],

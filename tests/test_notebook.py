@@ -33,8 +33,7 @@ def test_frames_of_cupola_are_left_out(error, stream):
     assert "compile" in names(error.__traceback__)
     assert names(_notebook.shorten(error.__traceback__))[-2:] == ["calling", "called"]
     with pytest.raises(TypeError) as caught:
-        launch(stream, LaunchConfig(grid=1, block=1), None)  # whose frames are all of compiled modules
-    assert len(names(caught.value.__traceback__)) > 1
+        launch(stream, LaunchConfig(grid=1, block=1), None)  # compiled modules, which may have frames
     assert names(_notebook.shorten(caught.value.__traceback__)) == ["test_frames_of_cupola_are_left_out"]
 
 
@@ -46,7 +45,7 @@ def test_what_does_not_end_in_cupola_is_whole():
     assert frames is None
 
 
-@pytest.mark.parametrize(("mode", "last"), [("Context", "called"), ("Verbose", "_check")])
+@pytest.mark.parametrize(("mode", "last"), [("Context", "called"), ("Verbose", "_run")])
 def test_the_shell_shows_it(error, mode, last):
     shown = []
     shell = SimpleNamespace(

@@ -124,7 +124,8 @@ cdef class GraphBuilder:
         cdef CUstream native
         cdef CUstreamCaptureMode number
         cdef CUgraph graph
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             if self.state == CAPTURING:
                 raise RuntimeError("the builder is already building")
@@ -148,6 +149,8 @@ cdef class GraphBuilder:
                 self.hierarchy = new_hierarchy(NULL, False)
             self.state = CAPTURING
             return self
+        finally:
+            self.turn.release()
 
     @property
     def is_building(self):
@@ -159,7 +162,8 @@ cdef class GraphBuilder:
             When an error has invalidated the recording.
         """
         cdef CUstreamCaptureStatus capture
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             if self.state != CAPTURING:
                 return False
@@ -167,6 +171,8 @@ cdef class GraphBuilder:
             if capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED:
                 raise RuntimeError("an error has invalidated the recording; end it with end_building() or close()")
             return capture == CU_STREAM_CAPTURE_STATUS_ACTIVE
+        finally:
+            self.turn.release()
 
     def end_building(self):
         """Stop recording (``cuStreamEndCapture``). Branches made by :meth:`split` must have been joined.
@@ -187,7 +193,8 @@ cdef class GraphBuilder:
         cdef CUresult status
         cdef CUstream native
         cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_ACTIVE
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             if self.state != CAPTURING:
                 raise RuntimeError("the builder is not building; call begin_building() first")
@@ -208,6 +215,8 @@ cdef class GraphBuilder:
                 self.graph = graph_handle(self.hierarchy, graph, None, NULL)
             self.state = ENDED
             return self
+        finally:
+            self.turn.release()
 
     def complete(self, options=None):
         """Make the graph executable (``cuGraphInstantiateWithParams``). Each call makes another, independent one.
@@ -226,7 +235,8 @@ cdef class GraphBuilder:
         RuntimeError
             When building has not ended, or the graph cannot be made executable.
         """
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             if self.kind != PRIMARY or self.state != ENDED:
                 raise RuntimeError(
@@ -239,6 +249,8 @@ cdef class GraphBuilder:
                 )
             drop_released()
             return instantiate(self.graph, self.queue.find_context(), options)
+        finally:
+            self.turn.release()
 
     def debug_dot_print(self, path, options=None):
         """Write a picture of the graph as a DOT file (``cuGraphDebugDotPrint``).
@@ -250,11 +262,14 @@ cdef class GraphBuilder:
         options : GraphDebugPrintOptions, optional
             What it shows.
         """
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             if self.state != ENDED:
                 raise RuntimeError("the builder has not finished building")
             print_dot(self.graph.open_pointer(), path, options)
+        finally:
+            self.turn.release()
 
     @property
     def graph_definition(self):
@@ -267,7 +282,8 @@ cdef class GraphBuilder:
         """
         from cupola.graph import _definition  # noqa: F401  announces the class
 
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             if self.kind == FORKED:
                 raise RuntimeError("a branch has no graph of its own; ask the builder that it was split from")
@@ -277,14 +293,19 @@ cdef class GraphBuilder:
                 raise RuntimeError("the builder has no graph before building; call begin_building() and end_building()")
             self.graph.open_pointer()
             return wrap_definition(self.graph)
+        finally:
+            self.turn.release()
 
     def _finished(self):
         """The handle of the finished graph; ValueError when there is none yet, RuntimeError when it is closed."""
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             if self.state != ENDED:
                 raise ValueError("the builder has not finished building")
             return self.graph
+        finally:
+            self.turn.release()
 
     # --- branches -------------------------------------------------------------------------------------
 
@@ -301,11 +322,14 @@ cdef class GraphBuilder:
         tuple of GraphBuilder
             The first is this builder. The others must be joined before building ends.
         """
-        with self.turn:
+        self.turn.acquire()
+        try:
             if count < 2:
                 raise ValueError(f"count must be at least 2, got {count}")
             self.require_capturing("split")
             return (self, *[self.fork() for _ in range(count - 1)])
+        finally:
+            self.turn.release()
 
     @staticmethod
     @cython.binding(True)
@@ -329,7 +353,8 @@ cdef class GraphBuilder:
         if len(builders) < 2:
             raise ValueError(f"join needs at least two builders, got {len(builders)}")
         root = next((builder for builder in builders if not builder.is_join_required), builders[0])
-        with root.turn:
+        root.turn.acquire()
+        try:
             for branch in builders:
                 branch.require_capturing("join")
             for branch in builders:
@@ -337,6 +362,8 @@ cdef class GraphBuilder:
                     wait_for(branch.queue.pointer, root.queue.pointer)
                     _hand_over_bodies(branch, root)
                     branch.close()
+        finally:
+            root.turn.release()
         return root
 
     @property
@@ -370,7 +397,8 @@ cdef class GraphBuilder:
         if not isinstance(child, GraphBuilder):
             raise TypeError(f"child must be a GraphBuilder, got {type(child).__name__}")
         graph = child._finished()
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             if self.state != CAPTURING:
                 raise ValueError("the builder is not building; call begin_building() first")
@@ -384,6 +412,8 @@ cdef class GraphBuilder:
                 parameters.restore_child(stripped)
             self.hierarchy.note(around, node, parameters.record)
             self.hierarchy.keep_copied(around, node, parameters.record)
+        finally:
+            self.turn.release()
 
     def callback(self, fn, *, user_data=None):
         """Record a call of a function on the host (``cuLaunchHostFunc``). It must not call CUDA.
@@ -399,7 +429,8 @@ cdef class GraphBuilder:
         cdef HostCall call
         cdef CUresult status
         cdef CUstream native
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_capturing("callback")
             drop_released()
             keep = prepare_callback(fn, user_data, &call)
@@ -411,11 +442,14 @@ cdef class GraphBuilder:
             with nogil:
                 status = cu.cuLaunchHostFunc(native, call.function, call.data)
             check(status, b"cuLaunchHostFunc")
+        finally:
+            self.turn.release()
 
     cdef int keep_operands(self, object operands) except -1:
         """Have the graph keep alive the objects that the next recorded work needs; for launches, copies and fills."""
         cdef CUstreamCaptureStatus capture
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()     # still, behind the code of the operands
             if self.state != CAPTURING or not operands:
                 return 0
@@ -423,6 +457,8 @@ cdef class GraphBuilder:
             if capture == CU_STREAM_CAPTURE_STATUS_ACTIVE:  # else the work is refused
                 self.hierarchy.keep_beside(self.root_graph(), operands)
             return 0
+        finally:
+            self.turn.release()
 
     def create_condition(self, default_value=None):
         """Make a condition for a conditional node of this graph (``cuGraphConditionalHandleCreate``).
@@ -436,10 +472,13 @@ cdef class GraphBuilder:
         -------
         GraphCondition
         """
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_capturing("create_condition")
             _require_driver(12030, "conditions")
             return create_condition(self.captured_graph(), self.queue.find_context(), default_value)
+        finally:
+            self.turn.release()
 
     def if_then(self, condition):
         """Record a body that runs when the condition is not zero.
@@ -509,7 +548,8 @@ cdef class GraphBuilder:
         cdef CUgraphNode node
         cdef list builders = []
         cdef unsigned int i
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             _require_driver(since, "these conditional nodes")
             if not isinstance(condition, GraphCondition):
@@ -532,6 +572,8 @@ cdef class GraphBuilder:
                 builders.append(builder)
             self.bodies = (self.bodies or []) + [weakref.ref(builder) for builder in builders]
             return tuple(builders)
+        finally:
+            self.turn.release()
 
     # --- the rest -------------------------------------------------------------------------------------
 
@@ -541,17 +583,23 @@ cdef class GraphBuilder:
         return self.recorded_stream()
 
     cdef Stream recorded_stream(self):
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             if self.shown is None or self.shown.is_closed:
                 self.shown = new_stream(self.queue.open_handle())
             return self.shown
+        finally:
+            self.turn.release()
 
     def __cuda_stream__(self):
         """tuple of (int, int): 0 and the address of the stream, so that other libraries accept the builder."""
-        with self.turn:
+        self.turn.acquire()
+        try:
             self.require_open()
             return 0, <uintptr_t>self.queue.pointer
+        finally:
+            self.turn.release()
 
     @property
     def is_closed(self):
@@ -571,7 +619,8 @@ cdef class GraphBuilder:
         """
         cdef CUgraph graph = NULL
         cdef CUresult status = <CUresult>0
-        with self.turn:
+        self.turn.acquire()
+        try:
             if self.state == CLOSED:
                 return
             status = self.end_bodies()
@@ -586,6 +635,8 @@ cdef class GraphBuilder:
             self.graph = self.hierarchy = None
             drop_released()
             check(status, b"cuStreamEndCapture")
+        finally:
+            self.turn.release()
 
     def __getattr__(self, name):
         from cupola.graph._older import attribute

@@ -196,16 +196,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 # ---- faults ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
-    """Leave frames of compiled modules, which show no source, out of tracebacks."""
-    frame = call.excinfo.tb if call.excinfo is not None else None
-    while frame is not None:
-        if frame.tb_frame.f_code.co_filename.startswith("cupola/"):
-            frame.tb_frame.f_globals["__tracebackhide__"] = True
-        frame = frame.tb_next
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test whose kernel faulted, even if only destructors of its objects saw the error; or has findings."""

@@ -213,7 +213,8 @@ cdef CUcontext primary_context(int device_id) except NULL:
     cdef object known = _primary.get(device_id)
     if known is not None and not _is_inactive(device_id):
         return <CUcontext><uintptr_t>known
-    with _retaining:
+    _retaining.acquire()
+    try:
         known = _primary.get(device_id)
         if known is not None:
             if not _is_inactive(device_id):     # another thread was faster
@@ -228,6 +229,8 @@ cdef CUcontext primary_context(int device_id) except NULL:
             status = cu.cuDevicePrimaryCtxRetain(&context, device_id)
         check(status, b"cuDevicePrimaryCtxRetain")
         _primary[device_id] = <uintptr_t>context
+    finally:
+        _retaining.release()
     return context
 
 

@@ -213,10 +213,13 @@ cdef class SMResource:
         if not isinstance(options, SMResourceOptions):
             raise TypeError(f"options must be SMResourceOptions, not {type(options).__name__}")
         rows = _rows(options)
-        with self.lock:
+        self.lock.acquire()
+        try:
             if driver_version() >= SPLIT_VERSION:
                 return _split(self, rows, bool(dry_run))
             return _split_by_count(self, options, rows, bool(dry_run))
+        finally:
+            self.lock.release()
 
     def __repr__(self):
         return f"<SMResource of {self.sm_count} multiprocessors>"

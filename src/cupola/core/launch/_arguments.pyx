@@ -487,9 +487,12 @@ cdef uint32_t _pack_foreign(object value, void** pointer, Slot* slot) except? 0:
     cdef Py_buffer view
     cdef char* start = <char*><PyObject*>value
     cdef Py_ssize_t offset
+    cdef bint plain = True
     try:
         PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
     except (BufferError, TypeError, ValueError):
+        plain = False
+    if not plain:
         return _copy_bytes(value.tobytes(), value, slot)
     # The memory is the object's own, and the caller keeps the object: it stays after the release of the view.
     pointer[0] = view.buf
@@ -534,7 +537,8 @@ cdef bint _is_on_the_host(object value):
     try:
         return value.__dlpack_device__()[0] == 1  # kDLCPU
     except Exception:  # whatever a foreign object may raise: the advice is one for arrays on the device then
-        return False
+        pass
+    return False
 
 
 cdef str _advice(object value):

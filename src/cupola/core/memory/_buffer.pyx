@@ -93,15 +93,18 @@ cdef class Allocation:
 
 
     cdef int give_back(self) except -1:
-        cdef int pushed
+        cdef int pushed = 0
+        cdef bint gone = False
         if self.context == NULL:
             return self.release()
         try:
             pushed = enter(self.context)
         except CUDAError as error:
-            if error.status in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED):
-                return 0    # the memory went with its context
-            raise
+            gone = error.status in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED)
+            if not gone:
+                raise
+        if gone:
+            return 0    # the memory went with its context
         try:
             return self.release()
         finally:
@@ -703,11 +706,12 @@ cdef class Buffer:
 
 cdef tuple _parting(Buffer buffer, Allocation allocation):
     """Sent by a multiprocessing queue for a buffer that is closed before the queue's own thread reads it."""
+    cdef tuple parting = None       # then the queue will say that the buffer is closed
     try:
-        return above("reduce_buffer")(buffer) if allocation.resource.is_ipc_enabled else None
+        parting = above("reduce_buffer")(buffer) if allocation.resource.is_ipc_enabled else None
     except CUDAError as error:
         not_raised(error)
-        return None     # and the queue will say that the buffer is closed
+    return parting
 
 
 def wrap_handle(cls, ptr, size, mr, owner, stream):

@@ -201,10 +201,13 @@ class GraphMemoryResource(GraphMemory):
 
     def __new__(cls, device_id):
         number = (<Device>device_id).device_id if isinstance(device_id, Device) else index(device_id)
-        with _making:
+        _making.acquire()
+        try:
             found = _instances.get((cls, number))
             if found is None:
                 found = _instances[cls, number] = super().__new__(cls, number)
+        finally:
+            _making.release()
         return found
 
 

@@ -101,8 +101,11 @@ def import_buffer(cls, resource, descriptor, stream):
         raise TypeError(f"ipc_descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}")
     native = stream_argument(stream).hold()
     payload = check_payload(descriptor)
-    with _importing:
+    _importing.acquire()
+    try:
         return _import(cls, mr, descriptor, payload, native)
+    finally:
+        _importing.release()
 
 
 cdef Buffer _import(object cls, PoolMemoryResource mr, object descriptor, bytes payload, StreamHandle stream):

@@ -301,12 +301,15 @@ cdef class ObjectCode:
     cdef Library load(self):
         cdef Library library = self.known_library()
         if library is None:
-            with self.lock:
+            self.lock.acquire()
+            try:
                 library = self.known_library()
                 if library is None:
                     library = _load(self)
                     with cython.critical_section(self):
                         self.library = library
+            finally:
+                self.lock.release()
         return library
 
     cdef Library known_library(self):
@@ -366,8 +369,11 @@ def _restore(module, code_type, name, symbols, heads=None):
 cdef bytes _read(object code):
     if not isinstance(code, str):
         return bytes(code)
-    with open(code, "rb") as file:
+    file = open(code, "rb")
+    try:
         return file.read()
+    finally:
+        file.close()
 
 
 cdef ObjectCode new_object_code(object module, str code_type, str name, object symbols):

@@ -106,8 +106,12 @@ cdef class Lazy(Array):
         if not _several:
             self.compute_in(in_force())
             return
-        with own_device(self) as elsewhere:
+        current = own_device(self)
+        elsewhere = current.__enter__()
+        try:
             self.compute_in(self._own_stream() if elsewhere else in_force())
+        finally:
+            current.__exit__()
 
     cdef int compute_in(self, Stream queue) except -1:
         cdef Array target
@@ -164,8 +168,12 @@ cdef class Lazy(Array):
         readers_of(self.memory).lent = True
         users = users_of(self.memory)
         if users.is_busy():
-            with noted("wait"):
+            waiting = noted("wait")
+            waiting.__enter__()
+            try:
                 users.sync()            # the kernel may run in any stream
+            finally:
+                waiting.__exit__()
 
     # --- indices ----------------------------------------------------------------------------------------
 
