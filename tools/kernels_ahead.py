@@ -23,7 +23,7 @@ os.environ["CUPOLA_DEVICE"] = "cpu"
 import cupola.numpy as np
 from cupola import ObjectCode, Program
 from cupola.numpy import _ahead, _common, _evaluate, _rows
-from cupola.numpy._ahead import CHUNK, ENTRY, FILE, FILTERS, HEAD, MAGIC, Known, name_of
+from cupola.numpy._ahead import CHUNK, ENTRY, FILE, FILTERS, HEAD, MAGIC, Known, for_cpu, name_of
 
 ARCHITECTURE = "compute_75"
 VERSION = b".version 8.0"  # of PTX: that of CUDA 12.0
@@ -44,7 +44,8 @@ def needed() -> dict[bytes, str]:
 
     def code(source: str, *, fma: bool = False, **options: Any) -> Any:
         if not fma and not options:
-            found[name_of(source, fma)] = source
+            for text in (source, for_cpu(source)):
+                found[name_of(text, fma)] = text
         return Pretended()
 
     real_places = _rows.true_places

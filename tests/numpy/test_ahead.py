@@ -65,6 +65,19 @@ def test_who_observes_kernels_gets_those_compiled_here(targets, monkeypatch):
     assert targets == ["cubin"]
 
 
+def test_the_cpu_device_has_kernels_with_rolled_loops(targets):
+    text = _kernels.file_text("radix.cu")
+    assert "#define ON_CPU" not in [line.strip() for line in text.splitlines()]
+    assert "#define ON_CPU" in _ahead.for_cpu(text).splitlines()
+    source = 'extern "C" __global__ void one(int* x) { *x = 3; }\n//CPU #error not for a GPU\n'
+    assert "//CPU" not in _ahead.for_cpu(source)
+    if on_cpu_device():
+        with pytest.raises(Exception, match="not for a GPU"):
+            _ahead.code(source)
+    else:
+        assert _ahead.code(source).code_type == "cubin"
+
+
 def test_another_file_is_refused():
     with pytest.raises(ValueError, match=r"kernels_ahead\.py write"):
         _ahead.Known(b"something else")

@@ -37,6 +37,8 @@ def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
     """Machine code or PTX of a source: what came with the package, else compiled or from the disk."""
     chosen = {"fma": fma, "name": "cupola.numpy", **options}
     device = Device()
+    if _provider.current() == "cpu":
+        source = for_cpu(source)
     if _provider.is_observed():  # observers know the sources that this process compiles
         return compile_to("cubin", source, options=chosen)
     quick_first = _provider.current() == "cpu" and _prepare()
@@ -61,6 +63,11 @@ def _prepare() -> bool:
 
     _background.begin(FILE)
     return _background.is_allowed()
+
+
+def for_cpu(source: str) -> str:
+    """A source as the CPU device gets it: with what stands behind ``//CPU``, which is no part of it for a GPU."""
+    return source.replace("//CPU ", "")
 
 
 def name_of(source: str, fma: bool) -> bytes:

@@ -324,10 +324,11 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
         if (last) {{
             total = ({kind})partial[r * shares + (threadIdx.x < shares ? threadIdx.x : 0)];
             if (threadIdx.x >= shares) {begin_again(first, kind)}
+//CPU #pragma unroll 1
             for (INDEX k = threadIdx.x + {BLOCK}; k < shares; k += {BLOCK})
                 total = combined(total, ({kind})partial[r * shares + k]);
             totals[threadIdx.x] = total;
-            {tree}
+//CPU #pragma unroll 1{tree}
             if (threadIdx.x == 0) out[r] = ({memory})(totals[0]);
         }}
         __syncthreads();
@@ -336,6 +337,7 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
 """, "reduction")  # fmt: skip
     add_up = """
         if (y == 0)
+//CPU #pragma unroll 1
             for (int k = 1; k < 8; k++) total = combined(total, totals[k * 32 + x]);"""
     return compiled(f"""{head}
     __shared__ alignas(16) char memory[{BLOCK} * sizeof({kind})];
@@ -373,6 +375,7 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
         if (last) {{
             total = ({kind})partial[(y < shares ? y : 0) * results + r];
             if (y >= shares) {begin_again(first, kind)}
+//CPU #pragma unroll 1
             for (INDEX k = y + 8; k < shares; k += 8) total = combined(total, ({kind})partial[k * results + r]);
             totals[threadIdx.x] = total;
             __syncthreads();

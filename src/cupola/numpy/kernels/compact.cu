@@ -43,6 +43,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) place_true(
             if (lane == 0) found[turn][warp] = __popc(votes);
             __syncthreads();
             int earlier = __popc(votes & ((1u << lane) - 1)), all = 0;
+//CPU #pragma unroll 1
             for (int k = 0; k < WARPS; k++) {
                 earlier += k < warp ? found[turn][k] : 0;
                 all += found[turn][k];

@@ -4,7 +4,14 @@
 // FORM: 0 unsigned, 1 signed, 2 floating-point with INFINITE as the bits of infinity. PAIRS: with the places that the elements
 // come from. A row has less than 2^32 elements.
 
-[[maybe_unused]] constexpr int BLOCK = 256, WARPS = BLOCK / 32, EACH = sizeof(BITS) == 8 ? 12 : 16, TILE = BLOCK * EACH;
+//CPU #define ON_CPU
+[[maybe_unused]] constexpr int BLOCK = 256, WARPS = BLOCK / 32;
+#ifdef ON_CPU  // a third of the code
+[[maybe_unused]] constexpr int EACH = 4;
+#else
+[[maybe_unused]] constexpr int EACH = sizeof(BITS) == 8 ? 12 : 16;
+#endif
+[[maybe_unused]] constexpr int TILE = BLOCK * EACH;
 [[maybe_unused]] constexpr BITS SIGN = (BITS)((BITS)1 << (8 * sizeof(BITS) - 1)), ALL = (BITS)~(BITS)0;
 
 // Unsigned numbers in the order of the elements; NaN comes last, and the zeros are equal. flip: all bits set to turn it around.
@@ -24,6 +31,7 @@
 // The sum of the values of the threads before this one, and of all of them.
 [[maybe_unused]] static __device__ unsigned before(unsigned value, unsigned* sums, unsigned* all) {
     unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5, up_to = value;
+//CPU #pragma unroll 1
     for (int reach = 1; reach < 32; reach *= 2) {
         unsigned other = __shfl_up_sync(~0u, up_to, reach);
         if (lane >= reach) up_to += other;
@@ -31,6 +39,7 @@
     if (lane == 31) sums[warp] = up_to;
     __syncthreads();
     unsigned earlier = 0, total = 0;
+//CPU #pragma unroll 1
     for (int k = 0; k < WARPS; k++) {
         if (k < warp) earlier += sums[k];
         total += sums[k];
@@ -48,6 +57,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) radix_count(
     for (long long one = blockIdx.x; one < rows * parts; one += gridDim.x) {
         long long row = one / parts, part = one % parts, from = part * share;
         long long end = from + share < count ? from + share : count;
+//CPU #pragma unroll 1
         for (int k = 0; k < WARPS; k++) found[k][threadIdx.x] = 0;
         __syncthreads();
         const BITS* elements = in + row * count;
@@ -57,9 +67,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) radix_count(
             for (int k = 0; k < 4; k++) value[k] = elements[i + k * BLOCK];
             for (int k = 0; k < 4; k++) atomicAdd(&mine[digit_of(value[k], shift, flip)], 1u);
         }
+//CPU #pragma unroll 1
         for (; i < end; i += BLOCK) atomicAdd(&mine[digit_of(elements[i], shift, flip)], 1u);
         __syncthreads();
         unsigned total = 0;
+//CPU #pragma unroll 1
         for (int k = 0; k < WARPS; k++) total += found[k][threadIdx.x];
         counts[(row * 256 + threadIdx.x) * parts + part] = total;
         __syncthreads();
@@ -105,6 +117,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) radix_move(
             int size = end - tile < TILE ? end - tile : TILE;
             BITS value[EACH];
             unsigned short rank[EACH];
+//CPU #pragma unroll 1
             for (int k = 0; k < WARPS; k++) counters[k][threadIdx.x] = 0;
 #pragma unroll
             for (int k = 0; k < EACH; k++) {
@@ -117,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) radix_move(
                 bool valid = warp * 32 * EACH + k * 32 + lane < size;
                 int digit = digit_of(value[k], shift, flip);
                 unsigned peers = __ballot_sync(~0u, valid);
-#pragma unroll
+#pragma unroll //CPU 1
                 for (int bit = 0; bit < 8; bit++) {
                     unsigned set = __ballot_sync(~0u, digit >> bit & 1);
                     peers &= digit >> bit & 1 ? set : ~set;
@@ -131,6 +144,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) radix_move(
             }
             __syncthreads();
             unsigned total = 0;
+//CPU #pragma unroll 1
             for (int k = 0; k < WARPS; k++) {
                 unsigned here = counters[k][threadIdx.x];
                 counters[k][threadIdx.x] = total;
@@ -152,6 +166,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) radix_move(
                 }
             }
             __syncthreads();
+//CPU #pragma unroll 1
             for (int at = threadIdx.x; at < size; at += BLOCK) {
                 BITS element = staged[at];
                 int digit = digit_of(element, shift, flip);

@@ -3,6 +3,7 @@
 // scan_totals, and what precedes each of them, scan_carries; then scan_parts goes through each part, tile by tile.
 
 [[maybe_unused]] constexpr int BLOCK = 256, EACH = 8, TILE = BLOCK * EACH;
+//CPU #define ON_CPU
 
 // Where element i of a tile is in shared memory, so that neighbors of a thread's elements are in other banks.
 [[maybe_unused]] static __device__ int at(int i) { return i + i / 32; }
@@ -11,6 +12,7 @@
 [[maybe_unused]] static __device__ COMPUTED* over_threads(COMPUTED* totals, int many) {
     COMPUTED* old = totals;
     COMPUTED* next = totals + BLOCK;
+//CPU #pragma unroll 1
     for (int reach = 1; reach < many; reach *= 2) {
         __syncthreads();
         if (threadIdx.x < many)
@@ -36,14 +38,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK) scan_totals(
         for (long long tile = 0; tile < share; tile += TILE) {
             __shared__ alignas(16) char staged[(TILE + TILE / 32) * sizeof(COMPUTED)];
             COMPUTED* elements = (COMPUTED*)staged;
+#ifdef ON_CPU
+#pragma unroll 1
+            for (int k = 0; k < EACH; k++) elements[at(k * BLOCK + threadIdx.x)] = (COMPUTED)mine[tile + k * BLOCK + threadIdx.x];
+#else
             T value[EACH];
             for (int k = 0; k < EACH; k++) value[k] = mine[tile + k * BLOCK + threadIdx.x];
             for (int k = 0; k < EACH; k++) elements[at(k * BLOCK + threadIdx.x)] = (COMPUTED)value[k];
+#endif
             __syncthreads();
             COMPUTED sum = elements[at(threadIdx.x * EACH)];
+//CPU #pragma unroll 1
             for (int k = 1; k < EACH; k++) sum = combined(sum, elements[at(threadIdx.x * EACH + k)]);
             // What a thread has added up stays with it; the first has the sum of all.
             ((COMPUTED*)memory)[threadIdx.x] = sum;
+//CPU #pragma unroll 1
             for (int half = 1; half < BLOCK; half *= 2) {
                 __syncthreads();
                 if (threadIdx.x % (2 * half) == 0) {
@@ -95,6 +104,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK) scan_parts(
         for (long long tile = from; tile < end; tile += TILE) {
             int size = end - tile < TILE ? end - tile : TILE, many = (size + EACH - 1) / EACH;
             // What is behind the end of a row changes nothing in front of it.
+#ifdef ON_CPU  // the same without arrays in registers, whose loops are no loops any more
+#pragma unroll 1
+            for (int k = 0; k < EACH; k++)
+                elements[at(k * BLOCK + threadIdx.x)] =
+                    (COMPUTED)(k * BLOCK + threadIdx.x < size ? given[tile + k * BLOCK + threadIdx.x] : T());
+            __syncthreads();
+            int first = threadIdx.x * EACH;
+            COMPUTED sum = elements[at(first)];
+#pragma unroll 1
+            for (int k = 1; k < EACH; k++) elements[at(first + k)] = sum = combined(sum, elements[at(first + k)]);
+            ((COMPUTED*)memory)[threadIdx.x] = sum;
+#else
             T value[EACH];
             for (int k = 0; k < EACH; k++) value[k] = k * BLOCK + threadIdx.x < size ? given[tile + k * BLOCK + threadIdx.x] : T();
             for (int k = 0; k < EACH; k++) elements[at(k * BLOCK + threadIdx.x)] = (COMPUTED)value[k];
@@ -104,6 +125,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) scan_parts(
             for (int k = 0; k < EACH; k++)
                 running[k] = k ? combined(running[k - 1], elements[at(first + k)]) : elements[at(first)];
             ((COMPUTED*)memory)[threadIdx.x] = running[EACH - 1];
+#endif
             COMPUTED* all = over_threads((COMPUTED*)memory, many);
             bool with = before;
             COMPUTED earlier;
@@ -116,8 +138,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) scan_parts(
             COMPUTED last = all[many - 1];
             carry = before ? combined(carry, last) : last;
             before = true;
+#ifdef ON_CPU
+            if (with) {
+#pragma unroll 1
+                for (int k = 0; k < EACH; k++) elements[at(first + k)] = combined(earlier, elements[at(first + k)]);
+            }
+#else
             for (int k = 0; k < EACH; k++) elements[at(first + k)] = with ? combined(earlier, running[k]) : running[k];
+#endif
             __syncthreads();
+//CPU #pragma unroll 1
             for (int k = 0; k < EACH; k++)
                 if (k * BLOCK + threadIdx.x < size) to[tile + k * BLOCK + threadIdx.x] = (T)elements[at(k * BLOCK + threadIdx.x)];
             __syncthreads();

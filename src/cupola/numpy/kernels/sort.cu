@@ -8,6 +8,7 @@
 // How many elements of a sorted run come before a value: those that precede it, or also its equals.
 template <typename A, typename I> [[maybe_unused]] __device__ I preceding(A run, I size, COMPUTED value, bool equals_too) {
     I low = 0, high = size;
+//CPU #pragma unroll 1
     while (low < high) {
         I middle = (low + high) >> 1;
         bool first = equals_too ? !before(value, (COMPUTED)run[middle]) : before((COMPUTED)run[middle], value);
@@ -33,14 +34,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sort_tiles(const T* in, T* o
     for (long long part = blockIdx.x; part < rows * tiles; part += gridDim.x) {
         long long from = part % tiles * TILE, first = part / tiles * count + from;
         int size = count - from < TILE ? count - from : TILE;
+//CPU #pragma unroll 1
         for (int i = threadIdx.x; i < size; i += BLOCK) {
             ((T*)memory[0])[i] = in[first + i];
             if (PAIRS) at[0][i] = i;
         }
         int now = 0;
+//CPU #pragma unroll 1
         for (int width = 1; width < size; width *= 2, now = 1 - now) {
             __syncthreads();
             const T* old = (const T*)memory[now];
+//CPU #pragma unroll 1
             for (int i = threadIdx.x; i < size; i += BLOCK) {
                 T value = old[i];
                 int to = merged_place(old, i, width, size, (COMPUTED)value);
@@ -49,6 +53,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sort_tiles(const T* in, T* o
             }
         }
         __syncthreads();
+//CPU #pragma unroll 1
         for (int i = threadIdx.x; i < size; i += BLOCK) {
             out[first + i] = ((T*)memory[now])[i];
             if (PAIRS) places[first + i] = from + at[now][i];
