@@ -13,6 +13,8 @@ MOST_LEAVES: int
 MOST_NODES: int
 STRIDED_AXES: int
 
+class Operation: ...
+
 @final
 class Node:
     def __init__(

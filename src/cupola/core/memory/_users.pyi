@@ -1,2 +1,7 @@
+from typing import final
+
+@final
 class User: ...
+
+@final
 class Users: ...
