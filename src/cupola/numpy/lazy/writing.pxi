@@ -16,7 +16,7 @@ def write(Lazy target not None, value, tuple at=None, str combine=None):
         shape = ()
     if not at and isinstance(source, Array) and target.memory is not None and is_same(target, <Array>source):
         return      # x[k] += y ends with x[k] = x[k]
-    if not has_shape(target, shape):
+    if shape and not has_shape(target, shape):      # one element fits any shape
         own = shape_of(target)
         if numpy.broadcast_shapes(shape, own) != own:
             raise ValueError(f"could not broadcast input array from shape {shape} into shape {own}")
