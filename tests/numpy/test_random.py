@@ -120,6 +120,8 @@ def test_vectors(device):
     numpy.testing.assert_allclose(several.mean(axis=0), 1000 * chances, rtol=0.01)
     covariances = 1000 * (numpy.diag(chances) - numpy.outer(chances, chances))
     numpy.testing.assert_allclose(numpy.cov(several.T), covariances, atol=25)
+    rest = ours.multinomial(1000, [0.5, 0.1], 4000).to_numpy()  # as in NumPy, the last one gets it
+    numpy.testing.assert_allclose(rest.mean(axis=0), [500, 500], rtol=0.01)
     spread = [[2.0, 0.6], [0.6, 1.0]]
     vectors = ours.multivariate_normal([3.0, -1.0], spread, 20_000).to_numpy()
     numpy.testing.assert_allclose(vectors.mean(axis=0), [3, -1], atol=0.05)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -286,3 +287,35 @@ def test_many_streams_and_closed_ones(gate: Gate, device: Any) -> None:
     for k, one in enumerate(results):
         numpy.testing.assert_array_equal(one.to_numpy(), numpy.arange(N) + 1.0 + k)
     assert not x.to_numpy().any()
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_threads_read_side_by_side(gate: Gate, device: Any, turn: int) -> None:
+    """Each thread reads in a stream of its own, all of them at once; the memory is freed behind all of them."""
+    count = 8
+    streams = [device.create_stream() for _ in range(count)]
+    begin = threading.Barrier(count)
+    results: list[Any] = [None] * count
+    operands = [np.zeros(N) + 5.0]
+    operands[0]._compute_now()
+
+    def read(k: int) -> None:
+        device.set_current()
+        gate.hold(streams[k])
+        begin.wait()
+        with use(streams[k]):
+            results[k] = operands[0] + 1.0
+            results[k]._compute_now()
+
+    threads = [threading.Thread(target=read, args=(k,)) for k in range(count)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    operands.clear()
+    taken = [np.full(N, 9.0) for _ in range(4)]
+    for one in taken:
+        one._compute_now()
+    gate.open()
+    for one in results:
+        numpy.testing.assert_array_equal(one.to_numpy(), numpy.full(N, 6.0))

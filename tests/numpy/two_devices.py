@@ -103,6 +103,16 @@ except ValueError as error:
 else:
     raise AssertionError("asarray(copy=False)")
 
+# A block of the current device does not matter for reading, or for copies.
+waiting = [own * k for k in range(2, 5)]
+first.set_current()
+with first.stream():
+    numpy.testing.assert_array_equal(waiting[0].to_numpy(), 2 * ones)
+    numpy.testing.assert_array_equal((np.asarray(waiting[1]) + x).to_numpy(), 4 * ones)
+    numpy.testing.assert_array_equal(np.asarray(own[::2]).to_numpy(), ones[::2])
+    assert x.to_device(second).device == second and cupola.Device() == first
+second.set_current()
+
 # The stream of a block belongs to the current device.
 with first.stream():
     try:

@@ -46,6 +46,7 @@ import numpy
 
 from cupola._above import above
 from cupola.bindings import _provider
+from cupola.core.device._stream import enter_stream, leave_stream
 from cupola.core.memory._access import has_access
 from cupola.numpy._operations import MEMORY as _MEMORY
 from cupola.numpy._report import noted

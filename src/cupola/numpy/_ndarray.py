@@ -137,7 +137,7 @@ class ndarray(Lazy):
             if elsewhere and stream is None:
                 Device(self._place()).sync()
                 stream = self._own_stream()
-            self._order(stream)
+            self._order(stream if isinstance(stream, Stream) else None)
             found = self._plain().to_numpy(stream=stream)
         _faults.check()
         return found

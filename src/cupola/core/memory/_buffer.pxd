@@ -80,7 +80,7 @@ cdef inline bint is_used_by(Buffer buffer, StreamHandle stream) noexcept:
         return allocation is not None and allocation.stream is stream
     return (
         allocation.users.writer is not None and allocation.users.writer.stream is stream
-        and allocation.users.readers is None
+        and not allocation.users.readers
     )
 
 

@@ -11,10 +11,13 @@ cdef class User:
 
 cdef class Users:
     cdef User writer                # whose work made the contents; None: nobody who is known
-    cdef list readers               # Users who have read them since; None: nobody
+    cdef tuple readers              # those who have read them since
     cdef int before(self, StreamHandle stream, bint writes) except -1
     cdef int before_release(self, StreamHandle stream) except -1
     cdef bint is_busy(self) except -1
     cdef int sync(self) except -1
+    cdef tuple all(self)
+
+cdef bint is_recorded(StreamHandle stream) noexcept
 
 cdef Users begin_users(StreamHandle stream, CUcontext context, unsigned long born)

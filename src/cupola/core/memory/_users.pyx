@@ -4,14 +4,15 @@ What is read waits for the stream that has written it, what is written waits for
 the release waits for all. A wait is for the work that is in the other stream by then (CUDA Driver API,
 cuStreamWaitEvent); that may be more than what used the memory, and is never less.
 
-Work that is being recorded cannot be waited for: it has not run. A default stream is that of a context, so that is
-remembered, too.
+Work that is being recorded cannot be waited for: it has not run. Nor can what its stream had before, as long as it is
+recorded: who begins a recording waits for that. A default stream is that of a context, so that is remembered, too.
 """
 
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUcontext, CUresult, CUstreamCaptureStatus, check, cu
+    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_NOT_READY, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+    CUDA_SUCCESS, CUcontext, CUresult, CUstreamCaptureStatus, check, cu,
 )
 from cupola.core.device._context cimport current_context, enter, is_gone, leave, resets
 from cupola.core.device._stream cimport StreamHandle
@@ -23,74 +24,86 @@ cdef enum:
     MANY = 8        # readers, from which on those are forgotten who are done
 
 
+# The fields stay when the garbage collector breaks a cycle: the memory is freed at the very end.
 @cython.final
+@cython.no_gc_clear
 cdef class User:
     pass
 
 
 @cython.final
+@cython.no_gc_clear
 cdef class Users:
 
     cdef int before(self, StreamHandle stream, bint writes) except -1:
         """Let work that `stream` gets now wait for what it must not overtake."""
-        cdef User own, one
-        cdef User writer = self.writer
-        cdef list readers = self.readers
+        cdef User writer = None, own = None, one
+        cdef tuple readers
+        cdef list done
+        with cython.critical_section(self):
+            writer, readers = self.writer, self.readers
         if writer is not None and _is(writer, stream):
             own = writer
-        else:
-            own = None
-            for one in readers or ():
-                if _is(one, stream):
-                    own = one
-            if own is not None and not writes:
-                return 0                # it has waited for what was written
-            if own is None:
-                own = _user(stream, NULL, resets)
-            if writer is not None:      # which may have read, too
-                _wait(writer, stream)
-        with cython.critical_section(self):
-            if writes:
-                self.writer, self.readers = own, None
-            elif own is not writer:
-                if readers is not None and len(readers) >= MANY:
-                    readers = [one for one in readers if not _is_done(one)]
-                self.readers = [own] if readers is None else [*readers, own]
+        for one in readers:
+            if _is(one, stream):
+                own = one
+        if own is not None and not writes:
+            return 0                    # it has waited for what was written
+        if own is None:
+            own = _user(stream, NULL, resets)
+        if writer is not None and own is not writer:
+            _wait(writer, stream)       # which may have read, too
+        done = []
         if writes:
-            for one in readers or ():
+            for one in readers:
                 if one is not own:
                     _wait(one, stream)
+            done.extend(readers)
+        elif len(readers) >= MANY:
+            done = [one for one in readers if _is_done(one)]
+        # Other threads may have come meanwhile: they stay.
+        with cython.critical_section(self):
+            readers = tuple([one for one in self.readers if one not in done])
+            if writes:
+                self.writer, self.readers = own, readers
+            else:
+                self.readers = (*readers, own)
         return 0
 
     cdef int before_release(self, StreamHandle stream) except -1:
         """Let `stream`, which releases the memory next, wait for all who use it."""
         cdef User one
-        if _records(stream):
-            return 0
-        for one in (self.writer, *(self.readers or ())):
-            if one is not None and not _is(one, stream):
+        for one in self.all():
+            if not _is(one, stream):
                 _wait(one, stream)
         return 0
 
     cdef bint is_busy(self) except -1:
         """Whether work is left that uses the memory, or that nobody can tell."""
         cdef User one
-        for one in (self.writer, *(self.readers or ())):
-            if one is not None and not _is_done(one):
+        for one in self.all():
+            if not _is_done(one):
                 return True
         return False
 
     cdef int sync(self) except -1:
         """Wait for all who use the memory."""
         cdef User one
-        for one in (self.writer, *(self.readers or ())):
-            if one is not None:
-                _sync(one)
+        for one in self.all():
+            _sync(one)
         return 0
+
+    cdef tuple all(self):
+        cdef User writer
+        cdef tuple readers
+        with cython.critical_section(self):
+            writer, readers = self.writer, self.readers
+        return readers if writer is None else (writer, *readers)
 
 
 cdef Users begin_users(StreamHandle stream, CUcontext context, unsigned long born):
     cdef Users made = Users.__new__(Users)
+    made.readers = ()
     if stream is not None:
         made.writer = _user(stream, context, born)
     return made
@@ -112,9 +125,12 @@ cdef bint _has_gone(User one) noexcept:
     return is_gone(one.context if one.context != NULL else one.stream.context, one.born)
 
 
-cdef bint _records(StreamHandle stream) noexcept:
+cdef bint is_recorded(StreamHandle stream) noexcept:
     cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
-    return cu.cuStreamIsCapturing(stream.pointer, &capture) == CUDA_SUCCESS and capture != CU_STREAM_CAPTURE_STATUS_NONE
+    cdef CUresult status = cu.cuStreamIsCapturing(stream.pointer, &capture)
+    if status == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:    # the default stream, while another one is recorded
+        return True
+    return status == CUDA_SUCCESS and capture != CU_STREAM_CAPTURE_STATUS_NONE
 
 
 cdef int _wait(User producer, StreamHandle consumer) except -1:
@@ -126,7 +142,7 @@ cdef int _wait(User producer, StreamHandle consumer) except -1:
     if producer.context != NULL:
         pushed = enter(producer.context)
     try:
-        if not _records(producer.stream):
+        if not is_recorded(producer.stream):
             recorded = begin_wait(producer.stream.pointer, &awaited)
     finally:
         if producer.context != NULL:
@@ -138,7 +154,16 @@ cdef int _wait(User producer, StreamHandle consumer) except -1:
 
 cdef bint _is_done(User one) except -1:
     """Whether nothing of the stream's work is left. To ask a stream that is recorded would end the recording."""
-    return _has_gone(one) or (not _records(one.stream) and cu.cuStreamQuery(one.stream.pointer) == CUDA_SUCCESS)
+    cdef int pushed = 0
+    if _has_gone(one):
+        return True
+    if one.context != NULL:
+        pushed = enter(one.context)
+    try:
+        return not is_recorded(one.stream) and cu.cuStreamQuery(one.stream.pointer) == CUDA_SUCCESS
+    finally:
+        if one.context != NULL:
+            leave(pushed)
 
 
 cdef int _sync(User one) except -1:
@@ -149,7 +174,7 @@ cdef int _sync(User one) except -1:
     if one.context != NULL:
         pushed = enter(one.context)
     try:
-        if _records(one.stream):
+        if is_recorded(one.stream):
             return 0
         status = cu.cuStreamQuery(one.stream.pointer)
         if status == CUDA_ERROR_NOT_READY:

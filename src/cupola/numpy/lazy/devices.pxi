@@ -67,18 +67,23 @@ cdef int require_stream_here(Stream queue) except -1:
 
 @cython.final
 cdef class _Current:
-    """Makes a device current for a ``with`` block, unless it is; its value is whether another one was."""
+    """Makes a device current for a ``with`` block, with its default stream; its value is whether another one was."""
 
     cdef int ordinal            # -1: leave all as it is
     cdef int pushed
+    cdef Stream queue           # None: the stream in force stays
 
     def __enter__(self):
-        self.pushed = 0
+        self.pushed, self.queue = 0, None
         if self.ordinal >= 0 and self.ordinal != here():
             self.pushed = enter(primary_context(self.ordinal))
+            self.queue = default_stream()
+            enter_stream(self.queue)
         return self.pushed != 0
 
     def __exit__(self, *_):
+        if self.queue is not None:
+            leave_stream(self.queue)
         leave(self.pushed)
 
 

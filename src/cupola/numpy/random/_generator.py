@@ -410,8 +410,7 @@ class Generator:
         left = empty(_size(size, count), float)
         write(left, count if isinstance(count, ndarray) else numpy.float64(count))
         made = empty((*left.shape, kinds), numpy.int64)
-        back = slice(None, None, -1)
-        totals = cumsum(chances._part(back))._part(back)  # of this kind and those behind it
+        totals = 1.0 - (cumsum(chances) - chances)  # of this kind and those behind it; the last one gets the rest
         for k in range(kinds - 1):
             share = UFUNCS["minimum"](chances._part(k) / UFUNCS["maximum"](totals._part(k), 1e-300), 1.0)
             part = self.binomial(left, share.astype(float), left.shape)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import cupola
+from cupola import Device, LaunchConfig, ObjectCode
 from cupola.cpu.compiler import passes, ptx
 from cupola.cpu.compiler.emit.instructions import lower, settle_nans
 from cupola.cpu.compiler.emit.values.builder import Builder
@@ -94,3 +97,39 @@ def test_marks() -> None:
     settled = settle_nans(b, copy)
     assert not settled.raw_nan and settled.type == "float" and "2147483647" in b.lines[-2]
     assert settle_nans(b, settled) is settled
+
+
+WIDE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<3>; .reg .b64 %rd<4>; .reg .pred %p;
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, 0;
+    cvt.rn.f32.s32 %rd1, %r1;
+LOOP:
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p, %r2, %r1;
+    @%p bra LOOP;
+    mul.wide.u32 %rd3, %r1, 8;
+    add.u64 %rd2, %rd2, %rd3;
+    st.global.b64 [%rd2], %rd1;
+    ret;
+}
+"""
+
+
+@pytest.mark.cpu_only
+def test_a_wider_register_has_more_bits() -> None:
+    """Destinations of conversions may be wider than the type (PTX ISA 9.4.1); this one lives across blocks."""
+    device = Device()
+    device.set_current()
+    out = device.zeros(64, np.uint64)
+    cupola.launch(
+        device.default_stream, LaunchConfig(grid=1, block=64), ObjectCode.from_ptx(WIDE.encode()).get_kernel("k"), out
+    )
+    expected = np.arange(64, dtype=np.float32).view(np.uint32).astype(np.uint64)
+    np.testing.assert_array_equal(out.to_numpy(), expected)

@@ -104,7 +104,8 @@ class Registers:
         self.in_frame = in_frame
         self.far = far
         self.inexact = inexact
-        self.floats = floats
+        # A conversion may also write a wider register, which then holds other bits, too.
+        self.floats = frozenset(name for name in floats if REGISTER_TYPE[declared[name]] == "i32")
         """Registers of which `nans` says that they hold results of f32 arithmetic only."""
         self.warp_lines = warp_lines
         """Registers that are a multiple of the width plus the lane number where they are affine."""
