@@ -584,7 +584,7 @@ def configured(world: World) -> None:
         good(driver.cuEventSynchronize(event))
         good(driver.cuEventDestroy(event))
     rank = world.ranks[0]
-    x, (config, _) = at(rank.put(np.zeros(8))), configs[rank.number]
+    x, (config, gone) = at(rank.put(np.zeros(8))), configs[rank.number]
     config.launchCompletionEvent = 0
     for name, wrong in (("magic", 0), ("size", 8), ("minCTAs", 0), ("nvlsCTAs", -1), ("forceAlgSelection", 2)):
         right = getattr(config, name)
@@ -592,6 +592,17 @@ def configured(world: World) -> None:
         status = nccl.ncclAllReduceConfig(x, x, 8, Type.ncclDouble, Op.ncclSum, rank.comm, rank.handle, config)[0]
         assert status == nccl.ncclResult_t.ncclInvalidArgument, name
         setattr(config, name, right)
+    if on_cpu_device():  # an event that is gone ends the call, and not the communicator
+        config.launchCompletionEvent = int(gone)
+        status = nccl.ncclAllReduceConfig(x, x, 8, Type.ncclDouble, Op.ncclSum, rank.comm, rank.handle, config)[0]
+        assert status != nccl.ncclResult_t.ncclSuccess
+        for one in world.results(
+            lambda rank: np.full(8, rank + 1, np.int32),
+            lambda rank, source, target: nccl.ncclAllReduce(
+                source, target, 8, Type.ncclInt32, Op.ncclSum, rank.comm, rank.handle
+            ),
+        ):
+            assert (one == world.size * (world.size + 1) // 2).all()
 
 
 def registered_memory(world: World) -> None:

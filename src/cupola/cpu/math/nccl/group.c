@@ -333,10 +333,12 @@ static CUresult capture_of(CUstream stream, unsigned long long *capture) {
     return CUDA_SUCCESS;
 }
 
+/* Before ranks count on the operation, so that a bad event ends nothing; behind what stands before it in all its streams. */
 static CUresult record_launches(const struct portion *parts) {
     for (const struct portion *part = parts; part; part = part->next)
         for (const struct task *task = part->first; task; task = task->next) {
             if (!task->launched) continue;
+            for (int i = 1; i < part->stream_count; i++) RETURN_IF(follow(part->streams[0], part->streams[i]));
             RETURN_IF(cuCtxPushCurrent(part->comm->context));
             CUresult status = record_launch(task, part->streams[0]);
             cuCtxPopCurrent(NULL);
@@ -348,6 +350,11 @@ static CUresult record_launches(const struct portion *parts) {
 /* All parts belong to one operation, which goes into the first one's first stream. */
 static CUresult submit(struct portion *parts) {
     int count = 0, used = 0;
+    CUresult status = record_launches(parts);
+    if (status) {
+        drop(parts);
+        return status;
+    }
     for (struct portion *part = parts; part; part = part->next) count += part->stream_count;
     CUstream *streams = malloc((size_t)count * sizeof *streams);
     struct operation *operation = calloc(1, sizeof *operation);
@@ -363,7 +370,6 @@ static CUresult submit(struct portion *parts) {
         for (int i = 0; i < part->stream_count; i++) streams[used++] = handle_retain(part->streams[i]);
         if (!part->capture) turn_add(part);
     }
-    CUresult status = record_launches(parts);
     for (int i = 1; !status && i < used; i++) status = follow(streams[0], streams[i]);
     if (status) call_release(&operation->call);
     else status = math_submit(streams[0], &operation->call, false);
