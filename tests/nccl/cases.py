@@ -475,14 +475,66 @@ NUMBERS_OF_CONFIG = """
 """
 
 
-def without_blocking(world: World) -> None:
-    """A communicator that is made while the program goes on."""
+def config_without_blocking() -> Any:
     config = nccl.ncclConfig_t()
-    undefined = -(2**31)
     config.size, config.magic, config.version = 120, nccl.NCCL_API_MAGIC, nccl.NCCL_VERSION_CODE
     for name in NUMBERS_OF_CONFIG.split():
-        setattr(config, name, undefined)
+        setattr(config, name, -(2**31))
     config.blocking = 0
+    return config
+
+
+def rest(comm: Any) -> Any:
+    """The state of a communicator that does not block, when it is no longer in progress."""
+    while (state := good(nccl.ncclCommGetAsyncError(comm))) == nccl.ncclResult_t.ncclInProgress:
+        time.sleep(0.001)
+    return state
+
+
+def calls_that_others_never_make(world: World) -> None:
+    """What is in progress cannot be finalized, and ends when it is aborted."""
+    Result = nccl.ncclResult_t
+    if len(world.ranks) < world.size or not on_cpu_device():
+        return  # NVIDIA's library waits for the others of a process
+    world.ranks[0].device.set_current()
+    identity = good(nccl.ncclGetUniqueId())
+    status, alone = nccl.ncclCommInitRankConfig(2, identity, 0, config_without_blocking())
+    assert status == Result.ncclInProgress
+    for _ in range(2):
+        assert nccl.ncclCommFinalize(alone)[0] == Result.ncclInvalidArgument
+        assert good(nccl.ncclCommGetAsyncError(alone)) == Result.ncclInProgress
+    good(nccl.ncclCommAbort(alone))
+    if world.size < 3:
+        return
+    for call in "shrink", "shrink aborted", "split", "grow":
+        made = {}
+        good(nccl.ncclGroupStart())
+        for rank in world.ranks:
+            made[rank.number] = good(nccl.ncclCommSplit(rank.comm, 0, rank.number, config_without_blocking()))
+        nccl.ncclGroupEnd()
+        assert {rest(rank.comm) for rank in world.ranks} | {rest(comm) for comm in made.values()} == {
+            Result.ncclSuccess
+        }
+        one = made[1]
+        if call == "split":
+            status, _ = nccl.ncclCommSplit(one, 0, 0, None)
+        elif call == "grow":
+            status, grown = nccl.ncclCommGrow(one, world.size + 1, None, -1, None)
+        else:
+            flags = nccl.NCCL_SHRINK_ABORT if call == "shrink aborted" else nccl.NCCL_SHRINK_DEFAULT
+            status, _ = nccl.ncclCommShrink(one, [world.size - 1], 1, None, flags)
+        assert status == Result.ncclInProgress, call
+        if call == "grow":
+            good(nccl.ncclCommAbort(grown))
+        else:
+            assert nccl.ncclCommFinalize(one)[0] == Result.ncclInvalidArgument, call
+        for comm in made.values():
+            good(nccl.ncclCommAbort(comm))
+
+
+def without_blocking(world: World) -> None:
+    """A communicator that is made while the program goes on."""
+    config = config_without_blocking()
     made = {}
     good(nccl.ncclGroupStart())
     for rank in world.ranks:
@@ -696,6 +748,24 @@ def wrong_arguments(world: World) -> None:
     questions(world)
 
 
+def alone_in_a_group(world: World) -> None:
+    """What a rank alone does comes in the order of the calls, reductions by a factor too, before the group ends."""
+    rank = world.ranks[0]
+    rank.device.set_current()
+    alone = good(nccl.ncclCommInitRank(1, good(nccl.ncclGetUniqueId()), 0))
+    op = good(nccl.ncclRedOpCreatePreMulSum(np.array([2.0]), Type.ncclDouble, 1, alone))
+    x, y, z = (rank.put(np.full(8, value)) for value in (3.0, 0.0, 0.0))
+    good(nccl.ncclGroupStart())
+    good(nccl.ncclAllReduce(at(x), at(y), 8, Type.ncclDouble, op, alone, rank.handle))
+    good(nccl.ncclAllReduce(at(y), at(z), 8, Type.ncclDouble, Op.ncclSum, alone, rank.handle))
+    good(nccl.ncclAllReduce(at(z), at(x), 8, Type.ncclDouble, op, alone, rank.handle))
+    found = rank.get(z)
+    good(nccl.ncclGroupEnd())
+    assert (found == 6).all(), found
+    assert (rank.get(x) == 12).all()
+    good(nccl.ncclCommDestroy(alone))
+
+
 def strangers(world: World) -> None:
     """Whoever connects to the address of an id and is no rank is sent away."""
     if not on_cpu_device() or len(world.ranks) < 2:
@@ -777,12 +847,14 @@ CASES = [
     splits,
     shrinks,
     without_blocking,
+    calls_that_others_never_make,
     ends_behind_work,
     configured,
     registered_memory,
     suspended,
     questions,
     wrong_arguments,
+    alone_in_a_group,
     strangers,
     grows,
 ]

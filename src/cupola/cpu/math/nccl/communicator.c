@@ -333,15 +333,16 @@ struct choice {
 static void set_child(ncclComm_t parent, ncclComm_t child, bool inherits) {
     pthread_mutex_lock(&parent->lock);
     parent->child = child;
-    if (child && inherits && atomic_load(&parent->stopped)) atomic_store(&child->stopped, true);
+    if (child && atomic_load(inherits ? &parent->stopped : &parent->aborted)) atomic_store(&child->stopped, true);
     pthread_mutex_unlock(&parent->lock);
 }
 
 /* Tell the ranks of the parent that take part the id, or be told. */
-static ncclResult_t share_id(ncclComm_t parent, ncclUniqueId *id, const int *ranks, int count, bool always) {
-    if (ranks[0] != parent->rank) return control_receive(parent, ranks[0], id, sizeof *id, always);
+static ncclResult_t share_id(ncclComm_t parent, ncclUniqueId *id, const int *ranks, int count,
+                             const _Atomic bool *stopped) {
+    if (ranks[0] != parent->rank) return control_receive(parent, ranks[0], id, sizeof *id, stopped);
     NCCL_RETURN_IF(rendezvous_id(id));
-    for (int i = 1; i < count; i++) NCCL_RETURN_IF(control_send(parent, ranks[i], id, sizeof *id, always));
+    for (int i = 1; i < count; i++) NCCL_RETURN_IF(control_send(parent, ranks[i], id, sizeof *id, stopped));
     return ncclSuccess;
 }
 
@@ -359,7 +360,7 @@ static ncclResult_t split_among(struct split_job *split, const struct choice *ch
     ncclUniqueId id;
     comm->rank = own;
     comm->count = count; /* at most as many as the parent has, for which there is room */
-    NCCL_RETURN_IF(share_id(parent, &id, ranks, count, false));
+    NCCL_RETURN_IF(share_id(parent, &id, ranks, count, &parent->stopped));
     return comm_connect(comm, &id);
 }
 
@@ -372,7 +373,7 @@ static ncclResult_t run_split(struct job *job) {
         all && ranks ? ncclSuccess : nccl_fail(ncclSystemError, "the host has no memory for a communicator");
     pthread_mutex_lock(&parent->control);
     set_child(parent, job->comm, true);
-    if (!status) status = control_gather(parent, &mine, all, sizeof mine);
+    if (!status) status = control_gather(parent, &mine, all, sizeof mine, &parent->stopped);
     if (!status && split->color != -1) status = split_among(split, all, ranks);
     set_child(parent, NULL, true);
     pthread_mutex_unlock(&parent->control);
@@ -389,7 +390,7 @@ static ncclResult_t run_shrink(struct job *job) {
     while (job->others[comm->rank] != parent->rank) comm->rank++;
     pthread_mutex_lock(&parent->control);
     set_child(parent, comm, false); /* the parent may have been stopped for this very call */
-    ncclResult_t status = share_id(parent, &id, job->others, job->other_count, true);
+    ncclResult_t status = share_id(parent, &id, job->others, job->other_count, &comm->stopped);
     if (!status) status = comm_connect(comm, &id);
     set_child(parent, NULL, false);
     pthread_mutex_unlock(&parent->control);
@@ -496,7 +497,9 @@ static ncclResult_t run_grow(struct job *job) {
     int givers = 0;
     if (!all) return nccl_fail(ncclSystemError, "the host has no memory for a communicator");
     pthread_mutex_lock(&parent->control);
-    ncclResult_t status = control_gather(parent, &grow->offer, all, sizeof *all);
+    set_child(parent, job->comm, true);
+    ncclResult_t status = control_gather(parent, &grow->offer, all, sizeof *all, &job->comm->stopped);
+    set_child(parent, NULL, true);
     pthread_mutex_unlock(&parent->control);
     for (int i = 0; !status && i < parent->count; i++)
         if (all[i].given) found = &all[i], givers++;
@@ -565,12 +568,14 @@ static void drain(ncclComm_t comm) {
  * has its wires, and gives up first. */
 static ncclResult_t stop(ncclComm_t comm) {
     atomic_store(&comm->stopped, true);
-    comm_ring(comm);
     pthread_mutex_lock(&comm->lock);
     if (comm->child) {
         atomic_store(&comm->child->stopped, true);
         comm_ring(comm->child);
     }
+    pthread_mutex_unlock(&comm->lock);
+    comm_ring(comm); /* who makes the child sleeps by the bells of both */
+    pthread_mutex_lock(&comm->lock);
     while (comm->busy || (atomic_load(&comm->state) == ncclInProgress && !comm->finalized))
         pthread_cond_wait(&comm->changed, &comm->lock);
     pthread_mutex_unlock(&comm->lock);
@@ -595,10 +600,14 @@ static ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     job->run = run_finalize;
     job->comm = handle_retain(comm);
     pthread_mutex_lock(&comm->lock);
-    comm->finalized = true;
+    const bool ready = atomic_load(&comm->state) != ncclInProgress; /* what is in progress is another call */
+    comm->finalized = ready;
     if (!atomic_load(&comm->state)) atomic_store(&comm->state, ncclInProgress);
     pthread_mutex_unlock(&comm->lock);
-    return group_add_job(job);
+    if (ready) return group_add_job(job);
+    comm_release(comm);
+    free(job);
+    return group_note(nccl_fail(ncclInvalidArgument, NOT_READY " (CommFinalize)"));
 }
 
 static ncclResult_t end(ncclComm_t comm) {
@@ -618,6 +627,7 @@ static ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 static ncclResult_t ncclCommAbort(ncclComm_t comm) {
     if (!comm) return ncclSuccess;
     NCCL_RETURN_IF(comm_check(comm, "CommAbort", false));
+    atomic_store(&comm->aborted, true);
     stop(comm);
     pthread_mutex_lock(&comm->lock);
     while (atomic_load(&comm->state) == ncclInProgress) pthread_cond_wait(&comm->changed, &comm->lock);

@@ -277,6 +277,8 @@ static ncclResult_t copy_alone(ncclComm_t comm, CUstream stream, const struct ta
     return nccl_status(status);
 }
 
+static ncclResult_t reduce_alone(ncclComm_t comm, CUstream stream, struct task *task);
+
 ncclResult_t group_add_task(ncclComm_t comm, cudaStream_t handle, struct task *task) {
     CUstream stream;
     ncclResult_t status = find_stream(comm, handle, &stream);
@@ -290,6 +292,7 @@ ncclResult_t group_add_task(ncclComm_t comm, cudaStream_t handle, struct task *t
         free(task);
         return group_note(status);
     }
+    if (comm->count == 1 && !is_message(task)) return group_note(reduce_alone(comm, stream, task));
     bool alone = !group.depth;
     if (alone) group_open();
     struct portion *part = portion_of(comm);
@@ -376,6 +379,24 @@ static CUresult submit(struct portion *parts) {
     for (int i = 1; !status && i < used; i++) status = follow(streams[i], streams[0]);
     for (int i = 0; i < used; i++) stream_release(streams[i]);
     free(streams);
+    return status;
+}
+
+/* What a rank alone reduces by a factor of its own: as a copy, it goes into the stream at once, group or not. */
+static ncclResult_t reduce_alone(ncclComm_t comm, CUstream stream, struct task *task) {
+    struct portion *part = calloc(1, sizeof *part);
+    if (!part) {
+        free(task);
+        stream_release(stream);
+        return nccl_fail(ncclSystemError, "the host has no memory for an operation");
+    }
+    part->comm = handle_retain(comm);
+    part->first = part->last = task;
+    task->next = NULL;
+    ncclResult_t status = add_stream(part, stream);
+    if (!status) status = nccl_status(capture_of(stream, &part->capture));
+    if (!status) return nccl_status(submit(part));
+    portion_free(part);
     return status;
 }
 

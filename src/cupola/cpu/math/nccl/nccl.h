@@ -109,7 +109,7 @@ struct ncclComm {
     _Atomic int state;         /* ncclInProgress, or the first error that came later; ncclSuccess */
     _Atomic int misuse;        /* without blocking: of the first call for an operation that failed; what runs goes on */
     _Atomic bool stopped;      /* aborted or revoked: operations end at once */
-    _Atomic bool revoked, finalized, suspended;
+    _Atomic bool aborted, revoked, finalized, suspended;
     char text[TEXT_SIZE]; /* says what `state` or `misuse` is about; with the lock */
     ncclComm_t child;     /* that is made of this one at present; with the lock */
     int calls;            /* that make others of this one while the program goes on; with the lock */
@@ -148,10 +148,10 @@ struct job {
 ncclResult_t comm_jobs_run(struct job *jobs);               /* frees them */
 void comm_jobs_drop(struct job *jobs, ncclResult_t status); /* the same without running them */
 
-/* Bytes on the control lane, from and to one rank, and from each to each. */
-ncclResult_t control_gather(ncclComm_t comm, const void *mine, void *all, size_t size);
-ncclResult_t control_send(ncclComm_t comm, int rank, const void *bytes, size_t size, bool always);
-ncclResult_t control_receive(ncclComm_t comm, int rank, void *bytes, size_t size, bool always);
+/* Bytes on the control lane, from and to one rank, and from each to each, until `stopped`. */
+ncclResult_t control_gather(ncclComm_t comm, const void *mine, void *all, size_t size, const _Atomic bool *stopped);
+ncclResult_t control_send(ncclComm_t comm, int rank, const void *bytes, size_t size, const _Atomic bool *stopped);
+ncclResult_t control_receive(ncclComm_t comm, int rank, void *bytes, size_t size, const _Atomic bool *stopped);
 
 /* ---- operations (exchange.c, reduce.c) --------------------------------------------------------------------------- */
 
