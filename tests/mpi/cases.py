@@ -6,12 +6,13 @@ import json
 import sys
 import time
 import traceback
+from types import SimpleNamespace
 
 import numpy as np
 from mpi4py import MPI
 
 from cupola import Array, Device, PinnedMemoryResource, mpi
-from cupola.mpi import _communicator, _request
+from cupola.mpi import _communicator, _request, _window
 
 dev = Device.for_rank()
 dev.set_current()
@@ -310,6 +311,43 @@ def windows() -> None:
         window.Sync()
         same(x, np.arange(size) * 10.0 + rank + (size if rank == 0 else 0))
         comm.Barrier()
+
+
+def windows_that_mpi_refuses() -> None:
+    """Open MPI 4 says no more than that the window is invalid; the error says what to set."""
+
+    def refuse(*arguments: object, comm: object) -> None:
+        raise MPI.Exception(code)
+
+    tables = [
+        (
+            (("Open MPI", (4, 1, 4)), MPI.ERR_WIN, MPI.THREAD_MULTIPLE),
+            RuntimeError,
+            "MPI4PY_RC_THREAD_LEVEL=serialized",
+        ),
+        (
+            (("Open MPI", (4, 1, 4)), MPI.ERR_WIN, MPI.THREAD_SERIALIZED),
+            RuntimeError,
+            "(MPI_ERR_WIN). Use UCX",
+        ),
+        ((("Open MPI", (4, 1, 4)), MPI.ERR_ARG, MPI.THREAD_MULTIPLE), MPI.Exception, ""),
+        ((("Open MPI", (5, 0, 1)), MPI.ERR_WIN, MPI.THREAD_MULTIPLE), MPI.Exception, ""),
+        ((("MPICH", (4, 1, 4)), MPI.ERR_WIN, MPI.THREAD_MULTIPLE), MPI.Exception, ""),
+    ]
+    whole = _window.MPI
+    try:
+        for (vendor, code, level), kind, words in tables:
+            changed = {"get_vendor": lambda v=vendor: v, "Query_thread": lambda n=level: n}
+            known = {name: getattr(whole, name) for name in ("Exception", "ERR_WIN", "THREAD_MULTIPLE", "Intracomm")}
+            _window.MPI = SimpleNamespace(Win=SimpleNamespace(Create=refuse), **known, **changed)
+            try:
+                mpi.Window(nothing(), comm)
+            except RuntimeError as error:  # MPI.Exception is one
+                assert type(error) is kind and words in str(error), (vendor, code, level, error)
+            else:
+                raise AssertionError("a window that MPI refused")
+    finally:
+        _window.MPI = whole
 
 
 def what_nobody_sends_is_a_time_limit() -> None:

@@ -39,6 +39,8 @@ class Window:
     ------
     ValueError
         If the elements lie apart.
+    RuntimeError
+        If Open MPI 4 has no way to make windows here. The error says what to set.
     """
 
     def __init__(self, array: Any, comm: Comm | MPI.Intracomm, *, stream: Stream | None = None) -> None:
@@ -55,7 +57,13 @@ class Window:
                 raise ValueError("a window is memory in one piece: this array's elements lie apart; copy it first")
             memory = self._array if self._is_by_address() else self._copy(queue)
             queue.sync()
-        self.win = MPI.Win.Create(memory, getattr(memory, "itemsize", 1), comm=self._comm.comm)
+        try:
+            self.win = MPI.Win.Create(memory, getattr(memory, "itemsize", 1), comm=self._comm.comm)
+        except MPI.Exception as error:
+            self._give_back()
+            if advice := _advice(error):
+                raise RuntimeError(advice) from error
+            raise
 
     @staticmethod
     def _is_by_address() -> bool:
@@ -139,6 +147,9 @@ class Window:
     def Free(self) -> None:
         """Give the window up. Collective. The array stays. ``MPI_Win_free``."""
         self.win.Free()
+        self._give_back()
+
+    def _give_back(self) -> None:
         if self._public is not None:
             for stage in (self._public, self._known, self._own):
                 self._comm._stages.give_back(stage)
@@ -191,6 +202,23 @@ class Window:
                 known[...] = own
                 queue.sync()
         self._end_gets()
+
+
+def _advice(error: MPI.Exception) -> str:
+    """What to do where Open MPI makes no window, which it only calls an invalid one; otherwise nothing."""
+    name, version = MPI.get_vendor()
+    if name != "Open MPI" or version[0] > 4 or error.Get_error_class() != MPI.ERR_WIN:
+        return ""
+    said = "Open MPI 4 has no way to make this window (MPI_ERR_WIN). "
+    if MPI.Query_thread() == MPI.THREAD_MULTIPLE:
+        said += (
+            "Without shared memory or an RDMA network that it can use, it refuses programs that may call it from "
+            "several threads at once, and mpi4py says so of all programs. If this one does not, set "
+            "MPI4PY_RC_THREAD_LEVEL=serialized for all ranks. Otherwise, use "
+        )
+    else:
+        said += "Use "
+    return said + "UCX for windows (OMPI_MCA_osc=ucx), Open MPI 5 or MPICH"
 
 
 def _bytes(view: np.ndarray) -> np.ndarray:
