@@ -28,8 +28,9 @@ gpus=${GPUS:-$("$python" -c "$count" 2>"$logs/devices.err")}
 [[ $gpus =~ ^[1-9][0-9]*$ ]] || { echo "no devices for $python: $(tail -n 3 "$logs/devices.err" 2>/dev/null)" >&2 && exit 2; }
 export CUPOLA_CPU_DEVICES=$gpus
 command -v nvidia-smi >/dev/null && nvidia-smi topo -m >"$logs/topology.txt" 2>&1
-trap 'exit 130' INT TERM
-failed=() clocks=()
+failed=() clocks=() child=
+# The step runs in a process group of its own, which `timeout` ends.
+trap '[[ -n $child ]] && kill "$child" 2>/dev/null && wait "$child"; echo "stopped" >&2; exit 130' INT TERM
 
 say() { # NAME WORDS
     clocks+=("$(printf '%-15s %s' "$1" "$2")")
@@ -47,8 +48,12 @@ step() { # NAME DEVICES MODULES COMMAND...: runs where there are so many devices
     done
     left=$((${ALL_SECONDS:-590} - SECONDS)) limit=${STEP_SECONDS:-240}
     ((left > 5)) || { say "$name" "not run: ${ALL_SECONDS:-590} s are over" && failed+=("$name") && return; }
-    timeout -k 5 $((limit < left ? limit : left)) "$@" >"$logs/$name.log" 2>&1
+    # In the background, so that Ctrl-C is heard at once; the shell would have what it puts there ignore Ctrl-C, tests of it, too.
+    env --default-signal=INT timeout -k 5 $((limit < left ? limit : left)) "$@" >"$logs/$name.log" 2>&1 </dev/null &
+    child=$!
+    wait "$child"
     local status=$?
+    child=
     # Where mpiexec and mpi4py are of different libraries, each rank is alone, and all seems well.
     if ((status == 0)) && [[ -n ${EXPECTED:-} ]] && ! grep -q "$EXPECTED" "$logs/$name.log"; then
         echo "its output does not have '$EXPECTED': do all ranks use the same library?" >>"$logs/$name.log"
@@ -73,8 +78,8 @@ EXPECTED="\b$gpus rank" step nccl 1 "" "$python" -m cupola run -n "$gpus" exampl
 EXPECTED="\b$gpus rank" step torchrun 1 torch "$python" -m torch.distributed.run --nproc-per-node="$gpus" examples/nccl_allreduce.py
 step dask 1 distributed "$python" examples/dask_statistics.py
 step ray 1 ray "$python" examples/ray_pipeline.py
-step nccl_transfers 1 "" "$python" -m benchmarks.transfers --engine nccl --ranks "$gpus" --json "$logs/nccl.json"
-step mpi_transfers 1 mpi4py "$python" -m benchmarks.transfers --engine mpi --ranks "$gpus" --json "$logs/mpi.json"
+step nccl_transfers 1 "" "$python" -m benchmarks.transfers --strict --engine nccl --ranks "$gpus" --json "$logs/nccl.json"
+step mpi_transfers 1 mpi4py "$python" -m benchmarks.transfers --strict --engine mpi --ranks "$gpus" --json "$logs/mpi.json"
 step scaling 1 mpi4py "$python" -m benchmarks.transfers --scaling "$counts" --json "$logs/scaling.json"
 step tests 1 "pytest xdist" "$python" -m pytest -q -p no:benchmark -n "${JOBS:-4}" -rs tests/nccl tests/mpi tests/dask tests/ray \
     tests/core/memory tests/core/exchange/test_copies.py tests/graph/test_definition.py tests/test_checkpoint.py

@@ -1,6 +1,6 @@
 """Halo exchanges and all-reduces between ranks, beside the same in C with MPI and NCCL; and how a program scales.
 
-    python -m benchmarks.transfers [--engine mpi|nccl] [--ranks N] [--sizes 8,4K,1M,...] [--json FILE]
+    python -m benchmarks.transfers [--engine mpi|nccl] [--ranks N] [--sizes 8,4K,1M,...] [--strict] [--json FILE]
     python -m benchmarks.transfers --scaling 1,2,4,8 [--json FILE]
 
 The method is that of the OSU benchmarks and of nccl-tests: all ranks begin together, do many rounds, and wait for the
@@ -8,6 +8,9 @@ device once; the slowest rank counts. Both sides run in the same processes, on o
 each figure is the best turn. In a halo exchange a rank sends so many bytes to each of its two neighbors, and receives
 as many. An all-reduce adds numbers of 64 bits. The device is the one that CUPOLA_DEVICE chooses; the CPU device has
 one for each rank.
+
+What is asked of cupola: at most 5 % more time than C for messages of 1 MiB and more, and at most 2 microseconds more
+for shorter ones. A line with more says so; with --strict the exit status is 1 then.
 
 --scaling times the steps of examples/mpi_heat.py, with one core for each rank on the CPU device: on one plate (strong),
 and on a plate that grows with the ranks (weak).
@@ -27,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+LARGE, SHARE, SECONDS = 1 << 20, 0.05, 2e-6  # what is asked: bytes, and what may come on top of the time of C
 
 
 def size_of(text: str) -> int:
@@ -92,6 +96,13 @@ def transfers(engine: str, ranks: int, sizes: list[int]) -> dict[str, Any]:
     return {"engine": engine, "ranks": ranks, **found}
 
 
+def too_much(row: dict[str, Any]) -> str:
+    """What is asked and is not reached, or nothing."""
+    if row["bytes"] >= LARGE:
+        return f"more than {SHARE:.0%}" if row["cupola"] > row["c"] * (1 + SHARE) else ""
+    return f"more than {SECONDS * 1e6:.0f} µs" if row["cupola"] > row["c"] + SECONDS else ""
+
+
 def show(found: dict[str, Any]) -> None:
     ranks = "1 rank" if found["ranks"] == 1 else f"{found['ranks']} ranks"
     print(f"{found['engine']}, {ranks}, {found['device']}")
@@ -101,7 +112,7 @@ def show(found: dict[str, Any]) -> None:
         rate = row["bytes"] / row["cupola"] / 1e9
         print(
             f"{row['operation']:15}{text_of(row['bytes']):>9}{c:9.2f} µs{ours:9.2f} µs{ours - c:8.2f} µs"
-            f"{ours / c:8.3f}{rate:8.2f} GB/s"
+            f"{ours / c:8.3f}{rate:8.2f} GB/s  {too_much(row)}".rstrip()
         )
 
 
@@ -126,16 +137,18 @@ def show_scaling(rows: list[dict[str, Any]]) -> None:
         print(f"{row['ranks']:5}{times[0]:13.3f} ms{strong:10.2f}{times[1]:13.3f} ms{weak:12.0%}")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", choices=("mpi", "nccl"), action="append", help="both by default")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--sizes", default="8,4K,64K,1M,16M", help="bytes, separated by commas")
     parser.add_argument("--scaling", metavar="RANKS", help="numbers of ranks, separated by commas")
+    parser.add_argument("--strict", action="store_true", help="fail where a line takes more than is asked")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found: Any
     if given.scaling:
+        over = 0
         found = scaling([int(count) for count in given.scaling.split(",")])
         show_scaling(found)
     else:
@@ -143,9 +156,13 @@ def main() -> None:
         found = [transfers(engine, given.ranks, sizes) for engine in given.engine or ("mpi", "nccl")]
         for one in found:
             show(one)
+        over = sum(bool(too_much(row)) for one in found for row in one["rows"])
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n")
+    if over and given.strict:
+        print(f"{over} lines take more than is asked", file=sys.stderr)
+    return int(over > 0 and given.strict)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -41,3 +41,30 @@ def test_speed_up(capsys):
     rows = [{"ranks": ranks, "strong": 1 / ranks, "weak": 1.0, "device": "x"} for ranks in (1, 2)]
     transfers.show_scaling(rows)
     assert "2.00" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("size", "c", "cupola", "said"),
+    [
+        (8, 5e-6, 6.9e-6, ""), (8, 5e-6, 7.1e-6, "more than 2 µs"), (1 << 19, 1e-3, 1.01e-3, "more than 2 µs"),
+        (1 << 20, 1e-3, 1.04e-3, ""), (1 << 20, 1e-3, 1.06e-3, "more than 5%"), (1 << 24, 1.0, 0.9, ""),
+    ],
+)  # fmt: skip
+def test_what_is_asked(size, c, cupola, said):
+    row = {"operation": "all-reduce", "bytes": size, "c": c, "cupola": cupola}
+    assert transfers.too_much(row) == said
+
+
+def test_strict(monkeypatch, capsys):
+    """The exit status tells whether a line takes more than is asked."""
+    rows = [{"operation": "all-reduce", "bytes": 8, "c": 1e-6, "cupola": 9e-6}]
+    found = {"engine": "mpi", "ranks": 2, "device": "x", "rows": rows}
+    monkeypatch.setattr(transfers, "transfers", lambda *arguments: found)
+    for options, status in ((["--strict"], 1), ([], 0)):
+        monkeypatch.setattr("sys.argv", ["transfers", "--engine", "mpi", *options])
+        assert transfers.main() == status
+    rows[0]["cupola"] = 2e-6
+    monkeypatch.setattr("sys.argv", ["transfers", "--engine", "mpi", "--strict"])
+    assert transfers.main() == 0
+    text = capsys.readouterr()
+    assert text.out.count("more than 2 µs") == 2 and "1 lines take more" in text.err

@@ -1,0 +1,60 @@
+"""tools/many_gpus.sh: what it says of steps, and that it can be stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[2] / "tools" / "many_gpus.sh"
+
+
+def start(folder, program, **variables):
+    """The tool with a program in the place of Python."""
+    python = folder / "python"
+    python.write_text(f"#!/bin/sh\n{program}\n")
+    python.chmod(0o755)
+    environment = os.environ | {"CUPOLA_DEVICE": "cpu", "GPUS": "2", "PYTHON": str(python)} | variables
+    return subprocess.Popen(
+        ["bash", str(TOOL), str(folder / "logs")], env=environment, stdout=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "variables", "said", "status"),
+    [
+        ("echo all well", {}, r"devices +\d+ s\n", 0),
+        ("exit 3", {}, "FAILED with 3", 1),
+        ("sleep 30", {"STEP_SECONDS": "1"}, "FAILED: its time was over", 1),
+        ("echo", {"STEPS": "nothing"}, r"in all \d+ s on 2 devices", 0),
+    ],
+)
+def test_steps(tmp_path, program, variables, said, status):
+    running = start(tmp_path, program, **{"STEPS": "devices", **variables})
+    text, _ = running.communicate(timeout=25)
+    assert re.search(said, text) and running.returncode == status, text
+
+
+def test_it_can_be_stopped(tmp_path):
+    """At once, with what the step has started."""
+    running = start(tmp_path, f"echo $$ > {tmp_path}/number.new; mv {tmp_path}/number.new {tmp_path}/number; sleep 60")
+    while not (tmp_path / "number").exists():
+        assert running.poll() is None
+        time.sleep(0.01)
+    began = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=30)
+    assert running.returncode == 130
+    number = int((tmp_path / "number").read_text())
+    while time.monotonic() < began + 30:  # who takes care of orphans may need a moment
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the step goes on")
