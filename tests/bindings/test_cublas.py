@@ -54,9 +54,12 @@ class Array:
         self.stream = stream
         self.address = int(self.buffer.handle)
         if self.values.size:
-            flat = self.values.ravel(order="K").view(np.uint8)
-            driver.cuMemcpyHtoDAsync(self.address, flat, flat.nbytes, stream.handle)
-            stream.sync()
+            self.write(self.values)
+
+    def write(self, values: Any) -> None:
+        flat = np.asfortranarray(values).ravel(order="K").view(np.uint8)
+        driver.cuMemcpyHtoDAsync(self.address, flat, flat.nbytes, self.stream.handle)
+        self.stream.sync()
 
     def read(self) -> Any:
         result = np.empty_like(self.values, order="F")
@@ -103,6 +106,37 @@ def test_gemm(stream: Stream, handle: int, letter: str, a_op: Any, b_op: Any) ->
     alpha, beta = scalar(1.5, dtype), scalar(-0.5, dtype)
     gemm(handle, a_op, b_op, m, n, k, alpha, on_a.address, lda, on_b.address, ldb, beta, on_c.address, m)
     close(on_c.read(), 1.5 * apply(a_op, a) @ apply(b_op, b) - 0.5 * c, k, dtype)
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_gemm_of_a_row_or_a_column(stream: Stream, handle: int, letter: str) -> None:
+    """Results of one row or column, with operands in all orders, in matrices that are taller than they."""
+    dtype = LETTERS[letter]
+    alpha, beta = scalar(1.5, dtype), scalar(-0.5, dtype)
+    gemm = getattr(cublas, f"{letter}gemm")
+    for m, n, k in [(1, 9, 4), (9, 1, 4), (1, 1, 7), (1, 5, 1), (3, 1, 40), (1, 20000, 4), (4, 1, 20000)]:
+        for a_op in (N, T, C):
+            for b_op in (N, T, C):
+                tall_a, tall_b, tall_c = (
+                    random((rows + 3, columns), dtype, seed)
+                    for rows, columns, seed in (
+                        ((m, k) if a_op == N else (k, m)) + (1,), ((k, n) if b_op == N else (n, k)) + (2,), (m, n, 3),
+                    )
+                )  # fmt: skip
+                on_a, on_b, on_c = (Array(stream, x) for x in (tall_a, tall_b, tall_c))
+                a, b, c = tall_a[:-3], tall_b[:-3], tall_c[:-3]
+                leads = [x.shape[0] for x in (tall_a, tall_b, tall_c)]
+                found = []
+                for _ in range(2):
+                    on_c.write(tall_c)
+                    gemm(handle, a_op, b_op, m, n, k, alpha, on_a.address, leads[0], on_b.address, leads[1], beta,
+                         on_c.address, leads[2])  # fmt: skip
+                    found.append(on_c.read())
+                expected = tall_c.copy()
+                expected[:-3] = 1.5 * apply(a_op, a) @ apply(b_op, b) - 0.5 * c
+                close(found[0], expected, k, dtype)
+                assert np.array_equal(found[0][-3:], tall_c[-3:]), "rows below C have changed"
+                assert np.array_equal(found[0], found[1]), "the same product has another result"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])

@@ -129,6 +129,11 @@ static inline const char *side_name(cublasSideMode_t side) { return side == CUBL
 /* y or C times beta, where zero forgets what was there. */
 void scale_by(enum element type, void *place, int64_t rows, int64_t columns, int64_t ld, number beta);
 
+/* y += alpha op(A) x for a matrix of so many rows and columns, on the threads of kernels (pieces.c). False: it is better left to
+ * OpenBLAS, and nothing happened. */
+bool multiply_in_pieces(enum element type, bool is_turned, int64_t rows, int64_t columns, const void *alpha,
+                        const void *a, blas_int lda, const void *x, blas_int incx, void *y, blas_int incy);
+
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 #define BLAS_CHECK(condition, ...)                                                                        \

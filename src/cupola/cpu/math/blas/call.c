@@ -92,6 +92,7 @@ CUresult write_result(const struct blas *blas, number value) {
 
 void scale_by(enum element type, void *place, int64_t rows, int64_t columns, int64_t ld, number beta) {
     if (beta == 1) return;
+    if (ld == rows) rows *= columns, columns = 1; /* in one piece */
     for (int64_t j = 0; j < columns; j++) {
         void *column = element_at(place, type, j * ld);
         if (beta == 0) memset(column, 0, (size_t)rows * element_size(type));

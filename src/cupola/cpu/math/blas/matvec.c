@@ -19,6 +19,8 @@ static CUresult product(const struct blas *blas, const void *a, const void *x, v
     char factor[16], one[16];
     element_store(type, factor, 0, alpha);
     element_store(type, one, 0, 1);
+    if (blas->form == GEMV && multiply_in_pieces(type, turned, rows, columns, factor, a, lda, x, incx, y, incy))
+        return CUDA_SUCCESS;
     if (blas->form == GEMV)
         openblas.gemv[type](operation_name(blas->op_a), &blas->m, &blas->n, factor, a, &lda, x, &incx, one, y, &incy,
                             (size_t)1);

@@ -12,6 +12,32 @@
 
 /* ---- while it runs ----------------------------------------------------------------------------------------------- */
 
+/* op(A) as a vector has the elements of A, which only a conjugation changes. */
+static bool is_conjugated(enum element type, cublasOperation_t op) { return op == CUBLAS_OP_C && is_complex(type); }
+
+/* C += alpha op(A) op(B) where C has one column or one row, as the product of a matrix and a vector: gemm() copies its
+ * operands into an order that pays for large matrices only. False: it is none of these. */
+static bool multiply_vector(const struct blas *blas, enum element type, const void *alpha, const void *a, blas_int lda,
+                            const void *b, blas_int ldb, void *c, blas_int ldc) {
+    char one[16];
+    blas_int close = 1;
+    element_store(type, one, 0, 1);
+    bool is_column = blas->n == 1 && !is_conjugated(type, blas->op_b);
+    /* The row is op(B) turned, times the column that op(A) is when it is turned. */
+    bool is_row = blas->m == 1 && !is_conjugated(type, blas->op_a) && !is_conjugated(type, blas->op_b);
+    if (!is_column && !is_row) return false;
+    cublasOperation_t op = is_column ? blas->op_a : blas->op_b == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N;
+    blas_int results = is_column ? blas->m : blas->n, rows = op == CUBLAS_OP_N ? results : blas->k;
+    blas_int columns = op == CUBLAS_OP_N ? blas->k : results, incy = is_column ? close : ldc;
+    blas_int incx = is_column ? (blas->op_b == CUBLAS_OP_N ? close : ldb) : blas->op_a == CUBLAS_OP_N ? lda : close;
+    const void *matrix = is_column ? a : b, *x = is_column ? b : a;
+    blas_int ld = is_column ? lda : ldb;
+    if (!multiply_in_pieces(type, op != CUBLAS_OP_N, rows, columns, alpha, matrix, ld, x, incx, c, incy))
+        openblas.gemv[type](operation_name(op), &rows, &columns, alpha, matrix, &ld, x, &incx, one, c, &incy,
+                            (size_t)1);
+    return true;
+}
+
 static void multiply(const struct blas *blas, enum element type, const void *alpha, const void *a, blas_int lda,
                      const void *b, blas_int ldb, const void *beta, void *c, blas_int ldc) {
     openblas.gemm[type](operation_name(blas->op_a), operation_name(blas->op_b), &blas->m, &blas->n, &blas->k, alpha, a,
@@ -52,7 +78,8 @@ static CUresult product(const struct blas *blas, const void *a, const void *b, v
     element_store(wide, one, 0, 1);
     if (!reads || (alpha != 0 && blas->type == wide && blas->b_type == wide && blas->c_type == wide)) {
         scale_by(blas->c_type, c, blas->m, blas->n, blas->ldc, beta);
-        if (reads) multiply(blas, wide, factor, a, blas->lda, b, blas->ldb, one, c, blas->ldc);
+        if (reads && !multiply_vector(blas, wide, factor, a, blas->lda, b, blas->ldb, c, blas->ldc))
+            multiply(blas, wide, factor, a, blas->lda, b, blas->ldb, one, c, blas->ldc);
         return CUDA_SUCCESS;
     }
     /* A part of the columns at a time, whose sums are finished while they are in the cache. */
