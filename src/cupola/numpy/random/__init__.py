@@ -23,6 +23,7 @@ from cupola.numpy.random._older import gamma as gamma
 from cupola.numpy.random._older import geometric as geometric
 from cupola.numpy.random._older import get_state as get_state
 from cupola.numpy.random._older import gumbel as gumbel
+from cupola.numpy.random._older import hypergeometric as hypergeometric
 from cupola.numpy.random._older import laplace as laplace
 from cupola.numpy.random._older import logistic as logistic
 from cupola.numpy.random._older import lognormal as lognormal
@@ -56,22 +57,23 @@ from cupola.numpy.random._older import standard_normal as standard_normal
 from cupola.numpy.random._older import standard_t as standard_t
 from cupola.numpy.random._older import triangular as triangular
 from cupola.numpy.random._older import uniform as uniform
+from cupola.numpy.random._older import vonmises as vonmises
 from cupola.numpy.random._older import wald as wald
 from cupola.numpy.random._older import weibull as weibull
+from cupola.numpy.random._older import zipf as zipf
 from cupola.numpy.random._state import RandomState as RandomState
 
 __all__ = [
     "Generator", "Philox", "RandomState", "beta", "binomial", "bytes", "chisquare", "choice", "default_rng",
-    "dirichlet", "exponential", "f", "gamma", "geometric", "get_state", "gumbel", "laplace", "logistic",
-    "lognormal", "logseries", "multinomial", "multivariate_normal", "negative_binomial", "noncentral_chisquare",
-    "noncentral_f", "normal", "pareto", "permutation", "poisson", "power", "rand", "randint", "randn", "random",
-    "random_integers", "random_sample", "ranf", "rayleigh", "sample", "seed", "set_state", "shuffle",
-    "standard_cauchy", "standard_exponential", "standard_gamma", "standard_normal", "standard_t", "triangular",
-    "uniform", "wald", "weibull",
+    "dirichlet", "exponential", "f", "gamma", "geometric", "get_state", "gumbel", "hypergeometric", "laplace",
+    "logistic", "lognormal", "logseries", "multinomial", "multivariate_normal", "negative_binomial",
+    "noncentral_chisquare", "noncentral_f", "normal", "pareto", "permutation", "poisson", "power", "rand",
+    "randint", "randn", "random", "random_integers", "random_sample", "ranf", "rayleigh", "sample", "seed",
+    "set_state", "shuffle", "standard_cauchy", "standard_exponential", "standard_gamma", "standard_normal",
+    "standard_t", "triangular", "uniform", "vonmises", "wald", "weibull", "zipf",
 ]  # fmt: skip
 
 _INSTEAD = {
-    **{name: f"numpy.random.{name}(...) on the host, and asarray()" for name in ("hypergeometric", "vonmises", "zipf")},
     **dict.fromkeys(["BitGenerator", "MT19937", "PCG64", "PCG64DXSM", "SFC64"], "Philox(seed) is the one there is"),
     "SeedSequence": "Philox and default_rng take NumPy's",
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+import cupola.numpy._ufunc  # noqa: F401 - fills UFUNCS
 from cupola.numpy._evaluate import current_stream
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS, nearest
@@ -20,8 +21,11 @@ from cupola.numpy.functions._reductions import cumsum
 from cupola.numpy.functions._shapes import moveaxis
 from cupola.numpy.functions._sorting import argsort, searchsorted
 from cupola.numpy.linalg import cholesky
+from cupola.numpy.random._checks import PARAMETERS, checked, fits
 
 _WORD = numpy.dtype("uint64")
+_WITHOUT_END = numpy.int64(-(2**63))  # what NumPy has for a number of failures without a success
+_RARE = ("hypergeometric(...)", "vonmises(...)", "zipf(...)")
 
 
 class Philox:
@@ -133,7 +137,7 @@ class Generator:
     # --- inside ---------------------------------------------------------------------------------------------------
 
     def _draw(self, form: str, size: Any, dtype: Any, *parameters: Any, out: ndarray | None = None) -> ndarray:
-        """New elements: `form` is CUDA C++ with ``source`` for the bits and {0}, {1} for the parameters."""
+        """New elements: `form` is the call of a method of random_source, or of rare_source where it is one of its."""
         to = known_type(dtype)
         given = [
             value if isinstance(value, ndarray) else numpy.asarray(value, numpy.float64)[()] for value in parameters
@@ -144,7 +148,10 @@ class Generator:
         if out is not None:
             if size is not None and out.shape != shape:
                 raise ValueError("size must match out.shape when used together")
+            if out.dtype != to:
+                raise TypeError(f"Supplied output array has the wrong type. Expected {to}, got {out.dtype}")
             shape = out.shape
+        fits(shape, *shapes)
         made = empty(shape, to)
         key, first = self._bits.take(made.size)
         names = "".join([f", {{{k + 2}}}" for k in range(len(given))])
@@ -154,7 +161,9 @@ class Generator:
             (_WORD, _WORD, *[numpy.dtype(float)] * len(given)),
             to,
             shape,
-            f"random_source({{0}}, {{1}} + i).{form}".replace("(...)", f"({names.removeprefix(', ')})"),
+            f"{'rare' if form in _RARE else 'random'}_source({{0}}, {{1}} + i).{form}".replace(
+                "(...)", f"({names.removeprefix(', ')})"
+            ),
         )
         compute_into(made._plain(), node, current_stream())
         if out is not None:
@@ -232,9 +241,14 @@ class Generator:
         result: ndarray = UFUNCS["exp"](self.normal(mean, sigma, size))
         return result
 
-    def standard_exponential(self, size: Any = None, dtype: Any = numpy.float64) -> ndarray:
-        """Numbers of the exponential distribution of mean 1."""
-        result: ndarray = -UFUNCS["log"](self._draw("positive()", size, dtype))
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = numpy.float64, method: str = "zig", out: ndarray | None = None
+    ) -> ndarray:
+        """Numbers of the exponential distribution of mean 1. What `method` names makes no difference."""
+        result: ndarray = -UFUNCS["log"](self._draw("positive()", size, dtype, out=out))
+        if out is not None:
+            write(out, result)
+            return out
         return result
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> ndarray:
@@ -243,9 +257,11 @@ class Generator:
         result: ndarray = self.standard_exponential(_size(size, scale)) * scale
         return result
 
-    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = numpy.float64) -> ndarray:
+    def standard_gamma(
+        self, shape: Any, size: Any = None, dtype: Any = numpy.float64, out: ndarray | None = None
+    ) -> ndarray:
         """Numbers of the gamma distribution of scale 1."""
-        return self._draw("gamma(...)", size, dtype, shape)
+        return self._draw("gamma(...)", size, dtype, shape, out=out)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> ndarray:
         """Numbers of a gamma distribution."""
@@ -262,7 +278,7 @@ class Generator:
         """Numbers of a noncentral chi-square distribution, a mixture of central ones."""
         df, nonc = _parameter(df), _parameter(nonc)
         size = _size(size, df, nonc)
-        return self.chisquare(df + 2.0 * self.poisson(nonc / 2.0, size), size)
+        return self.chisquare(df + 2.0 * self._draw("poisson(...)", size, float, nonc / 2.0), size)
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> ndarray:
         """Numbers of Fisher's distribution, the quotient of two variances."""
@@ -300,8 +316,18 @@ class Generator:
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
         """Vectors of a Dirichlet distribution."""
         weights = on_device(alpha).astype(float, copy=False)
-        parts = self.standard_gamma(weights, (*shape_of(size), weights.size))
-        return parts / reduce("sum", parts, -1, None, None, True)
+        if weights.ndim != 1:
+            raise ValueError(f"alpha has one dimension, not {weights.ndim}")
+        shape = (*shape_of(size), weights.size)
+        if not weights.size:
+            return empty(shape, float)
+        # Quotients of gamma variates, by their logarithms: those of small weights are below the smallest number.
+        u = self._draw("between()", shape, float)
+        logs = UFUNCS["log"](self._draw("gamma(...)", shape, float, weights + 1.0)) + UFUNCS["log"](u) / weights
+        top = reduce("max", logs, -1, None, None, True)
+        parts = UFUNCS["exp"](logs - where(top == -numpy.inf, 0.0, top))
+        result: ndarray = parts / UFUNCS["maximum"](reduce("sum", parts, -1, None, None, True), 1.0)
+        return result
 
     def standard_cauchy(self, size: Any = None) -> ndarray:
         """Numbers of the standard Cauchy distribution."""
@@ -344,7 +370,10 @@ class Generator:
     def weibull(self, a: Any, size: Any = None) -> ndarray:
         """Numbers of a Weibull distribution."""
         a = _parameter(a)
-        result: ndarray = self.standard_exponential(_size(size, a)) ** (1.0 / a)
+        made = self.standard_exponential(_size(size, a))
+        if not isinstance(a, ndarray):
+            return made * 0.0 if a == 0 else made ** (1.0 / a)
+        result: ndarray = where(a == 0.0, 0.0, made ** (1.0 / a))
         return result
 
     def pareto(self, a: Any, size: Any = None) -> ndarray:
@@ -359,19 +388,24 @@ class Generator:
         result: ndarray = self._draw("positive()", _size(size, a), float) ** (1.0 / a)
         return result
 
-    def triangular(self, left: float, mode: float, right: float, size: Any = None) -> ndarray:
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> ndarray:
         """Numbers of a triangular distribution."""
-        u, cut = self.random(size), (mode - left) / (right - left)
-        rising = left + UFUNCS["sqrt"](u * (right - left) * (mode - left))
-        falling = right - UFUNCS["sqrt"]((1 - u) * (right - left) * (right - mode))
-        result: ndarray = where(u < cut, rising, falling)
+        left, mode, right = _parameter(left), _parameter(mode), _parameter(right)
+        u, width = self.random(_size(size, left, mode, right)), right - left
+        rising = left + UFUNCS["sqrt"](u * width * (mode - left))
+        falling = right - UFUNCS["sqrt"]((1 - u) * width * (right - mode))
+        result: ndarray = where(u * width < mode - left, rising, falling)
         return result
 
     def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> ndarray:
         """Vectors of a normal distribution, by the Cholesky factor of their covariances."""
-        center = on_device(mean).astype(float, copy=False)
-        factor = cholesky(on_device(cov))
+        center, spread = center_and_spread(mean, cov)
+        factor = cholesky(spread)
         return matmul(self.standard_normal((*shape_of(size), center.size)), factor.T) + center
+
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> ndarray:
+        """Angles from -pi to pi, radians, of a von Mises distribution."""
+        return self._draw("vonmises(...)", size, float, mu, kappa)
 
     # --- of integers ------------------------------------------------------------------------------------------------
 
@@ -387,7 +421,9 @@ class Generator:
         """How many trials there are up to the first success."""
         p = _parameter(p)
         u = self._draw("between()", _size(size, p), float)
-        result: ndarray = UFUNCS["ceil"](UFUNCS["log"](u) / UFUNCS["log1p"](-p)).astype(numpy.int64)
+        result: ndarray = UFUNCS["maximum"](UFUNCS["ceil"](UFUNCS["log"](u) / UFUNCS["log1p"](-p)), 1.0).astype(
+            numpy.int64
+        )
         return result
 
     def logseries(self, p: Any, size: Any = None) -> ndarray:
@@ -399,6 +435,37 @@ class Generator:
         large = UFUNCS["maximum"](UFUNCS["floor"](1.0 + UFUNCS["log"](v) / UFUNCS["log"](q)), 1.0)
         result: ndarray = where(v <= q * q, large, where(v <= q, 2.0, 1.0)).astype(numpy.int64)
         return result
+
+    def zipf(self, a: Any, size: Any = None) -> ndarray:
+        """Numbers of a Zipf distribution."""
+        return self._draw("zipf(...)", size, numpy.int64, a)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> ndarray:
+        """How many of a sample of `nsample` are of the `ngood`, and not of the `nbad`."""
+        return self._draw("hypergeometric(...)", size, numpy.int64, ngood, nbad, nsample)
+
+    def multivariate_hypergeometric(
+        self, colors: Any, nsample: int, size: Any = None, method: str = "marginals"
+    ) -> ndarray:
+        """How many of a sample are of each color: one hypergeometric distribution after the other.
+
+        What `method` names makes no difference.
+        """
+        if method not in ("count", "marginals"):
+            raise ValueError('method must be "count" or "marginals".')
+        counts = on_device(colors).astype(float, copy=False)
+        if counts.ndim != 1:
+            raise ValueError(f"colors has one dimension, not {counts.ndim}")
+        kinds = counts.shape[0]
+        behind = reduce("sum", counts, None, None, None, False) - cumsum(counts)
+        left = empty(shape_of(size), float)
+        write(left, numpy.float64(operator.index(nsample)))
+        made = empty((*left.shape, kinds), numpy.int64)
+        for k in range(kinds):  # of the last one there is the rest
+            part = self.hypergeometric(counts._part(k), behind._part(k), left, left.shape)
+            write(made._part((..., k)), part)
+            left = left - part
+        return made
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> ndarray:
         """How often each of several things happens in `n` experiments: a binomial distribution after the other."""
@@ -423,8 +490,15 @@ class Generator:
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
         """How many failures there are up to the n-th success."""
         n, p = _parameter(n), _parameter(p)
-        rate = self.gamma(n, (1 - p) / p, size)
-        return self.poisson(rate)
+        if isinstance(p, ndarray):
+            some = self.poisson(self.gamma(n, (1 - p) / p, size))
+            result: ndarray = where(p == 0.0, _WITHOUT_END, some)
+            return result
+        if p == 0:  # of a RandomState; other generators refuse it
+            made = empty(shape_of(_size(size, n)), numpy.int64)
+            write(made, _WITHOUT_END)
+            return made
+        return self.poisson(self.gamma(n, (1 - p) / p, size))
 
     # --- orders -----------------------------------------------------------------------------------------------------
 
@@ -481,6 +555,18 @@ class Generator:
         return places if values is None else getitem(values, (*[slice(None)] * axis, places))
 
 
+def center_and_spread(mean: Any, cov: Any) -> tuple[ndarray, ndarray]:
+    """The parameters of a normal distribution of vectors."""
+    center, spread = on_device(mean).astype(float, copy=False), on_device(cov).astype(float, copy=False)
+    if center.ndim != 1:
+        raise ValueError("mean must be 1 dimensional")
+    if spread.ndim != 2 or spread.shape[0] != spread.shape[1]:
+        raise ValueError("cov must be 2 dimensional and square")
+    if center.shape[0] != spread.shape[0]:
+        raise ValueError("mean and cov must have same length")
+    return center, spread
+
+
 def _plain(value: Any) -> Any:
     if not isinstance(value, ndarray):
         return value
@@ -498,6 +584,13 @@ def _parameter(value: Any) -> Any:
 
 def _size(size: Any, *parameters: Any) -> Any:
     """The shape of results: what is asked for, or that of the parameters."""
-    if size is not None:
-        return size
-    return numpy.broadcast_shapes(*[getattr(value, "shape", ()) for value in parameters])
+    shapes = [getattr(value, "shape", ()) for value in parameters]
+    if size is None:
+        return numpy.broadcast_shapes(*shapes)
+    fits(shape_of(size), *shapes)
+    return size
+
+
+_checker = numpy.random.default_rng(0)
+for _name, _parameters in PARAMETERS.items():
+    setattr(Generator, _name, checked(_checker, _name, len(_parameters), getattr(Generator, _name)))

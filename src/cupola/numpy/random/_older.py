@@ -7,18 +7,18 @@ from cupola.numpy.random._state import RandomState
 _shared = RandomState()
 
 (
-    beta, binomial, chisquare, dirichlet, exponential, f, gamma, geometric, gumbel, laplace, logistic, lognormal,
-    logseries, multinomial, negative_binomial, noncentral_chisquare, noncentral_f, normal, pareto, poisson, power,
-    rayleigh, standard_cauchy, standard_exponential, standard_gamma, standard_normal, standard_t, triangular,
-    uniform, wald, weibull,
+    beta, binomial, chisquare, dirichlet, exponential, f, gamma, geometric, gumbel, hypergeometric, laplace,
+    logistic, lognormal, logseries, multinomial, negative_binomial, noncentral_chisquare, noncentral_f, normal,
+    pareto, poisson, power, rayleigh, standard_cauchy, standard_exponential, standard_gamma, standard_normal,
+    standard_t, triangular, uniform, vonmises, wald, weibull, zipf,
 ) = map(
     _shared.__getattribute__,
     [
         "beta", "binomial", "chisquare", "dirichlet", "exponential", "f", "gamma", "geometric", "gumbel",
-        "laplace", "logistic", "lognormal", "logseries", "multinomial", "negative_binomial",
+        "hypergeometric", "laplace", "logistic", "lognormal", "logseries", "multinomial", "negative_binomial",
         "noncentral_chisquare", "noncentral_f", "normal", "pareto", "poisson", "power", "rayleigh",
         "standard_cauchy", "standard_exponential", "standard_gamma", "standard_normal", "standard_t",
-        "triangular", "uniform", "wald", "weibull",
+        "triangular", "uniform", "vonmises", "wald", "weibull", "zipf",
     ],
 )  # fmt: skip
 bytes = _shared.bytes

@@ -14,10 +14,11 @@ from typing import Any
 import numpy
 
 from cupola.numpy._known import UFUNCS, nearest
-from cupola.numpy._ndarray import ndarray, on_device
+from cupola.numpy._ndarray import ndarray
 from cupola.numpy.functions._products import matmul
 from cupola.numpy.linalg import eigh
-from cupola.numpy.random._generator import Generator, Philox, default_rng, shape_of
+from cupola.numpy.random._checks import DISTRIBUTIONS, VECTORS, check, fits
+from cupola.numpy.random._generator import Generator, Philox, center_and_spread, default_rng, shape_of
 
 _checker = numpy.random.RandomState(0)
 _LARGEST = numpy.iinfo(numpy.int64).max
@@ -82,8 +83,6 @@ class RandomState:
 
     def __getattr__(self, name: str) -> Any:
         near = "" if name.startswith("_") else nearest(name, dir(RandomState))
-        if name in ("hypergeometric", "vonmises", "zipf"):
-            near = f"; numpy.random.RandomState(seed).{name} on the host, and asarray()"
         raise AttributeError(f"'RandomState' object has no attribute {name!r}{near}")
 
     # --- uniform ----------------------------------------------------------------------------------------------------
@@ -106,7 +105,7 @@ class RandomState:
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> ndarray:
         """Integers from `low` to below `high`, or from 0 to below `low`."""
-        _check("randint", (low, high), size, dtype=dtype)
+        check(_checker, "randint", (low, high), size, dtype=dtype)
         return self._generator.integers(low, high, size, dtype)
 
     def random_integers(self, low: Any, high: Any = None, size: Any = None) -> ndarray:
@@ -158,13 +157,7 @@ class RandomState:
 
         The check waits for the device; ``check_valid="ignore"`` is none.
         """
-        center, spread = on_device(mean).astype(float, copy=False), on_device(cov).astype(float, copy=False)
-        if center.ndim != 1:
-            raise ValueError("mean must be 1 dimensional")
-        if spread.ndim != 2 or spread.shape[0] != spread.shape[1]:
-            raise ValueError("cov must be 2 dimensional and square")
-        if center.shape[0] != spread.shape[0]:
-            raise ValueError("mean and cov must have same length")
+        center, spread = center_and_spread(mean, cov)
         if check_valid not in ("warn", "raise", "ignore"):
             raise ValueError("check_valid must equal 'warn', 'raise', or 'ignore'")
         values, vectors = eigh(spread)
@@ -179,37 +172,6 @@ class RandomState:
         return matmul(self._generator.standard_normal((*shape_of(size), center.size)), factor.T) + center
 
 
-def _check(name: str, parameters: tuple[Any, ...], size: Any, **keywords: Any) -> None:
-    """Let NumPy check parameters that are on the host."""
-    if any([isinstance(value, ndarray) for value in (*parameters, *keywords.values())]):
-        return
-    given = (*parameters, *keywords.values())
-    plain = all([value is None or isinstance(value, (bool, int, float, numpy.generic, type)) for value in given])
-    getattr(_checker, name)(*parameters, **keywords, size=0 if plain or name in _VECTORS else None)
-
-
-def _fits(size: Any, parameters: tuple[Any, ...]) -> None:
-    shape = shape_of(size)
-    known = [value.shape if isinstance(value, ndarray) else numpy.shape(value) for value in parameters]
-    if numpy.broadcast_shapes(shape, *known) != shape:
-        raise ValueError(
-            f"Output size {shape} is not compatible with broadcast dimensions of inputs "
-            f"{numpy.broadcast_shapes(*known)}."
-        )
-
-
-# Their parameters are no numbers for each result.
-_VECTORS = ("dirichlet", "multinomial")
-# The distributions, and how many parameters come before `size`.
-_DISTRIBUTIONS = {
-    "beta": 2, "binomial": 2, "chisquare": 1, "dirichlet": 1, "exponential": 1, "f": 2, "gamma": 2, "geometric": 1,
-    "gumbel": 2, "laplace": 2, "logistic": 2, "lognormal": 2, "logseries": 1, "multinomial": 2, "negative_binomial": 2,
-    "noncentral_chisquare": 2, "noncentral_f": 3, "normal": 2, "pareto": 1, "poisson": 1, "power": 1, "rayleigh": 1,
-    "standard_cauchy": 0, "standard_exponential": 0, "standard_gamma": 1, "standard_normal": 0, "standard_t": 1,
-    "triangular": 3, "uniform": 2, "wald": 2, "weibull": 1,
-}  # fmt: skip
-
-
 def _distribution(name: str, count: int) -> Any:
     def method(self: RandomState, *arguments: Any, **keywords: Any) -> ndarray:
         if len(arguments) > count:
@@ -221,10 +183,12 @@ def _distribution(name: str, count: int) -> Any:
             size, parameters = keywords.get("size"), arguments
             others = {key: value for key, value in keywords.items() if key != "size"}
         if parameters or others or count > 0:
-            _check(name, parameters, size, **others)
-        if size is not None and name not in _VECTORS:
-            _fits(size, (*parameters, *others.values()))
-        made: ndarray = getattr(self._generator, name)(*parameters, **others, size=size)
+            check(_checker, name, parameters, size, **others)
+        if size is not None and name not in VECTORS:
+            given = (*parameters, *others.values())
+            fits(shape_of(size), *[one.shape if isinstance(one, ndarray) else numpy.shape(one) for one in given])
+        draw = getattr(Generator, name).__wrapped__  # the parameters have been checked
+        made: ndarray = draw(self._generator, *parameters, **others, size=size)
         return made
 
     method.__name__, method.__qualname__ = name, f"RandomState.{name}"
@@ -232,5 +196,5 @@ def _distribution(name: str, count: int) -> Any:
     return method
 
 
-for _name, _count in _DISTRIBUTIONS.items():
+for _name, _count in DISTRIBUTIONS.items():
     setattr(RandomState, _name, _distribution(_name, _count))

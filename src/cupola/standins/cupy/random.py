@@ -33,12 +33,15 @@ BitGenerator = _Philox
 
 # Distributions with parameters, and with `size` and `dtype` behind them.
 _WITH_TYPE = [
-    "beta", "binomial", "chisquare", "dirichlet", "exponential", "gamma", "geometric", "gumbel", "laplace", "logistic",
-    "lognormal", "multivariate_normal", "negative_binomial", "normal", "pareto", "poisson", "power", "rayleigh",
-    "standard_cauchy", "standard_exponential", "standard_gamma", "standard_normal", "standard_t", "triangular",
-    "uniform", "weibull",
+    "beta", "binomial", "chisquare", "dirichlet", "exponential", "f", "gamma", "geometric", "gumbel", "hypergeometric",
+    "laplace", "logistic", "lognormal", "logseries", "multinomial", "multivariate_normal", "negative_binomial",
+    "noncentral_chisquare", "noncentral_f", "normal", "pareto", "poisson", "power", "rayleigh", "standard_cauchy",
+    "standard_exponential", "standard_gamma", "standard_normal", "standard_t", "triangular", "uniform", "vonmises",
+    "wald", "weibull", "zipf",
 ]  # fmt: skip
-_OTHERS = ["choice", "permutation", "rand", "randint", "randn", "random_sample", "shuffle", "tomaxint"]
+_OTHERS = [
+    "choice", "permutation", "rand", "randint", "randn", "random_integers", "random_sample", "shuffle", "tomaxint",
+]  # fmt: skip
 
 
 class RandomState:
@@ -74,6 +77,11 @@ class RandomState:
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> ndarray:
         """Integers from `low` to below `high`."""
         return self._generator.integers(low, high, size, dtype)
+
+    def random_integers(self, low: Any, high: Any = None, size: Any = None) -> ndarray:
+        """Integers from `low` to `high`, or from 1 to `low`."""
+        low, high = (1, low) if high is None else (low, high)
+        return self.randint(low, high + 1, size)
 
     def tomaxint(self, size: Any = None) -> ndarray:
         """Integers from 0 to the largest."""
