@@ -9,6 +9,7 @@ needs. `check` says whether that is to be done, and needs no compiler; a test ru
 from __future__ import annotations
 
 import argparse
+import ctypes
 import lzma
 import os
 import re
@@ -23,12 +24,16 @@ os.environ["CUPOLA_DEVICE"] = "cpu"
 import cupola.numpy as np
 from cupola import ObjectCode, Program
 from cupola.numpy import _ahead, _common, _evaluate, _rows
-from cupola.numpy._ahead import CHUNK, ENTRY, FILE, FILTERS, HEAD, MAGIC, Known, for_cpu, name_of
+from cupola.numpy._ahead import CHUNK, ENTRY, FILE, FILTERS, HEAD, MACHINE_CODE, MAGIC, Known, for_cpu, name_of
+from cupola.pathfinder import load_nvidia_dynamic_lib
 
 ARCHITECTURE = "compute_75"
 VERSION = b".version 8.0"  # of PTX: that of CUDA 12.0
 NOTHING = b".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
-LIMIT = 500_000  # bytes of the file
+LONG = (
+    30_000  # bytes of PTX that a driver needs about a tenth of a second for: these kernels come with machine code, too
+)
+LIMIT = 600_000  # bytes of the file
 CHUNK_BYTES = 1 << 18  # of text: what one look takes some milliseconds to unpack
 
 
@@ -81,6 +86,35 @@ def assembled(source: str) -> bytes:
     return text
 
 
+def machine_code(source: str, architecture: str) -> bytes:
+    """The cubin of a source, by NVRTC itself: on the CPU device, cupola would have it add the lines of the source."""
+    nvrtc = ctypes.CDLL(load_nvidia_dynamic_lib("nvrtc").abs_path)
+
+    def call(name: str, *arguments: Any) -> None:
+        if status := getattr(nvrtc, name)(*arguments):
+            raise RuntimeError(f"{name}: {status}")
+
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    options = [f"-arch={architecture}".encode(), b"-std=c++17", b"-fmad=false"]
+    call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"cupola.numpy", 0, None, None)
+    call("nvrtcCompileProgram", program, len(options), (ctypes.c_char_p * len(options))(*options))
+    call("nvrtcGetCUBINSize", program, ctypes.byref(size))
+    code = ctypes.create_string_buffer(size.value)
+    call("nvrtcGetCUBIN", program, code)
+    call("nvrtcDestroyProgram", ctypes.byref(program))
+    return code.raw
+
+
+def long_ones(wanted: dict[bytes, str], kernels: dict[bytes, bytes]) -> dict[bytes, tuple[str, str]]:
+    """Of the kernels that come with machine code: sources and architectures, by the names of that."""
+    return {
+        name_of(source, False, architecture): (source, architecture)
+        for name, source in wanted.items()
+        if len(kernels.get(name, b"")) > LONG and for_cpu(source) != source
+        for architecture in MACHINE_CODE.values()
+    }
+
+
 def packed(kernels: dict[bytes, bytes]) -> bytes:
     """The file of these kernels. Those of about the same length are alike, and packed together."""
     entries, chunks, pieces, texts = [], [], [], [b""]
@@ -112,19 +146,24 @@ def main() -> int:
         for source in wanted.values():
             print(source)
         return 0
-    missing, needless = wanted.keys() - there, there - wanted.keys()
+    before = {} if known is None else {name: text for name in wanted if (text := known.get(name)) is not None}
+    names = wanted.keys() | long_ones(wanted, before).keys()
+    missing, needless = names - there, there - names
     if chosen.what == "check":
         if missing or needless:
-            print(f"{len(missing)} of {len(wanted)} kernels are not in {FILE.name}, and {len(needless)} are there that "
+            print(f"{len(missing)} of {len(names)} kernels are not in {FILE.name}, and {len(needless)} are there that "
                   "nothing compiles any more: run tools/kernels_ahead.py write")  # fmt: skip
         return 1 if missing or needless else 0
-    kernels: dict[bytes, bytes] = {}
-    if known is not None and not chosen.all:
-        kernels = {name: text for name in wanted if (text := known.get(name)) is not None}
+    kernels = {} if chosen.all else before
     todo = sorted(wanted.keys() - kernels.keys())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = pool.map(assembled, [wanted[name] for name in todo])
         kernels.update(zip(todo, made, strict=True))
+    long = long_ones(wanted, kernels)
+    if known is not None and not chosen.all:
+        kernels.update({name: code for name in long if (code := known.get(name)) is not None})
+    unmade = [name for name in long if name not in kernels]
+    kernels.update({name: machine_code(*long[name]) for name in unmade})
     data = packed(kernels)
     if len(data) > LIMIT:
         print(f"{len(data)} bytes are more than the {LIMIT} that the package is to carry: leave out statements")
@@ -134,7 +173,7 @@ def main() -> int:
     Path(file.name).chmod(0o644)
     os.replace(file.name, FILE)
     length = sum(map(len, kernels.values()))
-    print(f"{len(kernels)} kernels, {len(todo)} compiled now: {length} bytes of PTX in {len(data)}")
+    print(f"{len(kernels)} kernels, {len(todo) + len(unmade)} compiled now: {length} bytes in {len(data)}")
     return 0
 
 

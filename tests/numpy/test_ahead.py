@@ -54,7 +54,9 @@ def test_who_observes_kernels_gets_those_compiled_here(targets, monkeypatch):
     source = 'extern "C" __global__ void nothing() {}\n'
 
     class Everything:
-        def get(self, name: bytes) -> bytes:
+        def get(self, name: bytes) -> bytes | None:
+            if name != _ahead.name_of(source, False):
+                return None
             return b".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
 
     monkeypatch.setattr(_ahead, "known", Everything)
@@ -86,12 +88,46 @@ def test_another_file_is_refused():
 def test_every_kernel_can_be_read():
     known = _ahead.known()
     assert len(known.names) > 500
+    machine_code = []
     for name in known.names:
         ptx = known.get(name)
+        if ptx.startswith(b"\x7fELF"):
+            machine_code.append(ptx)
+            continue
         assert ptx.startswith(b".version 8.0\n.target sm_75\n")
         assert ptx.endswith(b"}\n")
         assert b".entry" in ptx
     assert known.get(b"0" * 16) is None
+    assert 0 < len(machine_code) < 50 and not len(machine_code) % len(_ahead.MACHINE_CODE)
+
+
+@pytest.mark.parametrize(
+    ("capability", "driver", "wanted"),
+    [
+        ((9, 0), 13000, "cubin"), ((8, 9), 13010, "cubin"), ((9, 0), 12090, "ptx"), ((7, 5), 13000, "ptx"),
+        ((11, 0), 13000, "ptx"), ((8, 7), 13000, "ptx"),
+    ],
+)  # fmt: skip
+def test_machine_code_is_for_some(monkeypatch, targets, capability, driver, wanted):
+    """Of GPUs and drivers."""
+
+    class Some:
+        compute_capability = capability
+
+    class Everything:
+        def get(self, name: bytes) -> bytes | None:
+            return {_ahead.name_of("a", False): b"the PTX", **cubins}.get(name)
+
+    cubins = {_ahead.name_of("a", False, one): b"\x7fELF" + one.encode() for one in _ahead.MACHINE_CODE.values()}
+    monkeypatch.setattr(_ahead, "known", Everything)
+    monkeypatch.setattr(_ahead, "Device", Some)
+    monkeypatch.setattr(_ahead, "_driver_version", lambda: driver)
+    monkeypatch.setattr(_ahead._provider, "current", lambda: "gpu")
+    monkeypatch.setattr(_ahead._provider, "is_observed", lambda: False)
+    made = _ahead.code("a")
+    assert made.code_type == wanted and targets == []
+    if wanted == "cubin":
+        assert bytes(made.code).endswith(b"sm_%d0" % capability[0])
 
 
 # --- in the background ------------------------------------------------------------------------------------------

@@ -54,9 +54,10 @@ def file_text(name: str) -> str:
 def preamble(lines: tuple[str, ...] = (), *chars: str) -> str:
     """What stands before a kernel that has these statements and types; complex numbers only where there are some."""
     with_complex = any(char in "FD" for char in chars) or any("complex_number" in line for line in lines)
-    with_random = any("random_source" in line for line in lines)
+    with_rare = any("rare_source" in line for line in lines)
+    with_random = with_rare or any("random_source" in line for line in lines)
     more = (file_text("complex.cu") if with_complex else "") + (file_text("random.cu") if with_random else "")
-    return file_text("preamble.cu") + more
+    return file_text("preamble.cu") + more + (file_text("rare.cu") if with_rare else "")
 
 
 def compiled(source: str, name: str, **options: Any) -> Kernel:
