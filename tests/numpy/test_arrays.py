@@ -47,6 +47,119 @@ def test_creation(device, name):
     same(CREATED[name](np), numpy.asarray(CREATED[name](numpy)))
 
 
+@pytest.mark.parametrize("code", "?bHiLefdFD")
+def test_creation_of_one_value(device, code):
+    """With a fill or a kernel, as the value and the size may be; bit by bit, for there are two zeros."""
+    dtype = numpy.dtype(code)
+    values = (
+        [0, 1] + [-1, 77] * (dtype.kind not in "bu") + [-0.0, 3.5, float("nan"), float("inf")] * (dtype.kind in "fc")
+    )
+    values += [numpy.frombuffer(b"\x5a" * dtype.itemsize, dtype)[0]] * (dtype.kind != "b")
+    values += [-0.0 - 0.0j, 2j, numpy.complex64(1 - 1j)] * (dtype.kind == "c")
+    values += [numpy.float32(2.5), numpy.int64(3)]
+    for shape in (
+        (),
+        0,
+        3,
+        [2, 2],
+        (1, 5, 1),
+        (0, 3),
+        300,
+        (1 << 16) // dtype.itemsize,
+        (1 << 16) // dtype.itemsize + 1,
+    ):
+        for value in values:
+            right = numpy.full(shape, value, dtype)
+            for made in (np.full(shape, value, code), np.full_like(np.empty(shape, dtype), value)):
+                same(made, right)
+                assert value != value or made.to_numpy().tobytes() == right.tobytes(), (shape, value)
+            same(made.copy(), right)
+        for kind in (code, dtype, dtype.type, dtype.name, dtype.newbyteorder("=")):
+            same(np.zeros(shape, kind), numpy.zeros(shape, kind))
+            same(np.ones(shape, kind), numpy.ones(shape, kind))
+            made = np.empty(shape, kind)
+            assert (made.shape, made.dtype, made.base) == (numpy.empty(shape).shape, dtype, None)
+
+
+def test_creation_with_names_of_types(device):
+    for kind in (None, float, int, bool, complex, "f4", "uint8", "<i4", numpy.float16):
+        for made, right in ((np.zeros(2, kind), numpy.zeros(2, kind)), (np.ones(2, kind), numpy.ones(2, kind))):
+            same(made, right)
+    for kind, error in (("nothing", TypeError), (">f8", TypeError), (object, TypeError), ("S3", TypeError)):
+        for make in (np.zeros, np.ones, np.empty):
+            with pytest.raises(error):
+                make(2, kind)
+    for shape in (-1, (2, -1), 2.0, (2, 1.5), None, "2"):
+        for make in (np.zeros, np.ones, np.empty):
+            with pytest.raises((TypeError, ValueError)):
+                make(shape)
+    with pytest.raises((ValueError, TypeError)):
+        np.zeros(2, device="elsewhere")
+    with pytest.raises(OverflowError):
+        np.full(2, 300, np.uint8)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (0,), (1,), (10,), (-3,), (2.5,), (-0.0, 3), (1, 2, 0.25), (10, 0, -3), (0.1, 1, 0.1), (5, 1), (0, 5, None),
+        (1 << 13,), ((1 << 13) + 1,), (1 << 14,), ((1 << 14) + 1,), (0, -1.5, -0.5), (True,), (0, 3, True),
+        (numpy.float32(3),), (2, 7, numpy.int8(2)), (2**62, 2**62 + 3), (-(2**63), -(2**63) + 2),
+    ],
+)  # fmt: skip
+def test_arange(device, given):
+    """By the host, in a copy of few bytes or of more, and by the device."""
+    same(np.arange(*given), numpy.arange(*given))
+    with device.create_stream():
+        same(np.arange(*given), numpy.arange(*given))
+    for code in "bHifeD":
+        if max(map(abs, (one or 0 for one in given))) < 100:
+            same(np.arange(*given, dtype=code), numpy.arange(*given, dtype=code))
+
+
+def test_arange_refuses(device):
+    for given, error in (((0, 5, 0), ZeroDivisionError), (("a",), TypeError), ((1 << 62,), ValueError)):
+        with pytest.raises(error):
+            numpy.arange(*given)
+        with pytest.raises((error, ValueError)):
+            np.arange(*given)
+    for given in ((float("nan"),), (float("inf"),), (0, float("-inf"))):
+        with pytest.raises((ValueError, OverflowError)):
+            np.arange(*given)
+    with pytest.raises(ValueError, match="device"):
+        np.arange(3, device="elsewhere")
+
+
+def test_arange_in_order(device):
+    """New sequences take over memory that work in the stream still reads."""
+    total, right = np.zeros(1000), numpy.zeros(1000)
+    for k in range(50):
+        total += np.arange(k, k + 1000) * 2
+        right += numpy.arange(k, k + 1000) * 2
+    same(total, right)
+
+
+def test_copies(device):
+    """Of what lies in one piece, does not, and is pending; in a stream of their own."""
+    a = np.asarray(A)
+    for given, right in (
+        (a, A), (a.T, A.T), (a[:, 1], A[:, 1]), (a[1], A[1]), (a[::-1], A[::-1]), (a + 1, A + 1),
+        (a[0, 0, 0], A[0, 0, 0]), (a[:0], A[:0]), (np.asarray(A)[:, ::-2], A[:, ::-2]),
+        (np.broadcast_to(a, (2, *A.shape)), numpy.stack([A, A])),
+    ):  # fmt: skip
+        made = given.copy()
+        with device.create_stream():
+            other = given.copy()
+        same(made, numpy.asarray(right))
+        same(other, numpy.asarray(right))
+        assert made.base is None
+        assert made.is_contiguous
+    made = a.copy()
+    a += 1
+    same(made, A)
+    same(a, A + 1)
+
+
 def test_array_of_others(device):
     x = np.array(A)
     same(np.array(x), A)

@@ -14,7 +14,9 @@ them is therefore never read later: an expression of it is computed at once.
 The parts of this module are the files in lazy/, each about one thing, in the order in which they build on each other.
 """
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.complex cimport PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.mem cimport PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -35,8 +37,9 @@ from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport Stream, StreamHandle, current_stream, default_stream
 from cupola.core.launch._launch cimport retry
 from cupola.core.launch._launch_config cimport LaunchConfig
+from cupola.core.memory._access cimport copy_async, fill_async
 from cupola.core.memory._buffer cimport Buffer, is_used_by, order_recorded_use, require_open, users_of
-from cupola.core.memory._users cimport Users
+from cupola.core.memory._users cimport Users, is_recorded
 from cupola.core.program._kernel cimport LAYOUT_UNKNOWN, LAYOUT_UNREAD, Kernel
 from cupola.numpy._replay cimport replayed
 
@@ -168,5 +171,6 @@ include "lazy/expressions.pxi"
 include "lazy/writing.pxi"
 include "lazy/calls.pxi"
 include "lazy/operators.pxi"
+include "lazy/making.pxi"
 include "lazy/reductions.pxi"
 include "lazy/products.pxi"

@@ -291,9 +291,7 @@ class ndarray(Lazy):
 
     def copy(self) -> ndarray:
         """A copy in row-major order."""
-        made = empty(self.shape, self.dtype)
-        write(made, self)
-        return made
+        return _lazy.made_copy(self)
 
     def astype(self, dtype: Any, *, copy: bool = True) -> ndarray:
         """The elements converted to another type.
@@ -405,9 +403,13 @@ def known_type(dtype: Any) -> numpy.dtype:
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     """An array whose elements are whatever the memory holds, as ``numpy.empty``."""
-    on(device)
+    if device is not None:
+        on(device)
+    made = _lazy.made_empty(shape, dtype)
+    if made is not None:
+        return made
     queue = current_stream()
-    return adopt(new_memory(shape, known_type("float64" if dtype is None else dtype), queue), queue)
+    return adopt(new_memory(shape, known_type(dtype), queue), queue)
 
 
 def on(place: Any) -> None:

@@ -24,6 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 LARGE = 1 << 14  # elements of sequences that the device computes; the host computes shorter ones
+_NUMBERS = (int, float)
 
 
 def asarray(obj: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
@@ -88,19 +89,33 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     on(device)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else numpy.asarray(fill_value).dtype
-    made = empty(shape, dtype)
-    write(made, _ndarray._operand(fill_value, made.dtype))
+    return _filled(empty(shape, dtype), fill_value)
+
+
+def _filled(made: ndarray, fill_value: Any) -> ndarray:
+    value = _ndarray._operand(fill_value, made.dtype)
+    if made.is_contiguous and isinstance(value, numpy.generic):
+        _lazy.fill(made, value)
+    else:
+        write(made, value)
     return made
+
+
+def _uniform(shape: Any, dtype: Any, device: Any, one: bool) -> ndarray:
+    if device is not None:
+        on(device)
+    made = _lazy.made_uniform(shape, dtype, one)
+    return full(shape, int(one), dtype) if made is None else made
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     """An array of zeros, as ``numpy.zeros``."""
-    return full(shape, 0, float if dtype is None else dtype, device=device)
+    return _uniform(shape, dtype, device, False)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     """An array of ones, as ``numpy.ones``."""
-    return full(shape, 1, float if dtype is None else dtype, device=device)
+    return _uniform(shape, dtype, device, True)
 
 
 def empty_like(
@@ -125,9 +140,7 @@ def full_like(
     device: Any = None,
 ) -> ndarray:
     """One value in the shape and type of another array, as ``numpy.full_like``."""
-    made = empty_like(x, dtype, order, subok, shape, device=device)
-    write(made, _ndarray._operand(fill_value, made.dtype))
-    return made
+    return _filled(empty_like(x, dtype, order, subok, shape, device=device), fill_value)
 
 
 def zeros_like(
@@ -154,11 +167,22 @@ def positions(n: int) -> ndarray:
     return made
 
 
+def _of_host(host: numpy.ndarray) -> ndarray:
+    """What the host has made for a new array."""
+    made = _lazy.made_of(host)
+    return array(host) if made is None else made
+
+
 def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> ndarray:
     """Evenly spaced values in an interval, as ``numpy.arange``."""
-    on(device)
+    if device is not None:
+        on(device)
     if step is None:
         step = 1
+    if dtype is None and step and type(step) in _NUMBERS and type(start) in _NUMBERS:
+        first, end = (0, start) if stop is None else (start, stop)
+        if type(end) in _NUMBERS and -LARGE <= (end - first) / step <= LARGE:
+            return _of_host(numpy.arange(first, end, step))
     first, end, by = (
         value.item() if isinstance(value, ndarray) else value
         for value in ((0, start, step) if stop is None else (start, stop, step))
@@ -169,7 +193,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
     if count >= 1 << 60:
         raise ValueError(f"Maximum allowed size exceeded: arange would have {float(count):.3g} elements")
     if count <= LARGE or to.kind not in "iuf":
-        return array(numpy.arange(first, end, by, dtype=to))
+        return _of_host(numpy.arange(first, end, by, dtype=to))
     delta = to.type(to.type(first + by) - to.type(first))
     result: ndarray = (positions(count).astype(to) * delta + to.type(first)).astype(to, copy=False)
     return result
@@ -339,4 +363,4 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **more: Any) 
 
 def copy(x: Any, order: Any = "K") -> ndarray:
     """As ``numpy.copy``."""
-    return on_device(x).copy()
+    return x.copy() if isinstance(x, ndarray) else on_device(x).copy()

@@ -95,10 +95,10 @@ cdef inline Readers readers_of(Buffer memory):
 
 
 cdef inline bint is_only_user(Buffer memory, Stream queue) noexcept:
-    # The default stream is another one on each device. Without the GIL, who uses the memory is not read in passing.
+    # Without the GIL, who uses the memory is not read in passing.
     if FREE_THREADED and memory.allocation is not None and memory.allocation.users is not None:
         return False
-    return is_used_by(memory, queue.native) and not (_several and <uintptr_t>queue.pointer <= 2)
+    return is_used_by(memory, queue.native)
 
 
 cdef inline int order(Array x, Stream queue, bint writes) except -1:

@@ -42,17 +42,17 @@ cdef int scalar_kind(object scalar) except -1:
 cdef int store(object scalar, int kind, Value* to) except -1:
     """The value of a scalar of a type as kernels take it: a half as the float that it is computed as."""
     cdef Form form = _forms[kind]
-    cdef double complex whole
+    cdef object whole       # a conversion to C's complex numbers would lose the sign of a zero
     if form == DOUBLE:
         to.d = <double>scalar
     elif form == FLOAT:
         to.f = <float><double>scalar
     elif form == COMPLEX_DOUBLE:
-        whole = <double complex>complex(scalar)
-        to.z[0], to.z[1] = whole.real, whole.imag
+        whole = complex(scalar)
+        to.z[0], to.z[1] = PyComplex_RealAsDouble(whole), PyComplex_ImagAsDouble(whole)
     elif form == COMPLEX_FLOAT:
-        whole = <double complex>complex(scalar)
-        to.c[0], to.c[1] = <float>whole.real, <float>whole.imag
+        whole = complex(scalar)
+        to.c[0], to.c[1] = <float>PyComplex_RealAsDouble(whole), <float>PyComplex_ImagAsDouble(whole)
     elif form == UNSIGNED:
         to.u = <uint64_t>int(scalar)
     else:
