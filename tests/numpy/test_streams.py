@@ -12,21 +12,30 @@ import numpy
 import pytest
 
 import cupola.numpy as np
-from cupola import LegacyPinnedMemoryResource, Stream
+from cupola import ContextOptions, LegacyPinnedMemoryResource, SMResourceOptions, Stream
 from cupola.bindings import driver
 from cupola.core.device._stream import enter_stream, leave_stream
 
 N = 3000
+SECONDS = 20
 Streams = tuple[Stream, Stream]
 
 
 class Gate:
-    """Holds streams back until it is opened."""
+    """Holds streams back until it is opened. It opens by itself when a test waits for what is held back."""
 
     def __init__(self) -> None:
         self.memory = LegacyPinnedMemoryResource().allocate(4)
         self.flag = ctypes.c_uint32.from_address(int(self.memory.handle))
         self.flag.value = 0
+        self.was_late = False
+        self.timer = threading.Timer(SECONDS, self.give_up)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def give_up(self) -> None:
+        self.was_late = True
+        self.flag.value = 1
 
     def hold(self, stream: Stream) -> None:
         (status,) = driver.cuStreamWaitValue32(
@@ -35,6 +44,7 @@ class Gate:
         assert status == driver.CUresult.CUDA_SUCCESS
 
     def open(self) -> None:
+        self.timer.cancel()
         self.flag.value = 1
 
 
@@ -44,6 +54,19 @@ def gate(device: Any) -> Iterator[Gate]:
     yield made
     made.open()
     device.sync()
+    del made.timer  # which refers to the gate: its memory would be freed at any time, and that waits for the device
+    made.memory.close()
+    assert not made.was_late, "the host waited for a stream that was held back"
+
+
+class Open:
+    """Holds nothing back: to load what a test needs, since a GPU may wait for all its streams to load a kernel."""
+
+    def hold(self, stream: Stream) -> None:
+        pass
+
+    def open(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -68,7 +91,7 @@ def numbers(begin: int = 0) -> Any:
     return made
 
 
-def read_what_is_written(gate: Gate, first: Stream, other: Stream) -> Any:
+def read_what_is_written(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x = numbers()
     gate.hold(first)
     with use(first):
@@ -77,7 +100,7 @@ def read_what_is_written(gate: Gate, first: Stream, other: Stream) -> Any:
         return x * 2, (numpy.arange(N) + 1.0) * 2
 
 
-def read_what_is_written_through_a_view(gate: Gate, first: Stream, other: Stream) -> Any:
+def read_what_is_written_through_a_view(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x = numbers()
     gate.hold(first)
     with use(first):
@@ -86,7 +109,7 @@ def read_what_is_written_through_a_view(gate: Gate, first: Stream, other: Stream
         return x * 2, numpy.full(N, 14.0)
 
 
-def use_what_is_pending(gate: Gate, first: Stream, other: Stream) -> Any:
+def use_what_is_pending(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x = numbers()
     gate.hold(first)
     with use(first):
@@ -96,7 +119,7 @@ def use_what_is_pending(gate: Gate, first: Stream, other: Stream) -> Any:
         return y + 3, (numpy.arange(N) + 1.0) * 2 + 3
 
 
-def reduce_what_is_pending(gate: Gate, first: Stream, other: Stream) -> Any:
+def reduce_what_is_pending(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x = numbers()
     gate.hold(first)
     with use(first):
@@ -106,7 +129,7 @@ def reduce_what_is_pending(gate: Gate, first: Stream, other: Stream) -> Any:
         return y.sum(), numpy.float64((numpy.arange(N) + 1.0).sum() * 2)
 
 
-def write_what_is_read(gate: Gate, first: Stream, other: Stream) -> Any:
+def write_what_is_read(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x = numbers()
     gate.hold(first)
     with use(first):
@@ -117,7 +140,7 @@ def write_what_is_read(gate: Gate, first: Stream, other: Stream) -> Any:
     return total, numpy.float64(numpy.arange(N).sum())
 
 
-def write_what_the_writer_reads(gate: Gate, first: Stream, other: Stream) -> Any:
+def write_what_the_writer_reads(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x = numbers()
     with use(first):
         x += 1
@@ -130,7 +153,7 @@ def write_what_the_writer_reads(gate: Gate, first: Stream, other: Stream) -> Any
     return total, numpy.float64((numpy.arange(N) + 1.0).sum())
 
 
-def free_what_another_reads(gate: Gate, first: Stream, other: Stream) -> Any:
+def free_what_another_reads(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     with use(first):
         x = np.zeros(N) + 5
         x._compute_now()
@@ -146,7 +169,7 @@ def free_what_another_reads(gate: Gate, first: Stream, other: Stream) -> Any:
     return y, numpy.full(N, 6.0)
 
 
-def free_what_is_computed_elsewhere(gate: Gate, first: Stream, other: Stream) -> Any:
+def free_what_is_computed_elsewhere(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     with use(first):
         x = np.zeros(N) + 5
         x._compute_now()
@@ -162,7 +185,7 @@ def free_what_is_computed_elsewhere(gate: Gate, first: Stream, other: Stream) ->
     return y, numpy.full(N, 6.0)
 
 
-def free_what_both_read(gate: Gate, first: Stream, other: Stream) -> Any:
+def free_what_both_read(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     """The stream that has read last is not the one that is held back."""
     with use(first):
         x = np.zeros(N) + 5
@@ -187,7 +210,35 @@ def free_what_both_read(gate: Gate, first: Stream, other: Stream) -> Any:
     return y, numpy.full(N, 6.0)
 
 
-def copy_what_is_written(gate: Gate, first: Stream, other: Stream) -> Any:
+def free_while_its_stream_is_recorded(gate: Gate | Open, first: Stream, other: Stream) -> Any:
+    """As the garbage collector may do it: the release waits for the reader, and the recording goes on."""
+    return free_while_recording(gate, first, other, first)
+
+
+def free_while_its_reader_is_recorded(gate: Gate | Open, first: Stream, other: Stream) -> Any:
+    return free_while_recording(gate, first, other, other)
+
+
+def free_while_recording(gate: Gate | Open, first: Stream, other: Stream, recorded: Stream) -> Any:
+    with use(first):
+        x = np.zeros(N) + 5
+        x._compute_now()
+    gate.hold(other)
+    with use(other):
+        y = x + 1
+        y._compute_now()
+    with recorded.create_graph_builder() as builder:
+        builder.begin_building()
+        del x
+        builder.end_building()
+    with use(first):
+        taken = [np.full(N, 9.0) for _ in range(8)]
+        for one in taken:
+            one._compute_now()
+    return y, numpy.full(N, 6.0)
+
+
+def copy_what_is_written(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x, y = numbers(), numbers(N)
     gate.hold(first)
     with use(first):
@@ -196,7 +247,7 @@ def copy_what_is_written(gate: Gate, first: Stream, other: Stream) -> Any:
     return y, numpy.arange(N) + 1.0
 
 
-def matrix_product(gate: Gate, first: Stream, other: Stream) -> Any:
+def matrix_product(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x = np.array(numpy.arange(16.0).reshape(4, 4))
     gate.hold(first)
     with use(first):
@@ -205,7 +256,7 @@ def matrix_product(gate: Gate, first: Stream, other: Stream) -> Any:
         return x @ x, (numpy.arange(16.0) + 1).reshape(4, 4) @ (numpy.arange(16.0) + 1).reshape(4, 4)
 
 
-def gather(gate: Gate, first: Stream, other: Stream) -> Any:
+def gather(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x, index = numbers(), np.array(numpy.arange(N)[::-1].copy())
     gate.hold(first)
     with use(first):
@@ -214,7 +265,7 @@ def gather(gate: Gate, first: Stream, other: Stream) -> Any:
         return x[index], numpy.arange(N)[::-1] + 1.0
 
 
-def sort(gate: Gate, first: Stream, other: Stream) -> Any:
+def sort(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x = numbers()
     gate.hold(first)
     with use(first):
@@ -223,7 +274,7 @@ def sort(gate: Gate, first: Stream, other: Stream) -> Any:
         return np.sort(x), numpy.arange(N)[::-1] * -1.0
 
 
-def with_an_array_for_the_result(gate: Gate, first: Stream, other: Stream) -> Any:
+def with_an_array_for_the_result(gate: Gate | Open, first: Stream, other: Stream) -> Any:
     x, out = numbers(), numbers()
     for _ in range(2):
         np.add(x, 1.0, out=out)  # without a node, from the second time on
@@ -238,19 +289,67 @@ def with_an_array_for_the_result(gate: Gate, first: Stream, other: Stream) -> An
 CASES = [
     read_what_is_written, read_what_is_written_through_a_view, use_what_is_pending, reduce_what_is_pending,
     write_what_is_read, write_what_the_writer_reads, free_what_another_reads, free_what_is_computed_elsewhere,
-    free_what_both_read, copy_what_is_written, matrix_product, gather, sort, with_an_array_for_the_result,
+    free_what_both_read, free_while_its_stream_is_recorded, free_while_its_reader_is_recorded, copy_what_is_written,
+    matrix_product, gather, sort, with_an_array_for_the_result,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.__name__ for case in CASES])
 def test_two_streams(case: Callable[..., Any], gate: Gate, streams: Streams, device: Any) -> None:
     """One is held back, and the other one is not: no result says who of them came first."""
-    case(type("Open", (), {"hold": lambda self, stream: None})(), *streams)  # compiles what it needs
+    case(Open(), *streams)[0].to_numpy()
     device.sync()
     result, expected = case(gate, *streams)
     result._compute_now()
     gate.open()
     numpy.testing.assert_array_equal(result.to_numpy(), expected)
+
+
+@pytest.mark.skipif(driver.cuDriverGetVersion()[1] < 12050, reason="the driver is older than CUDA 12.5")
+def test_each_context_has_a_default_stream(gate: Gate, device: Any) -> None:
+    """That of the primary context is held back, and that of a green one is not."""
+    groups, _ = device.resources.sm.split(SMResourceOptions(count=device.resources.sm.min_partition_size))
+    green = device.create_context(ContextOptions(groups))
+    for each in (Open(), gate):
+        x = numbers()
+        each.hold(device.default_stream)
+        x += 1
+        x._compute_now()
+        device.set_current(green)
+        try:
+            y = x * 2
+            y._compute_now()
+            each.open()
+            numpy.testing.assert_array_equal(y.to_numpy(), (numpy.arange(N) + 1.0) * 2)
+            del y
+        finally:
+            device.set_current()
+
+
+@pytest.mark.skipif(driver.cuDriverGetVersion()[1] < 12050, reason="the driver is older than CUDA 12.5")
+@pytest.mark.filterwarnings("error")
+def test_arrays_outlive_a_green_context_that_used_them(device: Any) -> None:
+    groups, _ = device.resources.sm.split(SMResourceOptions(count=device.resources.sm.min_partition_size))
+    green = device.create_context(ContextOptions(groups))
+    read, written = numbers(), numbers()
+    device.set_current(green)
+    try:
+        doubled = read * 2
+        written += 1
+        for one in (doubled, written):
+            one._compute_now()
+        device.sync()
+    finally:
+        device.set_current()
+    green.close()
+    read += 1
+    written += 1
+    doubled += 1
+    numpy.testing.assert_array_equal(read.to_numpy(), numpy.arange(N) + 1.0)
+    numpy.testing.assert_array_equal(written.to_numpy(), numpy.arange(N) + 2.0)
+    numpy.testing.assert_array_equal(doubled.to_numpy(), numpy.arange(N) * 2.0 + 1)
+    del read, written, doubled
+    numpy.testing.assert_array_equal(np.zeros(N).to_numpy(), numpy.zeros(N))
 
 
 def test_readers_run_side_by_side(gate: Gate, streams: Streams, device: Any) -> None:
@@ -271,7 +370,12 @@ def test_readers_run_side_by_side(gate: Gate, streams: Streams, device: Any) -> 
     numpy.testing.assert_array_equal(held.to_numpy(), found)
 
 
-def test_many_streams_and_closed_ones(gate: Gate, device: Any) -> None:
+def test_many_streams_and_closed_ones(device: Any, gate: Gate) -> None:
+    for one in (Open(), gate):
+        in_many_streams(one, device)
+
+
+def in_many_streams(gate: Gate | Open, device: Any) -> None:
     x = numbers()
     gate.hold(device.default_stream)
     results = []
@@ -283,7 +387,8 @@ def test_many_streams_and_closed_ones(gate: Gate, device: Any) -> None:
             results[-1]._compute_now()
         stream.close()
     x[...] = 0.0
-    gate.open()
+    if isinstance(gate, Gate):
+        gate.open()
     for k, one in enumerate(results):
         numpy.testing.assert_array_equal(one.to_numpy(), numpy.arange(N) + 1.0 + k)
     assert not x.to_numpy().any()
@@ -298,6 +403,7 @@ def test_threads_read_side_by_side(gate: Gate, device: Any, turn: int) -> None:
     results: list[Any] = [None] * count
     operands = [np.zeros(N) + 5.0]
     operands[0]._compute_now()
+    (operands[0] + 1.0).to_numpy()  # loads the kernel
 
     def read(k: int) -> None:
         device.set_current()

@@ -2,11 +2,11 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uintptr_t
 
 from cupola.core.device._context cimport resets
-from cupola.core.base._cuda cimport CUcontext
+from cupola.core.base._cuda cimport CUDA_SUCCESS, CUcontext, cu
 from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.device._memory_resource cimport MemoryResource
 from cupola.core.device._stream cimport StreamHandle
-from cupola.core.memory._users cimport Users
+from cupola.core.memory._users cimport User, Users
 
 
 cdef class Allocation:
@@ -76,12 +76,27 @@ cdef inline int require_open(Buffer buffer) except -1:
 cdef inline bint is_used_by(Buffer buffer, StreamHandle stream) noexcept:
     """Whether `stream` is the only one that has used the memory, as far as is known, or the last that has written it."""
     cdef Allocation allocation = buffer.allocation
-    if allocation is None or allocation.users is None:
-        return allocation is not None and allocation.stream is stream
+    cdef User writer
+    if allocation is None:
+        return False
+    if allocation.users is None:
+        return allocation.stream is stream and (allocation.context == NULL or is_current(allocation.context))
+    writer = allocation.users.writer
     return (
-        allocation.users.writer is not None and allocation.users.writer.stream is stream
-        and not allocation.users.readers
+        writer is not None and writer.stream is stream and not allocation.users.readers
+        and (writer.context == NULL or is_current(writer.context))
     )
+
+
+# A default stream is another one in each context.
+cdef inline bint is_current(CUcontext context) noexcept:
+    cdef CUcontext current = NULL
+    return cu.cuCtxGetCurrent(&current) == CUDA_SUCCESS and current == context
+
+
+# What is released once nobody records who uses it, or orders its release; and to try that again.
+cdef list put_off
+cdef int release_put_off() except -1
 
 
 # Who is known to use the memory. Who says so before using it is ordered with all others who do, and the release of the

@@ -111,8 +111,13 @@ cdef class Allocation:
             leave(pushed)
 
     cdef int release(self) except -1:
-        if self.users is not None and self.stream is not None:
-            self.users.before_release(self.stream)
+        # What a graph has given is released by it, and by nobody later.
+        if (
+            self.users is not None and self.stream is not None and not self.users.before_release(self.stream)
+            and not self.resource.in_graph
+        ):
+            put_off.append(_remains_of(self))
+            return 0
         return self.resource.release(self.pointer, self.size, self.stream)
 
     cdef Users known_users(self):
@@ -155,6 +160,11 @@ cdef void _give_back(Allocation self) noexcept:
 
 
 cdef void _give_back_later(Allocation self) noexcept:
+    let_go_later(_remains_of(self))
+
+
+cdef Allocation _remains_of(Allocation self):
+    """What releases the memory in its place, when it is let go of."""
     cdef Allocation remains
     if isinstance(self, FinalizedAllocation):
         remains = FinalizedAllocation.__new__(FinalizedAllocation)
@@ -163,7 +173,28 @@ cdef void _give_back_later(Allocation self) noexcept:
     remains.pointer, remains.size, remains.resource = self.pointer, self.size, self.resource
     remains.stream, remains.context, remains.born = self.stream, self.context, self.born
     remains.users = self.users
-    let_go_later(remains)
+    return remains
+
+
+# The garbage collector may release memory at any time, also while a stream is recorded that would have to wait.
+cdef list put_off = []
+cdef bint _releasing = False
+
+
+cdef int release_put_off() except -1:
+    global _releasing
+    if _releasing:
+        return 0        # a release tries it, too
+    _releasing = True
+    try:
+        for _ in range(len(put_off)):   # those there are now: what must still wait is put behind them
+            try:
+                put_off.pop(0)          # whose destructor releases the memory
+            except IndexError:
+                break                   # another thread does the same
+    finally:
+        _releasing = False
+    return 0
 
 
 cdef int _warn_of_leak(Allocation self, object error) except -1:

@@ -9,7 +9,7 @@ from cpython.pystate cimport PyThreadState
 from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
-from cupola.core.memory._buffer cimport Buffer, begin_buffer, fill_buffer
+from cupola.core.memory._buffer cimport Buffer, begin_buffer, fill_buffer, put_off, release_put_off
 from cupola.core.device._context cimport enter, leave, resets
 from cupola.core.device._later cimport destroy, let_go_now, waiting
 from cupola.core.base._cuda cimport (
@@ -253,7 +253,7 @@ cdef class PoolMemoryResource(MemoryResource):
             )
         if waiting:
             let_go_now()
-        if _deferred:
+        if _deferred or put_off:
             _free_deferred()
         # Made first, so that nothing can fail once there is memory. It holds the stream.
         buffer = begin_buffer(queue.hold(), self._buffer_class, self.overridden)
@@ -307,7 +307,7 @@ cdef class PoolMemoryResource(MemoryResource):
     cdef int release(self, uintptr_t pointer, size_t size, StreamHandle stream) except -1:
         if self.overridden:
             return MemoryResource.release(self, pointer, size, stream)
-        if _deferred:
+        if _deferred or put_off:
             _free_deferred()
         return _free(pointer, stream)
 
@@ -441,6 +441,8 @@ cdef int _free(uintptr_t pointer, StreamHandle stream) except -1:
 cdef int _free_deferred() except -1:
     """Free what had to wait, as far as its streams are no longer captured."""
     cdef Py_ssize_t i
+    if put_off:
+        release_put_off()
     for i in range(len(_deferred)):     # those there are now: what must still wait is put behind them
         try:
             pointer, stream = _deferred.pop(0)

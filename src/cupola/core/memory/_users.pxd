@@ -13,7 +13,7 @@ cdef class Users:
     cdef User writer                # whose work made the contents; None: nobody who is known
     cdef tuple readers              # those who have read them since
     cdef int before(self, StreamHandle stream, bint writes) except -1
-    cdef int before_release(self, StreamHandle stream) except -1
+    cdef bint before_release(self, StreamHandle stream) except -1
     cdef bint is_busy(self) except -1
     cdef int sync(self) except -1
     cdef tuple all(self)

@@ -5,18 +5,21 @@ the release waits for all. A wait is for the work that is in the other stream by
 cuStreamWaitEvent); that may be more than what used the memory, and is never less.
 
 Work that is being recorded cannot be waited for: it has not run. Nor can what its stream had before, as long as it is
-recorded: who begins a recording waits for that. A default stream is that of a context, so that is remembered, too.
+recorded: who begins a recording waits for that. The release is put off until then. A default stream is that of a
+context, so that is remembered, too; one whose context was destroyed has nothing to wait for.
 """
 
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_NOT_READY, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-    CUDA_SUCCESS, CUcontext, CUresult, CUstreamCaptureStatus, check, cu,
+    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_READY,
+    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext, CUresult, CUstreamCaptureStatus, check, cu,
 )
 from cupola.core.device._context cimport current_context, enter, is_gone, leave, resets
 from cupola.core.device._stream cimport StreamHandle
 from cupola.core.device._stream_order cimport Awaited, begin_wait, end_wait
+
+from cupola.core.base._errors import CUDAError
 
 cimport cython
 
@@ -70,13 +73,23 @@ cdef class Users:
                 self.readers = (*readers, own)
         return 0
 
-    cdef int before_release(self, StreamHandle stream) except -1:
-        """Let `stream`, which releases the memory next, wait for all who use it."""
+    cdef bint before_release(self, StreamHandle stream) except -1:
+        """Let `stream`, which releases the memory next, wait for all who use it.
+
+        False: that cannot be, as one of them is being recorded, or `stream` is. A wait would end the recording.
+        """
         cdef User one
-        for one in self.all():
-            if not _is(one, stream):
-                _wait(one, stream)
-        return 0
+        cdef list others = [one for one in self.all() if not _is(one, stream) and not _has_gone(one)]
+        if not others:
+            return True
+        if is_recorded(stream):
+            return False
+        for one in others:
+            if _is_recorded(one):
+                return False
+        for one in others:
+            _wait(one, stream)
+        return True
 
     cdef bint is_busy(self) except -1:
         """Whether work is left that uses the memory, or that nobody can tell."""
@@ -125,6 +138,20 @@ cdef bint _has_gone(User one) noexcept:
     return is_gone(one.context if one.context != NULL else one.stream.context, one.born)
 
 
+cdef bint _enter(User one, int* pushed) except -1:
+    """Make the context of a default stream current until `leave`. False: it has been destroyed."""
+    cdef bint there = True
+    pushed[0] = 0
+    if one.context != NULL:
+        try:
+            pushed[0] = enter(one.context)
+        except CUDAError as error:
+            there = error.status not in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED)
+            if there:
+                raise
+    return there
+
+
 cdef bint is_recorded(StreamHandle stream) noexcept:
     cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
     cdef CUresult status = cu.cuStreamIsCapturing(stream.pointer, &capture)
@@ -133,20 +160,27 @@ cdef bint is_recorded(StreamHandle stream) noexcept:
     return status == CUDA_SUCCESS and capture != CU_STREAM_CAPTURE_STATUS_NONE
 
 
+cdef bint _is_recorded(User one) except -1:
+    cdef int pushed = 0
+    if not _enter(one, &pushed):
+        return False
+    try:
+        return is_recorded(one.stream)
+    finally:
+        leave(pushed)
+
+
 cdef int _wait(User producer, StreamHandle consumer) except -1:
     cdef int pushed = 0
     cdef bint recorded = False
     cdef Awaited awaited
-    if _has_gone(producer):
+    if _has_gone(producer) or not _enter(producer, &pushed):
         return 0
-    if producer.context != NULL:
-        pushed = enter(producer.context)
     try:
         if not is_recorded(producer.stream):
             recorded = begin_wait(producer.stream.pointer, &awaited)
     finally:
-        if producer.context != NULL:
-            leave(pushed)
+        leave(pushed)
     if recorded:
         end_wait(&awaited, consumer.pointer)    # a default stream is that of the context that is current now
     return 0
@@ -155,24 +189,19 @@ cdef int _wait(User producer, StreamHandle consumer) except -1:
 cdef bint _is_done(User one) except -1:
     """Whether nothing of the stream's work is left. To ask a stream that is recorded would end the recording."""
     cdef int pushed = 0
-    if _has_gone(one):
+    if _has_gone(one) or not _enter(one, &pushed):
         return True
-    if one.context != NULL:
-        pushed = enter(one.context)
     try:
         return not is_recorded(one.stream) and cu.cuStreamQuery(one.stream.pointer) == CUDA_SUCCESS
     finally:
-        if one.context != NULL:
-            leave(pushed)
+        leave(pushed)
 
 
 cdef int _sync(User one) except -1:
     cdef CUresult status
     cdef int pushed = 0
-    if _has_gone(one):
+    if _has_gone(one) or not _enter(one, &pushed):
         return 0
-    if one.context != NULL:
-        pushed = enter(one.context)
     try:
         if is_recorded(one.stream):
             return 0
@@ -182,6 +211,5 @@ cdef int _sync(User one) except -1:
                 status = cu.cuStreamSynchronize(one.stream.pointer)
         check(status, b"cuStreamSynchronize")
     finally:
-        if one.context != NULL:
-            leave(pushed)
+        leave(pushed)
     return 0
