@@ -565,16 +565,29 @@ class TestCompile:
             code = program.compile("ptx", cache=cache)
             assert code.name == program._compiler.name != "default_program"
 
-    def test_bad(self, device):
-        program = Program(SOURCE, "c++", {"arch": "sm_90"})
-        with pytest.raises(TypeError, match="cache must be a ProgramCacheResource, not dict"):
-            program.compile("ptx", cache={})
-        with pytest.raises(ValueError, match="name_expressions"):
-            program.compile("ptx", ("k",), cache=InMemoryProgramCache())
-        with pytest.raises(ValueError, match="unsupported target"):
-            program.compile("fatbin", cache=InMemoryProgramCache())
-        with pytest.raises(ValueError, match="time writes a file"):
-            Program(SOURCE, "c++", {"arch": "sm_90", "time": "x"}).compile("ptx", cache=InMemoryProgramCache())
-        program.close()
-        with pytest.raises(RuntimeError, match="closed"):
-            program.compile("ptx", cache={})
+
+def test_what_compile_refuses(device):
+    program = Program(SOURCE, "c++", {"arch": "sm_90"})
+    with pytest.raises(TypeError, match="cache must be a ProgramCacheResource, not dict"):
+        program.compile("ptx", cache={})
+    with pytest.raises(ValueError, match="name_expressions"):
+        program.compile("ptx", ("k",), cache=InMemoryProgramCache())
+    with pytest.raises(ValueError, match="unsupported target"):
+        program.compile("fatbin", cache=InMemoryProgramCache())
+    with pytest.raises(ValueError, match="time writes a file"):
+        Program(SOURCE, "c++", {"arch": "sm_90", "time": "x"}).compile("ptx", cache=InMemoryProgramCache())
+    program.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        program.compile("ptx", cache={})
+
+
+@pytest.mark.parametrize("observer", ["CHECK", "COVERAGE"])
+def test_nobody_who_observes_kernels_changes_what_a_cache_is_for(device, monkeypatch, tmp_path, observer):
+    """They have programs compiled anew, some another way: neither from the cache nor for it."""
+    monkeypatch.setenv(f"CUPOLA_{observer}", "race" if observer == "CHECK" else str(tmp_path / "covered"))
+    cache, times = InMemoryProgramCache(), tmp_path / "times.csv"
+    with pytest.raises(ValueError, match="time writes a file"):
+        Program(SOURCE, "c++", {"arch": "sm_90", "time": str(times)}).compile("ptx", cache=cache)
+    assert not times.exists()
+    assert b".entry" in Program(SOURCE, "c++", {"arch": "sm_90"}).compile("ptx", cache=cache).code
+    assert len(cache) == 0

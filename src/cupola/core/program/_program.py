@@ -142,10 +142,7 @@ class Program:
                     f"unsupported target {target!r} for {self.backend} ({self._code_type} source); "
                     f"it compiles to {', '.join(self._compiler.targets)}"
                 )
-            from cupola.bindings import _provider
-
-            # What observes kernels knows the sources that were compiled in this process.
-            if cache is None or _provider.is_observed():
+            if cache is None:
                 return self._compiler.compile(target, name_expressions or (), logs)
             return self._compile_once(target, logs, cache)
 
@@ -250,11 +247,15 @@ class Program:
 
     def _compile_once(self, target: str, logs: LogSink | None, cache: ProgramCacheResource) -> ObjectCode:
         """Take the result from the cache, or compile and store it."""
+        from cupola.bindings import _provider
         from cupola.core.program._program_key import make_program_cache_key
 
         key = make_program_cache_key(
             code=self._code, code_type=self._code_type, options=self._options, target_type=target
         )
+        # What observes kernels knows the sources that were compiled in this process, and compiles some another way.
+        if _provider.is_observed():
+            return self._compiler.compile(target, (), logs)
         found = cache.get(key)
         if found is None:
             made = self._compiler.compile(target, (), logs)
