@@ -138,6 +138,31 @@ def test_copies_of_what_nobody_has_written(device, stream):
         each.close()
 
 
+def test_memory_that_is_written_while_the_check_is_off(device, stream, reverse):
+    """Nobody notes that, so memory from before the check counts as written, and so do addresses that others get."""
+    size = 256
+    with cpu.checks(init=True):
+        unset = [driver.cuMemAlloc(size)[1] for _ in range(40)]
+    before = [int(each) for each in unset]
+    for each in unset[1:]:
+        driver.cuMemFree(each)
+    again: dict[int, driver.CUdeviceptr] = {}
+    for _ in range(20_000):  # slots come back late, in the order in which they were freed
+        made = driver.cuMemAlloc(size)[1]
+        if int(made) in before:
+            again[int(made)] = made
+            break
+        driver.cuMemFree(made)
+    assert again
+    for each in (unset[0], *again.values()):
+        driver.cuMemsetD8(each, 0, size)
+        with cpu.checks(init=True) as checks:
+            launch(stream, LaunchConfig(grid=1, block=64), reverse, int(each), 1)
+            stream.sync()
+        assert checks.findings == []
+        driver.cuMemFree(each)
+
+
 def test_memory_that_is_freed_in_a_stream_and_allocated_again(device, stream, reverse):
     """What is queued in front of the free reads what was there."""
     flag = device.allocate(4, stream=stream)
@@ -236,6 +261,73 @@ def test_leaks(tmp_path, count):
         assert done.returncode == bool(count), done.stderr
         text = "768 bytes in 3 allocations by cuMemAlloc were never freed"
         assert done.stderr.count(text) == done.stderr.count(f"allocated at {script}:11") == bool(count)
+
+
+KINDS_OF_LEAKS = """
+import ctypes
+import sys
+from cupola import Device
+from cupola.bindings import driver as d
+dev = Device()
+dev.set_current()
+undo = sys.argv[1].split(",")
+room = ctypes.create_string_buffer(8192)
+d.cuMemHostRegister(ctypes.addressof(room), 4096, 0)  # registered
+prop = d.CUmemAllocationProp()
+prop.type = d.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+prop.location.type = d.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+size = 2 << 20
+base = d.cuMemAddressReserve(2 * size, 0, 0, 0)[1]  # reserved
+memory = d.cuMemCreate(size, prop, 0)[1]  # made
+d.cuMemMap(base, size, 0, memory, 0)  # mapped
+graph = d.cuGraphCreate(0)[1]
+params = d.CUDA_MEM_ALLOC_NODE_PARAMS()
+params.poolProps.allocType = prop.type
+params.poolProps.location = prop.location
+params.bytesize = 512
+node = d.cuGraphAddMemAllocNode(graph, None, 0, params)[1]  # allocated
+launchable = d.cuGraphInstantiate(graph, 0)[1]
+for _ in range(2):
+    d.cuGraphLaunch(launchable, 0)
+    d.cuStreamSynchronize(0)
+    if "allocated" in undo or not _:
+        d.cuMemFree(params.dptr)
+if "registered" in undo:
+    d.cuMemHostUnregister(ctypes.addressof(room))
+if "mapped" in undo:
+    d.cuMemUnmap(base, size)
+if "made" in undo:
+    d.cuMemRelease(memory)
+if "reserved" in undo:
+    d.cuMemAddressFree(base, 2 * size)
+"""
+SIZES_OF_LEAKS = {
+    "registered": "4096 bytes in 1 registration by cuMemHostRegister were never unregistered",
+    "reserved": "4194304 bytes in 1 reservation by cuMemAddressReserve were never freed",
+    "made": "2097152 bytes in 1 handle by cuMemCreate were never released",
+    "mapped": "2097152 bytes in 1 mapping by cuMemMap were never unmapped",
+    "allocated": "512 bytes in 1 allocation by cuGraphAddMemAllocNode were never freed",
+}
+
+
+@pytest.mark.parametrize(
+    "undone", ["none", "registered,mapped,made,allocated", "registered,reserved,made,mapped,allocated"]
+)
+def test_leaks_of_other_memory(tmp_path, undone):
+    """Registered, mapped and reserved memory, and that of graphs: each has a call that ends it."""
+    script = tmp_path / "kinds.py"
+    script.write_text(KINDS_OF_LEAKS)
+    environment = {**os.environ, "CUPOLA_DEVICE": "cpu", "CUPOLA_CHECK": "leak"}
+    command = [sys.executable, str(script), undone]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    expected = []
+    for number, line in enumerate(KINDS_OF_LEAKS.splitlines(), 1):
+        kind = line.rpartition("# ")[2]
+        if kind in SIZES_OF_LEAKS and kind not in undone:
+            expected.append(f"cupola: leak: {SIZES_OF_LEAKS[kind]}\n  {kind} at {script}:{number}")
+    assert done.returncode == bool(expected), done.stderr
+    assert done.stderr.count("cupola: leak") == len(expected), done.stderr
+    assert all(text in done.stderr for text in expected), done.stderr
 
 
 def test_a_fault_says_who_launched(tmp_path):

@@ -341,13 +341,45 @@ def test_bits_flip(device, stream):
     buffer.close()
 
 
-def test_less_memory(device, stream):
-    with cpu.faults(memory="1 MiB"):
-        status, _ = driver.cuMemAlloc(2 << 20)
-        assert status == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
-    status, pointer = driver.cuMemAlloc(2 << 20)
-    assert status == 0
-    driver.cuMemFree(pointer)
+def test_less_memory(run_python):
+    program = """
+from cupola import CUDAError, Device, cpu
+from cupola.bindings import driver
+device = Device()
+device.set_current()
+with cpu.faults(memory="1 MiB"):
+    assert driver.cuMemAlloc(2 << 20)[0] == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    try:
+        device.allocate(1 << 16, stream=device.create_stream())
+    except CUDAError as error:
+        print(error)
+assert driver.cuMemAlloc(2 << 20)[0] == 0
+"""
+    done = run_python(program, CUPOLA_DEVICE="cpu")
+    assert done.stdout.rstrip("\n").endswith(
+        "64.0 KiB do not fit: the modeled device 0 has 1.0 MiB of memory (limited by cupola.cpu.faults), of which "
+        "0 bytes are in use. Memory pools reserve 2.0 MiB at a time. To free memory would not help."
+    ), done.stdout + done.stderr
+
+
+def test_pools_say_what_they_have_reserved(run_python):
+    program = """
+from cupola import CUDAError, Device
+device = Device()
+device.set_current()
+stream = device.create_stream()
+kept = [device.allocate(1000, stream=stream), device.allocate(3 << 20, stream=stream)]
+try:
+    device.allocate(8 << 20, stream=stream)
+except CUDAError as error:
+    print(error)
+"""
+    done = run_python(program, CUPOLA_DEVICE="cpu", CUPOLA_INJECT="memory=8MiB")
+    assert done.stdout.splitlines()[1:] == [
+        "8.0 MiB do not fit: the modeled device 0 has 8.0 MiB of memory (limited by cupola.cpu.faults), of which 6.0 "
+        "MiB are in use. Of these, memory pools have reserved 6.0 MiB for allocations of 3.0 MiB. Free memory, or trim "
+        "the memory pools."
+    ], done.stdout + done.stderr
 
 
 FATAL = {

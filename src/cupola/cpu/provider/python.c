@@ -254,7 +254,10 @@ static PyObject *set_checks(PyObject *self, PyObject *arguments) {
     unsigned set;
     (void)self;
     if (!PyArg_ParseTuple(arguments, "I:set_checks", &set)) return NULL;
-    if (set & ~atomic_exchange(&checks_on, set) & CPU_CHECK_RACE) cpu_moments_reset();
+    const unsigned new = set & ~atomic_exchange(&checks_on, set);
+    if (new & CPU_CHECK_RACE) cpu_moments_reset();
+    /* While the check was off, nobody noted what was written, freed and allocated again. */
+    if (new & CPU_CHECK_INIT) cpu_shadow_set_all_written();
     cpu_host_tell();
     atomic_store(&cpu_shadow_remembers, set & CPU_CHECK_RACE);
     if (!(set & CPU_CHECK_RACE)) cpu_hidden_forget(0, UINT64_MAX);
@@ -300,7 +303,7 @@ static PyObject *lines_of_memory(PyObject *self, PyObject *arguments) {
     cpu_allocation found;
     (void)self;
     if (!PyArg_ParseTuple(arguments, "K:lines_of_memory", &base)) return NULL;
-    if (!cpu_memory_lookup(base, &found)) found = (cpu_allocation){0};
+    if (!cpu_memory_last(base, &found)) found = (cpu_allocation){0};
     PyObject *allocated = line_with(found.allocated_at);
     PyObject *freed = allocated ? line_with(found.freed_at) : NULL;
     return freed ? Py_BuildValue("(NN)", allocated, freed) : (Py_XDECREF(allocated), NULL);

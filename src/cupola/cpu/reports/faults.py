@@ -41,6 +41,8 @@ class Kind(IntEnum):
 
 _SPACES = ("global", "shared", "local", "constant", "parameter")
 
+_GONE = ("", "freed", "unmapped", "unregistered")  # by a number of nearest_allocation() in engine/fault/fault.c
+
 _SUMMARIES = {
     Kind.ASSERT: "an assertion failed",
     Kind.TRAP: "the kernel executed a trap",
@@ -87,7 +89,8 @@ def describe(
     dynamic_shared
         Bytes of dynamic shared memory of the launch.
     allocation
-        Address, size and whether it was freed, of the allocation nearest to the address.
+        Address, size and how it has gone (0: it has not, otherwise an index of ``_GONE``), of the allocation nearest to
+        the address.
     calls
         How many calls of functions the thread is in, and the numbers of the innermost ones, the last one first.
     """
@@ -139,7 +142,7 @@ def _origins(allocation: tuple[int, int, int] | None) -> list[str]:
     if allocation is None:
         return []
     allocated, freed = _driver.lines_of_memory(allocation[0])
-    lines = [("allocated", allocated), ("freed", freed if allocation[2] else None)]
+    lines = [("allocated", allocated), (_GONE[allocation[2]], freed if allocation[2] else None)]
     return [f"{what} at {line}" for what, line in lines if line]
 
 
@@ -212,7 +215,7 @@ def nearest(address: int, size: int, allocation: tuple[int, int, int] | None) ->
         return "there is no allocation near it" + (_as_number(address) or _of_the_host(address))
     base, length, freed = allocation
     end = base + length
-    which = f"a {length}-byte allocation at {base:#x}" + (" that was freed" if freed else "")
+    which = f"a {length}-byte allocation at {base:#x}" + (f" that was {_GONE[freed]}" if freed else "")
     if address < base:
         return f"{_bytes(base - address)} before {which}"
     if address >= end:

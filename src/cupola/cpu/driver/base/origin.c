@@ -1,4 +1,5 @@
-/* Lines of Python, and leaks: memory that was allocated while something was checked, with the line that did it.
+/* Lines of Python, and leaks: memory that was allocated, registered, mapped or reserved while something was checked, with the
+ * line that did it.
  *
  * Leaks are told when Python has ended: until then, objects that are still there may free what they have. */
 #define PY_SSIZE_T_CLEAN
@@ -26,6 +27,7 @@ struct line {
 };
 
 struct allocation {
+    enum origin_kind kind;
     uint64_t base;
     size_t size;
     const char *call;
@@ -126,35 +128,48 @@ const struct cpu_origin *cpu_host_origin(void) { return find_line(true); }
 static struct allocation **bucket_of(uint64_t base) { return &allocations[(base >> 8) % BUCKETS]; }
 
 /* With the lock. */
-static struct allocation *find(uint64_t base) {
+static struct allocation *find(enum origin_kind kind, uint64_t base) {
     struct allocation *allocation = *bucket_of(base);
-    while (allocation && allocation->base != base) allocation = allocation->next;
+    while (allocation && (allocation->base != base || allocation->kind != kind)) allocation = allocation->next;
     return allocation;
 }
 
-void origin_allocated(uint64_t base, size_t size, const char *call) {
+void origin_begun(enum origin_kind kind, uint64_t base, size_t size, const char *call) {
     if (!base) return;
     const struct cpu_origin *origin = origin_here();
     pthread_mutex_lock(&lock);
-    struct allocation *allocation = find(base), **bucket = bucket_of(base);
+    struct allocation *allocation = find(kind, base), **bucket = bucket_of(base);
     if (!allocation && (allocation = malloc(sizeof *allocation))) {
         allocation->next = *bucket;
         *bucket = allocation;
     }
-    if (allocation) *allocation = (struct allocation){base, size, call, origin, false, allocation->next};
+    if (allocation) *allocation = (struct allocation){kind, base, size, call, origin, false, allocation->next};
     pthread_mutex_unlock(&lock);
 }
 
-void origin_freed(uint64_t base) {
+void origin_ended(enum origin_kind kind, uint64_t base) {
     pthread_mutex_lock(&lock);
-    struct allocation *allocation = find(base);
+    struct allocation *allocation = find(kind, base);
     if (allocation) allocation->is_freed = true;
     pthread_mutex_unlock(&lock);
 }
 
 /* ---- the end of the process ------------------------------------------------------------------------------------------- */
 
+static const struct {
+    const char *noun, *begun, *ended, *advice;
+} words[] = {
+    [ORIGIN_ALLOCATED] = {"allocation", "allocated", "freed", "free it, or close the buffer"},
+    [ORIGIN_OF_GRAPH] = {"allocation", "allocated", "freed",
+                         "free it, by a node of the graph that allocates it, of another one, or by cuMemFree"},
+    [ORIGIN_REGISTERED] = {"registration", "registered", "unregistered", "call cuMemHostUnregister"},
+    [ORIGIN_MAPPED] = {"mapping", "mapped", "unmapped", "call cuMemUnmap, or close the buffer"},
+    [ORIGIN_CREATED] = {"handle", "made", "released", "call cuMemRelease, which may be done as soon as it is mapped"},
+    [ORIGIN_RESERVED] = {"reservation", "reserved", "freed", "call cuMemAddressFree, or close the buffer"},
+};
+
 struct leak {
+    enum origin_kind kind;
     const struct cpu_origin *origin;
     const char *call;
     size_t count, bytes;
@@ -170,28 +185,36 @@ static void tell(const struct leak *leak, int number) {
     FILE *log = path && *path ? fopen(path, "ae") : NULL;
     const char *plural = leak->count > 1 ? "s" : "";
     if (!log) {
-        fprintf(stderr, "cupola: leak: %zu bytes in %zu allocation%s by %s were never freed", leak->bytes, leak->count,
-                plural, leak->call);
-        if (leak->origin) fprintf(stderr, "\n  allocated at %s:%d", leak->origin->file, leak->origin->line);
+        fprintf(stderr, "cupola: leak: %zu bytes in %zu %s%s by %s were never %s", leak->bytes, leak->count,
+                words[leak->kind].noun, plural, leak->call, words[leak->kind].ended);
+        if (leak->origin)
+            fprintf(stderr, "\n  %s at %s:%d", words[leak->kind].begun, leak->origin->file, leak->origin->line);
         fputc('\n', stderr);
         return;
     }
-    fprintf(
-        log,
-        "{\"kind\": \"leak\", \"kernel\": \"\", \"summary\": \"%zu bytes in %zu allocation%s by %s were never freed\", "
-        "\"places\": [], \"details\": [",
-        leak->bytes, leak->count, plural, leak->call);
+    fprintf(log,
+            "{\"kind\": \"leak\", \"kernel\": \"\", \"summary\": \"%zu bytes in %zu %s%s by %s were never %s\", "
+            "\"places\": [], \"details\": [",
+            leak->bytes, leak->count, words[leak->kind].noun, plural, leak->call, words[leak->kind].ended);
     if (leak->origin) {
-        fputs("\"allocated at ", log);
+        fprintf(log, "\"%s at ", words[leak->kind].begun);
         put_name(log, leak->origin->file);
         fprintf(log, ":%d\"", leak->origin->line);
     }
-    fprintf(
-        log,
-        "], \"launched\": \"\", \"advice\": \"free it, or close the buffer, before the program ends\", \"count\": %zu, "
-        "\"silenced\": null, \"number\": %d, \"process\": %d, \"taken\": false}\n",
-        leak->count, -number, (int)getpid());
+    fprintf(log,
+            "], \"launched\": \"\", \"advice\": \"%s, before the program ends\", \"count\": %zu, "
+            "\"silenced\": null, \"number\": %d, \"process\": %d, \"taken\": false}\n",
+            words[leak->kind].advice, leak->count, -number, (int)getpid());
     fclose(log);
+}
+
+/* Whether it is there still. What a context had goes with it, and memory of a graph's node is there from a launch on until
+ * something frees it; the table of allocations knows. */
+static bool is_there(const struct allocation *a) {
+    cpu_allocation found;
+    if (a->kind != ORIGIN_OF_GRAPH && a->is_freed) return false;
+    if (a->kind > ORIGIN_REGISTERED) return true;
+    return cpu_memory_find(a->base, &found) && found.base == a->base && !found.freeing;
 }
 
 /* All from one line by one function are one leak. */
@@ -199,13 +222,11 @@ static size_t collect(struct leak *leaks, size_t room) {
     size_t count = 0;
     for (size_t i = 0; i < BUCKETS; i++)
         for (const struct allocation *a = allocations[i]; a; a = a->next) {
-            cpu_allocation found;
-            if (a->is_freed) continue;
-            if (!cpu_memory_find(a->base, &found) || found.base != a->base || found.freeing) continue;
+            if (!is_there(a)) continue;
             size_t k = 0;
             while (k < count && (leaks[k].origin != a->origin || strcmp(leaks[k].call, a->call))) k++;
             if (k == room) continue;
-            if (k == count) leaks[count++] = (struct leak){a->origin, a->call, 0, 0};
+            if (k == count) leaks[count++] = (struct leak){a->kind, a->origin, a->call, 0, 0};
             leaks[k].count++;
             leaks[k].bytes += a->size;
         }

@@ -7,6 +7,9 @@
  * One lock guards all captures: capturing is bookkeeping, not the work that has to be fast. */
 #include "graph.h"
 
+#include "driver/base/caller.h"
+#include "driver/base/origin.h"
+
 #include <stdlib.h>
 
 CUresult cuGraphDestroy(CUgraph hGraph);
@@ -252,12 +255,17 @@ CUresult capture_add(CUstream stream, struct op *op) {
 CUresult capture_allocate(CUstream stream, CUmemoryPool pool, size_t size, uint64_t *address) {
     struct wanted w = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .pool = pool, .size = size};
     CUresult status = add(stream, &w);
-    if (status == CUDA_SUCCESS) *address = w.address;
-    return status;
+    if (status) return status;
+    cpu_memory_set_lines(w.address, caller_here(), 0);
+    note_begin(ORIGIN_OF_GRAPH, w.address, size, "cuMemAllocAsync, captured");
+    *address = w.address;
+    return CUDA_SUCCESS;
 }
 
 CUresult capture_free(CUstream stream, uint64_t address) {
-    return add(stream, &(struct wanted){.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address});
+    RETURN_IF(add(stream, &(struct wanted){.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address}));
+    cpu_memory_set_lines(address, 0, caller_here());
+    return CUDA_SUCCESS;
 }
 
 static struct op *event_op(CUstream stream, CUevent event, enum op_kind kind) {

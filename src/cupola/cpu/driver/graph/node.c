@@ -3,6 +3,9 @@
  * cuGraphNodeGetParams. */
 #include "graph.h"
 
+#include "driver/base/caller.h"
+#include "driver/base/origin.h"
+
 #include <stdlib.h>
 
 /* ---- parameters to operations ------------------------------------------------------------------------- */
@@ -286,12 +289,16 @@ CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
             uint64_t address;
             RETURN_IF(graph_add_allocation(hGraph, dependencies, dependencyData, numDependencies, &p->poolProps,
                                            p->accessDescs, p->accessDescCount, p->bytesize, &address, phGraphNode));
+            cpu_memory_set_lines(address, caller_here(), 0);
+            note_begin(ORIGIN_OF_GRAPH, address, p->bytesize, "cuGraphAddMemAllocNode");
             p->dptr = address;
             return CUDA_SUCCESS;
         }
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
-            return graph_add_free(hGraph, dependencies, dependencyData, numDependencies, nodeParams->free.dptr,
-                                  phGraphNode);
+            RETURN_IF(graph_add_free(hGraph, dependencies, dependencyData, numDependencies, nodeParams->free.dptr,
+                                     phGraphNode));
+            cpu_memory_set_lines(nodeParams->free.dptr, 0, caller_here());
+            return CUDA_SUCCESS;
         case CU_GRAPH_NODE_TYPE_CONDITIONAL:
             return graph_add_conditional(hGraph, dependencies, dependencyData, numDependencies,
                                          &nodeParams->conditional, phGraphNode);

@@ -22,18 +22,36 @@ static const char *bytes_text(uint64_t bytes, char text[32]) {
     return text;
 }
 
-CUresult memory_refused(int status, int device, size_t size) {
-    char wanted[32], used[32], total[32];
+/* What is said of pools: how much they have reserved, and that they take more than is asked of them. */
+static const char *pools_text(int device, size_t size, size_t taken, char text[160]) {
+    char reserved[32], allocated[32], step[32];
+    struct pools_total pools = pools_total(device);
+    int length = 0;
+    *text = 0;
+    if (pools.reserved)
+        length = snprintf(text, 160, " Of these, memory pools have reserved %s for allocations of %s.",
+                          bytes_text(pools.reserved, reserved), bytes_text(pools.used, allocated));
+    if (taken > size)
+        snprintf(text + length, 160 - (size_t)length, " Memory pools reserve %s at a time.",
+                 bytes_text(CPU_MEMORY_STEP, step));
+    return text;
+}
+
+CUresult memory_refused_to_pool(int status, int device, size_t size, size_t taken) {
+    char wanted[32], used[32], total[32], pools[160];
     bytes_text(size, wanted);
     if (status == CPU_MEMORY_DEVICE_FULL && device == CPU_MEMORY_HOST) status = CPU_MEMORY_HOST_FULL;
     switch (status) {
         case CPU_MEMORY_OK: return CUDA_SUCCESS;
         case CPU_MEMORY_DEVICE_FULL:
             return fail(CUDA_ERROR_OUT_OF_MEMORY,
-                        "%s do not fit: the modeled device %d has %s of memory, of which %s are in use. Free memory, "
-                        "or trim the memory pools.",
-                        wanted, device, bytes_text(cpu_memory_capacity(device), total),
-                        bytes_text(cpu_memory_used(device), used));
+                        "%s do not fit: the modeled device %d has %s of memory%s, of which %s are in use.%s %s", wanted,
+                        device, bytes_text(cpu_memory_capacity(device), total),
+                        cpu_memory_capacity(device) < devices[device].model->memory ? " (limited by cupola.cpu.faults)"
+                                                                                    : "",
+                        bytes_text(cpu_memory_used(device), used), pools_text(device, size, taken, pools),
+                        taken > cpu_memory_capacity(device) ? "To free memory would not help."
+                                                            : "Free memory, or trim the memory pools.");
         case CPU_MEMORY_HOST_FULL:
             return fail(
                 CUDA_ERROR_OUT_OF_MEMORY,
@@ -46,6 +64,10 @@ CUresult memory_refused(int status, int device, size_t size) {
                         "no range of %s is left in the addresses that the CPU device reserved.", wanted);
         default: return fail(CUDA_ERROR_UNKNOWN, "unexpected state %d of the memory of the CPU device.", status);
     }
+}
+
+CUresult memory_refused(int status, int device, size_t size) {
+    return memory_refused_to_pool(status, device, size, size);
 }
 
 enum { LINES_SIZE = 1024 };
@@ -65,7 +87,7 @@ static const char *lines_text(const cpu_allocation *of, char text[LINES_SIZE]) {
 static CUresult explain_stray(uint64_t address, size_t size, const char *role) {
     cpu_allocation near;
     uint64_t far = UINT64_C(1) << 20;
-    if (cpu_memory_lookup(address, &near)) {
+    if (cpu_memory_owns(address) ? cpu_memory_last(address, &near) : cpu_memory_lookup(address, &near)) {
         char lines[LINES_SIZE];
         if (near.freed || near.freeing)
             return fail(CUDA_ERROR_INVALID_VALUE,
@@ -357,6 +379,8 @@ CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
         status = cpu_memory_register((uint64_t)p, bytesize, context->device->ordinal, CPU_MEMORY_PINNED, context);
     if (status == CPU_MEMORY_OK) {
         cpu_memory_set_flags((uint64_t)p, Flags | CU_MEMHOSTREGISTER_DEVICEMAP);
+        cpu_memory_set_lines((uint64_t)p, caller_here(), 0);
+        note_begin(ORIGIN_REGISTERED, (uint64_t)p, bytesize, "cuMemHostRegister");
         return CUDA_SUCCESS;
     }
     if (status != CPU_MEMORY_OVERLAPS) return memory_refused(status, CPU_MEMORY_HOST, bytesize);
@@ -375,6 +399,8 @@ CUresult cuMemHostUnregister(void *p) {
     if (!cpu_memory_find((uint64_t)p, &found) || found.base != (uint64_t)p || cpu_memory_owns((uint64_t)p))
         return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "%p is not the beginning of registered host memory.", p);
     memory_wait_for_users(found.owner);
+    cpu_memory_set_lines((uint64_t)p, 0, caller_here());
+    note_end(ORIGIN_REGISTERED, (uint64_t)p);
     if (cpu_memory_unregister((uint64_t)p))
         return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "%p was unregistered by another thread.", p);
     return CUDA_SUCCESS;

@@ -8,6 +8,8 @@
 
 /* The status for a cpu_memory_status, with an explanation for an allocation of `size` bytes. */
 CUresult memory_refused(int status, int device, size_t size) __attribute__((cold));
+/* The same for a pool, which needs `taken` bytes for it. */
+CUresult memory_refused_to_pool(int status, int device, size_t size, size_t taken) __attribute__((cold));
 
 /* Memory of a context, which is freed with it at the latest. If there is not enough, pools give back what they keep. */
 CUresult memory_allocate(CUcontext context, int kind, size_t size, uint64_t *address);

@@ -9,6 +9,8 @@
 #define _GNU_SOURCE
 #include "virtual.h"
 
+#include "driver/base/origin.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -104,6 +106,7 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulti
     const CUmemAllocationProp none = {.type = CU_MEM_ALLOCATION_TYPE_INVALID};
     CUresult status = virtual_new_physical(-1, prop->size, &none, false, made, mcHandle);
     if (status) free(made);
+    else note_begin(ORIGIN_CREATED, *mcHandle, prop->size, "cuMulticastCreate");
     return status;
 }
 

@@ -68,4 +68,10 @@ bool pool_is_planned(const cpu_allocation *found);
 /* Give back what the pools keep unused, because an allocation failed. */
 void pools_trim(void);
 
+/* What the pools of a device's memory have reserved, and what of it is allocated. */
+struct pools_total {
+    uint64_t reserved, used;
+};
+struct pools_total pools_total(int device);
+
 #endif

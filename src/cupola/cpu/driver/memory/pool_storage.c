@@ -213,7 +213,8 @@ CUresult pool_allocate(CUmemoryPool pool, size_t size, CUstream stream, uint64_t
         return fail(CUDA_ERROR_OUT_OF_MEMORY,
                     "%zu bytes do not fit: the pool may hold %zu bytes, of which %llu are in use.", size,
                     pool->properties.maxSize, (unsigned long long)pool->used);
-    return status ? memory_refused(status, pool->device, size) : CUDA_SUCCESS;
+    if (status == CPU_MEMORY_OK) return CUDA_SUCCESS;
+    return memory_refused_to_pool(status, pool->device, size, charge_for(pool, size));
 }
 
 /* ---- freeing ------------------------------------------------------------------------------------------ */
@@ -448,6 +449,7 @@ CUresult memory_begin(const struct op *op, bool again) {
                 break;
             }
         (void)cpu_memory_revive(address, op->memory.size, pool, &id);
+        cpu_memory_set_lines(address, found.allocated_at, found.freed_at); /* those of its nodes */
         count_use(pool, op->memory.size);
         pool->outstanding++;
     }
@@ -524,6 +526,28 @@ static void trim_excess(void *pool, void *data) {
 }
 
 void pools_trim(void) { handle_each(HANDLE_POOL, trim_all, NULL); }
+
+struct counting {
+    int device;
+    struct pools_total total;
+};
+
+static void count_pool(void *pool_, void *data) {
+    CUmemoryPool pool = pool_;
+    struct counting *of = data;
+    pthread_mutex_lock(&pool->lock);
+    if (charged_to(pool) == of->device && !pool->is_imported) {
+        of->total.reserved += pool->reserved;
+        of->total.used += pool->used;
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+struct pools_total pools_total(int device) {
+    struct counting counting = {.device = device};
+    handle_each(HANDLE_POOL, count_pool, &counting);
+    return counting.total;
+}
 
 void pools_synchronized(void) {
     if (likely(!atomic_load_explicit(&has_excess, memory_order_relaxed))) return;

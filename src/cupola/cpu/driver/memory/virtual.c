@@ -8,6 +8,9 @@
 #define _GNU_SOURCE
 #include "virtual.h"
 
+#include "driver/base/caller.h"
+#include "driver/base/origin.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -101,6 +104,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
     int status = cpu_memory_reserve(size, alignment, addr, &base);
     if (status) return memory_refused(status, CPU_MEMORY_HOST, size);
     *ptr = base;
+    note_begin(ORIGIN_RESERVED, base, size, "cuMemAddressReserve");
     return CUDA_SUCCESS;
 }
 
@@ -116,6 +120,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
         (!cpu_memory_is_reserved(ptr, size) || cpu_memory_is_reserved(ptr, size + 1) || cpu_memory_unreserve(ptr)))
         status = fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes at 0x%llx are not a range that cuMemAddressReserve gave",
                       size, (unsigned long long)ptr);
+    if (!status) note_end(ORIGIN_RESERVED, ptr);
     pthread_mutex_unlock(&virtual_lock);
     return status;
 }
@@ -164,6 +169,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
         status = virtual_new_physical(file, size, prop, false, NULL, handle);
     }
     if (status) cpu_memory_uncharge(target, size);
+    else note_begin(ORIGIN_CREATED, *handle, size, "cuMemCreate");
     return status;
 }
 
@@ -173,7 +179,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     pthread_mutex_lock(&virtual_lock);
     CUresult status = virtual_find_physical(handle, &physical);
     if (status == CUDA_SUCCESS) {
-        physical->handles--;
+        if (!--physical->handles) note_end(ORIGIN_CREATED, handle);
         virtual_release_physical(physical);
     }
     pthread_mutex_unlock(&virtual_lock);
@@ -207,14 +213,18 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmem
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     RETURN_IF(enter());
     if (handle == NULL) return fail_null("handle");
+    bool is_first = false;
+    size_t size = 0;
     pthread_mutex_lock(&virtual_lock);
     struct mapping *m = virtual_find_mapping((uint64_t)addr);
     if (m) {
         m->physical->references++;
-        m->physical->handles++;
+        is_first = !m->physical->handles++;
+        size = m->physical->size;
         *handle = (uint64_t)m->physical;
     }
     pthread_mutex_unlock(&virtual_lock);
+    if (is_first) note_begin(ORIGIN_CREATED, *handle, size, "cuMemRetainAllocationHandle");
     return m ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "cuMemMap has mapped nothing at %p", addr);
 }
 
@@ -253,7 +263,9 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = context->device->ordinal}};
-    return virtual_new_physical(file, (size_t)about.st_size, &properties, true, NULL, handle);
+    RETURN_IF(virtual_new_physical(file, (size_t)about.st_size, &properties, true, NULL, handle));
+    note_begin(ORIGIN_CREATED, *handle, (size_t)about.st_size, "cuMemImportFromShareableHandle");
+    return CUDA_SUCCESS;
 }
 
 /* ---- mappings ----------------------------------------------------------------------------------------- */
@@ -268,6 +280,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %llu", flags);
     struct mapping *made = calloc(1, sizeof *made);
     if (made == NULL) return no_memory("the bookkeeping");
+    const uint32_t line = caller_here();
     pthread_mutex_lock(&virtual_lock);
     CUresult status = virtual_find_physical(handle, &physical);
     if (!status && (offset > physical->size || size > physical->size - offset))
@@ -284,12 +297,13 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
         mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->file, (off_t)offset) == MAP_FAILED)
         status = fail(CUDA_ERROR_OUT_OF_MEMORY, "the system could not map the memory");
     if (status == CUDA_SUCCESS) {
-        *made = (struct mapping){.next = mappings, .base = ptr, .size = size, .offset = offset, .physical = physical};
+        *made = (struct mapping){mappings, ptr, size, offset, physical, .mapped_at = line};
         mappings = made;
         physical->references++;
     }
     pthread_mutex_unlock(&virtual_lock);
     if (status) free(made);
+    else note_begin(ORIGIN_MAPPED, ptr, size, "cuMemMap");
     return status;
 }
 
@@ -309,13 +323,18 @@ static CUresult check_mapped(uint64_t address, size_t size) {
                 covered);
 }
 
-static void hide(struct mapping *m) {
-    if (m->accessible && !m->physical->multicast) (void)cpu_memory_unregister(m->base);
+/* `line` of the call that takes the access away. */
+static void hide(struct mapping *m, uint32_t line) {
+    if (m->accessible && !m->physical->multicast) {
+        cpu_memory_set_lines(m->base, 0, line);
+        (void)cpu_memory_unregister(m->base);
+    }
     m->accessible = false;
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     RETURN_IF(enter_to_work());
+    const uint32_t line = caller_here();
     pthread_mutex_lock(&virtual_lock);
     CUresult status = check_mapped(ptr, size);
     for (struct mapping **link = &mappings; *link && !status;) {
@@ -325,7 +344,8 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
             continue;
         }
         *link = m->next;
-        hide(m);
+        note_end(ORIGIN_MAPPED, m->base);
+        hide(m, line);
         cpu_memory_decommit(m->base, m->size);
         virtual_release_physical(m->physical);
         free(m);
@@ -350,6 +370,7 @@ static CUresult show(struct mapping *m) {
                             NULL))
         return no_memory("the bookkeeping");
     m->accessible = true;
+    cpu_memory_set_lines(m->base, m->mapped_at, 0);
     cpu_memory_set_flags(m->base, MEMORY_VIRTUAL | (restricted ? CPU_MEMORY_RESTRICTED : 0));
     return CUDA_SUCCESS;
 }
@@ -373,6 +394,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
             flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return fail(CUDA_ERROR_INVALID_VALUE, "descriptor %zu has unknown flags %d", i, flags);
     }
+    const uint32_t line = caller_here();
     pthread_mutex_lock(&virtual_lock);
     CUresult status = check_mapped(ptr, size);
     for (struct mapping *m = mappings; m && !status; m = m->next) {
@@ -387,7 +409,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
         if (any) {
             status = show(m);
         } else {
-            hide(m);
+            hide(m, line);
             (void)mprotect((void *)m->base, m->size, PROT_NONE);
         }
     }

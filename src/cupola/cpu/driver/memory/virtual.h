@@ -26,6 +26,7 @@ struct mapping {
     struct physical *physical;
     uint8_t access[MAX_DEVICES];
     bool accessible;
+    uint32_t mapped_at; /* caller_here() */
 };
 
 extern pthread_mutex_t virtual_lock; /* guards all of it */

@@ -19,6 +19,8 @@ struct moments { /* of a context */
     cpu_clock gone; /* streams that were destroyed, for which the host waits as well when it waits for the context */
 };
 
+/* NULL: there are more streams than lines. What such a stream does comes before nothing that is told (its operations have
+ * no line), but order also goes through it, so whoever waits for it has waited for everything. */
 static struct cpu_line *line_of(CUstream stream) {
     struct cpu_line *line = atomic_load(&stream->line), *none = NULL;
     if (line || !(line = cpu_line_new(stream->id))) return line;
@@ -45,6 +47,7 @@ static bool next_of(CUstream stream, cpu_moment *moment) {
     struct cpu_line *line = line_of(stream);
     struct moments *moments = moments_of(stream->context);
     const bool legacy = stream->role == STREAM_LEGACY, blocking = !(stream->flags & CU_STREAM_NON_BLOCKING);
+    if (!line && moments && (legacy || blocking)) cpu_clock_everything(legacy ? &moments->legacy : &moments->blocking);
     if (!line || !moments) return false;
     if (legacy) cpu_line_next(line, moment, &moments->blocking, &moments->legacy);
     else cpu_line_next(line, moment, blocking ? &moments->legacy : NULL, blocking ? &moments->blocking : NULL);
@@ -61,14 +64,17 @@ void moment_submitted(CUstream stream, struct op *op) {
 void moment_recorded(CUevent event, CUstream stream) {
     struct cpu_line *line = line_of(stream);
     if (!event->clock) event->clock = calloc(1, sizeof *event->clock);
-    if (line && event->clock) cpu_line_copy(line, event->clock);
+    if (!event->clock) return;
+    if (line) cpu_line_copy(line, event->clock);
+    else cpu_clock_everything(event->clock);
 }
 
 void moment_waits_for(CUstream stream, CUstream other) {
     struct cpu_line *line = line_of(stream), *known = line_of(other);
-    cpu_clock clock;
-    if (!line || !known) return;
-    cpu_line_copy(known, &clock);
+    cpu_clock clock = {0};
+    if (!line) return;
+    if (known) cpu_line_copy(known, &clock);
+    else cpu_clock_everything(&clock);
     cpu_line_learn(line, &clock);
 }
 
@@ -80,7 +86,13 @@ void moment_waits_for_event(CUstream stream, CUevent event) {
 void moment_host_waited(CUstream stream) {
     struct cpu_line *line = line_of(stream);
     struct moments *moments = stream->role == STREAM_LEGACY ? moments_of(stream->context) : NULL;
-    if (line) cpu_host_learn_line(line);
+    cpu_clock clock = {0};
+    if (line) {
+        cpu_host_learn_line(line);
+    } else {
+        cpu_clock_everything(&clock);
+        cpu_host_learn(&clock);
+    }
     if (moments) cpu_host_learn(&moments->blocking);
 }
 

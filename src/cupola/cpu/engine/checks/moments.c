@@ -21,6 +21,7 @@ struct cpu_line {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_taken[CPU_MOMENT_LINES];
+static bool ran_out;                        /* a stream got no line, once */
 static uint32_t numbers[CPU_MOMENT_LINES];  /* of the last operation of each line */
 static cpu_clock learned[CPU_MOMENT_LINES]; /* while operations ran */
 static cpu_clock host;
@@ -60,6 +61,18 @@ bool cpu_moments_in_one_line(void) {
     return lines <= 1 && atomic_load(&cpu_moment_streams) <= 1;
 }
 
+/* All that was queued so far. With the lock. */
+static void join_everything(cpu_clock *into) {
+    for (int i = 0; i < CPU_MOMENT_LINES; i++)
+        if (into->known[i] < numbers[i]) into->known[i] = numbers[i];
+}
+
+void cpu_clock_everything(cpu_clock *clock) {
+    pthread_mutex_lock(&lock);
+    join_everything(clock);
+    pthread_mutex_unlock(&lock);
+}
+
 struct cpu_line *cpu_line_new(uint64_t stream) {
     struct cpu_line *line = calloc(1, sizeof *line);
     if (!line) return NULL;
@@ -70,6 +83,9 @@ struct cpu_line *cpu_line_new(uint64_t stream) {
         is_taken[index] = true;
         line->index = index;
         line->stream = stream;
+        if (ran_out) join_everything(&line->clock); /* what its stream has waited for meanwhile is not known */
+    } else {
+        ran_out = true;
     }
     pthread_mutex_unlock(&lock);
     if (line->index) return line;

@@ -52,6 +52,8 @@ void cpu_line_free(struct cpu_line *line);
 void cpu_line_next(struct cpu_line *line, cpu_moment *moment, const cpu_clock *before, cpu_clock *after);
 void cpu_line_learn(struct cpu_line *line, const cpu_clock *clock);
 void cpu_line_copy(const struct cpu_line *line, cpu_clock *clock);
+/* Everything that any stream was given so far: for streams without a line. */
+void cpu_clock_everything(cpu_clock *clock);
 void cpu_line_tell(const struct cpu_line *line, cpu_clock *clock); /* which learns of all in the line */
 void cpu_host_learn(const cpu_clock *clock);                       /* of all its threads */
 void cpu_host_learn_line(const struct cpu_line *line);

@@ -95,14 +95,17 @@ static PyObject *calls_of(const cpu_fault *fault) {
     return sites ? Py_BuildValue("IN", (unsigned)fault->call_count, sites) : NULL;
 }
 
-/* None, or (base, size, freed) of the allocation nearest to the address. */
+/* None, or (base, size, freed) of the allocation nearest to the address; `freed` is 2 of what is not mapped any more, and 3
+ * of host memory that is not registered any more. */
 static PyObject *nearest_allocation(const cpu_fault *fault) {
     cpu_allocation allocation;
     bool is_address = fault->kind == CPU_FAULT_OUT_OF_BOUNDS || fault->kind == CPU_FAULT_MISALIGNED ||
                       fault->kind == CPU_FAULT_NO_ACCESS || fault->kind == CPU_FAULT_HEAP;
-    if (!is_address || !cpu_memory_nearest(fault->address, &allocation)) Py_RETURN_NONE;
-    return Py_BuildValue("KKi", (unsigned long long)allocation.base, (unsigned long long)allocation.size,
-                         (int)allocation.freed);
+    if (!is_address ||
+        (!cpu_memory_last(fault->address, &allocation) && !cpu_memory_nearest(fault->address, &allocation)))
+        Py_RETURN_NONE;
+    const int freed = !allocation.freed ? 0 : allocation.elsewhere ? (cpu_memory_owns(allocation.base) ? 2 : 3) : 1;
+    return Py_BuildValue("KKi", (unsigned long long)allocation.base, (unsigned long long)allocation.size, freed);
 }
 
 static PyObject *describe(const cpu_launch *launch, const cpu_fault *fault) {

@@ -198,6 +198,16 @@ int cpu_memory_lookup(uint64_t address, cpu_allocation *found) {
     return 1;
 }
 
+int cpu_memory_last(uint64_t address, cpu_allocation *found) {
+    cpu_allocation gone, near;
+    if (cpu_memory_find(address, found)) return 1;
+    if (!ranges_gone(address, &gone)) return cpu_memory_lookup(address, found);
+    /* The addresses may have got other memory since then. */
+    if (cpu_memory_nearest(address, &near) && near.id > gone.id && near.base - gone.base < gone.size) *found = near;
+    else *found = gone;
+    return 1;
+}
+
 void cpu_memory_each(void (*visit)(const cpu_allocation *allocation, void *data), void *data) {
     cpu_allocation found;
     for (uint32_t i = 0; i < arena.chunks; i++) {
@@ -509,7 +519,10 @@ void cpu_memory_set_flags(uint64_t base, uint32_t flags) {
 void cpu_memory_set_lines(uint64_t base, uint32_t allocated_at, uint32_t freed_at) {
     int status;
     struct record *record = record_of(base, &status);
-    if (!record) return; /* of a range nothing is noted */
+    if (!record || tag_state(load(&record->tag)) == RESERVED) { /* what is mapped there is a range */
+        ranges_set_lines(base, allocated_at, freed_at);
+        return;
+    }
     if (allocated_at) store(&record->allocated_at, allocated_at);
     if (freed_at) store(&record->freed_at, freed_at);
 }
@@ -565,6 +578,7 @@ int cpu_memory_register(uint64_t base, uint64_t size, int device, int kind, void
                             .size = size,
                             .kind = kind,
                             .device = device,
+                            .elsewhere = 1,
                             .id = __atomic_add_fetch(&arena.ids, 1, __ATOMIC_RELAXED),
                             .owner = owner};
     return ranges_add(&range);

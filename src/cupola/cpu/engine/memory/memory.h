@@ -25,6 +25,7 @@ typedef struct cpu_allocation {
     int32_t kind, device;            /* the device's ordinal, or CPU_MEMORY_HOST */
     uint64_t id;                     /* counts up; CU_POINTER_ATTRIBUTE_BUFFER_ID */
     int32_t freed;                   /* a recently freed allocation, kept for the diagnosis of use after free */
+    int32_t elsewhere;               /* a range: mapped virtual memory, or registered host memory */
     int32_t freeing;                 /* a stream-ordered free is queued: running kernels may use it, new work may not */
     void *owner;                     /* whatever its maker attached: the memory pool it came from */
     uint32_t flags;                  /* likewise: the flags it was asked for with */
@@ -50,6 +51,10 @@ int cpu_memory_nearest(uint64_t address, cpu_allocation *found);
 
 /* The allocation, live or freed, in whose place an address lies. Returns 1 or 0. */
 int cpu_memory_lookup(uint64_t address, cpu_allocation *found);
+
+/* What is or was at an address last: the allocation in whose place it lies, or a range that is gone (memory that was
+ * unmapped or unregistered). Takes a lock, for diagnostics. Returns 1 or 0. */
+int cpu_memory_last(uint64_t address, cpu_allocation *found);
 
 /* Whether an address belongs to the arena's range, allocated or not. */
 int cpu_memory_owns(uint64_t address);

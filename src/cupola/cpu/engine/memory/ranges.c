@@ -14,6 +14,10 @@ static struct {
     cpu_allocation *entries; /* an outgrown array is left to its readers */
 } ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+enum { GONE = 64 };
+static cpu_allocation gone[GONE]; /* the last that were removed, for the diagnosis of late accesses; with the lock */
+static uint32_t gone_count;
+
 #define load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define store(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 
@@ -96,6 +100,9 @@ int ranges_remove(uint64_t base) {
     pthread_mutex_lock(&ranges.lock);
     cpu_allocation *place = beginning_at(base);
     if (place) {
+        cpu_allocation *kept = &gone[gone_count++ % GONE];
+        *kept = *place;
+        kept->freed = 1;
         begin_change();
         memmove(place, place + 1, (size_t)(ranges.entries + ranges.count - place - 1) * sizeof *place);
         store(&ranges.count, ranges.count - 1);
@@ -110,4 +117,24 @@ void ranges_set_flags(uint64_t base, uint32_t flags) {
     cpu_allocation *place = beginning_at(base);
     if (place) store(&place->flags, flags);
     pthread_mutex_unlock(&ranges.lock);
+}
+
+void ranges_set_lines(uint64_t base, uint32_t allocated_at, uint32_t freed_at) {
+    pthread_mutex_lock(&ranges.lock);
+    cpu_allocation *place = beginning_at(base);
+    if (place && allocated_at) store(&place->allocated_at, allocated_at);
+    if (place && freed_at) store(&place->freed_at, freed_at);
+    pthread_mutex_unlock(&ranges.lock);
+}
+
+int ranges_gone(uint64_t address, cpu_allocation *found) {
+    int hit = 0;
+    pthread_mutex_lock(&ranges.lock);
+    for (uint32_t i = 0; i < GONE; i++) { /* ids count up: the last one is told */
+        if (address - gone[i].base >= gone[i].size || (hit && gone[i].id < found->id)) continue;
+        *found = gone[i];
+        hit = 1;
+    }
+    pthread_mutex_unlock(&ranges.lock);
+    return hit;
 }

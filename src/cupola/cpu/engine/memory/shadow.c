@@ -123,6 +123,16 @@ bool cpu_shadow_is_set(uint64_t address, uint64_t size) {
 
 void cpu_shadow_set_written(uint64_t address, uint64_t size) { mark(address, size, false); }
 
+void cpu_shadow_set_all_written(void) {
+    for (int i = 0; i < TABLES; i++) {
+        entry *table = atomic_load_explicit(&tables[i], memory_order_acquire);
+        for (int k = 0; table && k < PIECES; k++) {
+            const cpu_shadow *shadow = atomic_load_explicit(&table[k], memory_order_acquire);
+            if (shadow && madvise(shadow->unset, WORDS, MADV_DONTNEED)) memset(shadow->unset, 0, WORDS);
+        }
+    }
+}
+
 /* The bytes of the word of an address that nobody has written. */
 static uint8_t unset_at(uint64_t address) {
     const cpu_shadow *shadow = look(address, false);

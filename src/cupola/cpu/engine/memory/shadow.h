@@ -49,6 +49,7 @@ extern _Atomic uint64_t cpu_shadow_version; /* counts what has become memory tha
 void cpu_shadow_set_unset(uint64_t address, uint64_t size);
 bool cpu_shadow_is_set(uint64_t address, uint64_t size); /* whether all of it was written */
 void cpu_shadow_set_written(uint64_t address, uint64_t size);
+void cpu_shadow_set_all_written(void); /* what is noted from now on counts */
 void cpu_shadow_copy(uint64_t target, uint64_t source, uint64_t size);
 /* How far the first byte is that nobody has written, UINT64_MAX: there is none; and how many there are. */
 uint64_t cpu_shadow_first_unset(uint64_t address, uint64_t size, uint64_t *count);
