@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/above.h"
+#include "engine/checks/checks.h"
 #include "engine/device_calls.h"
 
 struct piece {
@@ -46,7 +47,12 @@ bool cpu_question_read(cpu_question *question, uint64_t address, void *target, s
 }
 
 bool cpu_question_write(cpu_question *question, uint64_t address, const void *source, size_t size) {
-    return transfer(question, address, (char *)source, size, true);
+    if (!transfer(question, address, (char *)source, size, true)) return false;
+    const cpu_site site = {
+        .index = question->site, .size = 1, .element = 1, .space = CPU_SITE_GENERIC, .flags = CPU_SITE_WRITE};
+    if (asked(question->context->block->watch != NULL))
+        cpu_watch_write(question->context, question->warp, question->lane, site, address, size, CPU_ACCESS_PLAIN);
+    return true;
 }
 
 uint64_t cpu_question_fail(cpu_question *question, const char *format, ...) {

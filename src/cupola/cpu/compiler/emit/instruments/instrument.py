@@ -65,7 +65,7 @@ def accesses_of(instruction: ast.Instruction) -> Iterator[MemoryAccess]:
     touch memory in another way (bulk and tensor copies, textures, wgmma) are for `Instrument.instruction`.
     """
     opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode in ("ld", "ldu", "st", "atom", "red") and "async" not in modifiers:
+    if opcode in ("ld", "ldu", "st", "atom", "red") and not {"async", "bulk"} & set(modifiers):
         atomic = opcode in ("atom", "red")
         plain = Access.of(instruction, write=opcode == "st")
         place = next(i for i, operand in enumerate(instruction.operands) if isinstance(operand, ast.Address))
