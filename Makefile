@@ -101,8 +101,9 @@ ecosystem: $(VENV)/.installed-ecosystem
 test-fast: $(VENV)/.installed-test
 	@$(BIN)/python tools/changed_tests.py $(PYTEST_ARGS)
 
-# Tests about the checks themselves, and those of the driver, whose operations wait for each other, are left out.
-CHECKED ?= tests/core tests/graph tests/bindings tests/numpy tests/ptx tests/cpu/programs
+# Tests about the checks themselves, and those of the driver, whose operations wait for each other, are left out. CI runs tests/cpu/programs.
+CHECKED ?= tests/core tests/graph tests/bindings tests/numpy tests/ptx tests/cpu/programs tests/examples tests/standins \
+	tests/test_readme.py tests/test_docstring_examples.py
 checked: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -n 2 --cupola-check race,init,sync $(CHECKED) $(PYTEST_ARGS)
 

@@ -47,7 +47,9 @@ __constant__ float weights[3];
 template <typename T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }
 extern "C" __global__ void nothing() {}
 extern "C" __global__ void one(float* x) { *x = 1; }
-extern "C" __global__ void several(float* x, float a, int n) { if (threadIdx.x < n) x[threadIdx.x] = a; }
+extern "C" __global__ void several(float* x, float a, int n) {
+    if (blockIdx.x == 0 && threadIdx.x < n) x[threadIdx.x] = a;
+}
 """
 
 # The kernel that an example launches, where it is not `one`.
@@ -90,6 +92,8 @@ def things(device, stream, tmp_path, monkeypatch):
     lto = {"link_time_optimization": True}
     program = cupola.Program(SOURCE, "c++")
     buffer = device.allocate(4000, stream=stream)
+    buffer.fill(0, stream=stream)
+    stream.sync()  # examples use it in other streams
     array = {"shape": (1000,), "typestr": "<f4", "data": (buffer.handle, False), "version": 3, "stream": None}
     names.update(
         dev=device,
@@ -107,6 +111,7 @@ def things(device, stream, tmp_path, monkeypatch):
     )
     before = device.memory_resource
     yield names
+    device.sync()
     device.memory_resource = before
     stream.sync()
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import inspect
 
+import numpy as np
 import pytest
 
 from cupola import Buffer, CUDAError, Device, LaunchConfig, Program, launch
 from cupola.bindings import driver
 from cupola.cpu import _driver
+from cupola.graph import GraphDefinition
 
 pytestmark = pytest.mark.cpu_only
 
@@ -117,3 +119,99 @@ def test_both_ways(asked):
     names["launch"] = _driver.caller_line
     exec(compile("def call(asked):\n    return launch(asked)", "/x/site-packages/torch/launcher.py", "exec"), names)
     assert names["call"](asked) == f"{__file__}:{here()}"
+
+
+def registered(line_of):
+    host = np.zeros(16, np.int32)
+    line_of["allocated"] = here() + 1
+    driver.cuMemHostRegister(host.ctypes.data, host.nbytes, 0)
+
+    def free():
+        line_of["freed"] = here() + 1
+        driver.cuMemHostUnregister(host.ctypes.data)
+
+    return host.ctypes.data, free, host
+
+
+def mapped(line_of):
+    properties = driver.CUmemAllocationProp()
+    properties.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    size = 1 << 21
+    _, handle = driver.cuMemCreate(size, properties, 0)
+    _, address = driver.cuMemAddressReserve(2 * size, 0, 0, 0)
+    line_of["allocated"] = here() + 1
+    assert driver.cuMemMap(address, size, 0, handle, 0)[0] == 0
+    access = driver.CUmemAccessDesc()
+    access.location = properties.location
+    access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    assert driver.cuMemSetAccess(address, size, [access], 1)[0] == 0
+
+    def free():
+        line_of["freed"] = here() + 1
+        assert driver.cuMemUnmap(address, size)[0] == 0
+
+    return int(address), free, handle
+
+
+def of_a_graph(line_of, captured):
+    stream = Device().create_stream()
+    if captured:
+        driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+        line_of["allocated"] = here() + 1
+        _, address = driver.cuMemAllocAsync(64, stream.handle)
+        _, graph = driver.cuStreamEndCapture(stream.handle)
+    else:
+        definition = GraphDefinition()
+        line_of["allocated"] = here() + 1
+        address = definition.allocate(64).dptr
+        graph = definition.handle
+    _, executable = driver.cuGraphInstantiate(graph, 0)
+    assert driver.cuGraphLaunch(executable, stream.handle)[0] == 0
+
+    def free():
+        line_of["freed"] = here() + 1
+        driver.cuMemFreeAsync(address, stream.handle)
+        driver.cuStreamSynchronize(stream.handle)
+
+    return int(address), free, (executable, stream)
+
+
+@pytest.mark.parametrize("fault", ["beyond", "gone"])
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        pytest.param(registered, "unregistered", id="registered"),
+        pytest.param(mapped, "unmapped", id="mapped"),
+        pytest.param(lambda lines: of_a_graph(lines, captured=False), "freed", id="of_a_node"),
+        pytest.param(lambda lines: of_a_graph(lines, captured=True), "freed", id="captured"),
+    ],
+)
+def test_every_kind_of_memory(kernel, make, word, fault):
+    lines = {}
+    address, free, _keep = make(lines)
+    stream = Device().create_stream()
+    size = (1 << 21) if word == "unmapped" else 64
+    if fault == "gone":
+        free()
+    # The kernel writes 4,000,000 bytes behind its argument.
+    at = address - 4_000_000 + (size if fault == "beyond" else 0)
+    launch(stream, LaunchConfig(grid=1, block=1), kernel, at)
+    expected = f"  allocated at {__file__}:{lines['allocated']}\n"
+    if fault == "gone":
+        expected = f" that was {word}\n{expected}  {word} at {__file__}:{lines['freed']}\n"
+    text = error_of(stream)
+    assert expected in text and f"a {size}-byte allocation at {address:#x}" in text
+
+
+def test_memory_that_follows_what_was_unmapped(fresh_device):
+    lines = {}
+    address, free, handle = mapped(lines)
+    free()
+    assert _driver.lines_of_memory(address) == (f"{__file__}:{lines['allocated']}", f"{__file__}:{lines['freed']}")
+    driver.cuMemAddressFree(address, 2 << 21)
+    driver.cuMemRelease(handle)
+    with pytest.raises(
+        CUDAError, match=rf"that was freed at .*:{lines['freed']}, allocated at .*:{lines['allocated']}"
+    ):
+        Buffer.from_handle(address, 64).fill(0, stream=Device().create_stream())

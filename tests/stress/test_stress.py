@@ -15,9 +15,14 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import on_cpu_device
 from tests.stress.races import RACES
 
 SECONDS = float(os.environ.get("CUPOLA_STRESS_SECONDS", "5"))
+# Several races share a process, whose start takes longer than one.
+# On a GPU a fault of one would be that of all behind it.
+EACH = 7 if on_cpu_device() else 1
+GROUPS = [tuple(RACES)[first : first + EACH] for first in range(0, len(RACES), EACH)]
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
@@ -30,6 +35,7 @@ def run(program: str, timeout: float, *names: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.unchecked(reason="checks keep records of memory, which it takes for something left behind")
 @pytest.mark.timeout(60 + 16 * SECONDS)
 def test_eight_threads_leave_nothing_behind():
     found = run("hammer.py", 50 + 16 * SECONDS)
@@ -43,13 +49,14 @@ def test_eight_threads_leave_nothing_behind():
         assert found["resident growth"] < 32 << 20
 
 
+@pytest.mark.unchecked(reason="threads change one array, in streams that nothing orders")
 @pytest.mark.timeout(70 + SECONDS)
-@pytest.mark.parametrize("race", RACES)
-def test_eight_threads_with_one_object(race):
+@pytest.mark.parametrize("races", GROUPS, ids=" ".join)
+def test_eight_threads_with_one_object(races):
     """They use it and close it at the same moment."""
-    found = run("races.py", 60 + SECONDS, race)
+    found = run("races.py", 60 + SECONDS, *races)
     assert found["failures"] == {}
-    assert found["rounds"][race] > 0
+    assert set(found["rounds"]) == set(races) and all(found["rounds"].values()), found["rounds"]
     assert not found["left"]
 
 

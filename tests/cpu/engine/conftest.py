@@ -23,10 +23,12 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         return "// chosen"
     from cupola.cpu.compiler import modules
     from cupola.cpu.compiler.emit import bodies
-    from cupola.cpu.compiler.emit.threads.shape import Shape
+    from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
     from cupola.cpu.compiler.objects import machine, recall
 
     def narrow(block: tuple[int, int, int], *, whole_warps: bool, walkers: int, largest_compared: int) -> Shape:
+        if whole_warps:  # its threads meet, or an instrument looks at warps: units are warps then, always
+            return choose_shape(block, whole_warps=True, walkers=walkers, largest_compared=largest_compared)
         width = {"scalar": 1, "narrow": 4}[way]
         threads = block[0] * block[1] * block[2]
         one_row = threads == block[0]

@@ -77,6 +77,7 @@ print(json.dumps([before, state()]))
 '''
 
 
+@pytest.mark.unchecked(reason="all blocks and streams write the same places")
 @pytest.mark.cpu_only
 def test_contexts_leave_nothing_behind(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = run_python(PROGRAM, CUPOLA_DEVICE="cpu", CUPOLA_CPU_THREADS="2")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cupola import CUDAError, LaunchConfig, ObjectCode, PinnedMemoryResource, launch
+from cupola import CUDAError, LaunchConfig, ObjectCode, PinnedMemoryResource, cpu, launch
 from cupola.bindings import driver
 from cupola.graph import GraphDefinition
 from tests.conftest import on_cpu_device
@@ -129,6 +129,14 @@ def test_streams_wait_for_events(run):
 
 def test_a_stream_belongs_to_the_grid(run, device, stream):
     assert run("shared_stream", numbers(device, stream, 1, np.uint64), config=LaunchConfig(grid=2, block=1)) == [1, 2]
+
+
+@pytest.mark.cpu_only
+def test_what_the_device_runtime_writes_is_written(run):
+    """Handles of streams and events in local memory: the check of unset memory knows of them."""
+    with cpu.checks(init=True) as checks:
+        assert run("waits") == [1, 2, 3]
+    assert checks.findings == []
 
 
 @pytest.mark.parametrize("wrong", [5, 8, 0x1234, 0x0200000000000000])

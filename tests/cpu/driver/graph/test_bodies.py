@@ -109,6 +109,7 @@ class Maker:
         self.kernel = ok(driver.cuModuleGetFunction(self.module, b"nothing"))
         self.event = make_event()
         self.device = ok(driver.cuMemAlloc(4096))
+        ok(driver.cuMemsetD8(self.device, 0, 4096))
         self.pinned = int(ok(driver.cuMemHostAlloc(4096, 0)))
         self.host = ctypes.create_string_buffer(4096)
         self.graphs: list = []

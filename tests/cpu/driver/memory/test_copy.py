@@ -164,6 +164,7 @@ assert "was freed before the copy" in explanation(failed), explanation(failed)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.unchecked(reason="it frees what a stream uses")
 @pytest.mark.cpu_only
 @pytest.mark.parametrize(
     "call, what",

@@ -113,6 +113,7 @@ def test_release_threshold_and_trim(make_pool, make_stream):
     assert attribute(pool, "RESERVED_MEM_CURRENT") == 0
 
 
+@pytest.mark.unchecked(reason="memory that a stream uses is not lent while kernels are checked")
 @pytest.mark.cpu_only
 def test_a_queued_free_lends_its_memory_to_the_same_stream(make_stream, host):
     stream, other = make_stream(), make_stream()

@@ -294,6 +294,7 @@ def test_cooperative_launches(make_green, make_stream, kernel):
     green, _rest = make_green(16)
     stream, function = ok(driver.cuGreenCtxStreamCreate(green, 1, 0)), kernel("add")
     memory = ok(driver.cuMemAlloc(4))
+    ok(driver.cuMemsetD32(memory, 0, 1))
     fits = 16 * occupancy(function)
     where = ctypes.c_uint64(int(memory))
     assert cooperative(stream, function, fits, where) == "CUDA_SUCCESS"

@@ -82,16 +82,15 @@ assert found("twice", y)
 assert not found("neighbor", y)
 assert found("rounds", y)
 
-with cpu.checks(init=True):
+with cpu.checks(init=True):  # all the time: what was written while it is off is not known
     new = dev.allocate(4 * 200, stream=stream)
     n = int(new.handle)
-assert found("shift", n, y, init=True)  # told, and written from here on
-assert not found("shift", x, n, init=True)
-with cpu.checks(init=True):
+    assert found("shift", n, y, init=True)  # told, and written from here on
+    assert not found("shift", x, n, init=True)
     half = dev.allocate(4 * 200, stream=stream)
     h = int(half.handle)
-assert not found("shift", x, h, init=True)  # the first 128
-assert found("shift", h, y, init=True)
+    assert not found("shift", x, h, init=True)  # the first 128
+    assert found("shift", h, y, init=True)
 print("fine")
 '''
 

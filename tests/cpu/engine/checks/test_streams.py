@@ -18,7 +18,10 @@ from cupola.bindings import driver
 from cupola.graph import GraphBuilder
 from tests.cpu.engine.checks.cases import Cases, World
 
-pytestmark = pytest.mark.cpu_only
+pytestmark = [
+    pytest.mark.cpu_only,
+    pytest.mark.unchecked(reason="it switches checks on itself, and runs faulty programs to see what they find"),
+]
 
 WORDS = 256
 SOURCE = r"""
@@ -473,3 +476,28 @@ def test_graphs_that_kernels_launch_run_in_turn() -> None:
         command, capture_output=True, text=True, timeout=120, env={**os.environ, "CUPOLA_DEVICE": "cpu"}
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_more_streams_than_are_told_apart(device: Device) -> None:
+    """Order goes through streams that have no clock of their own, and who gets one later knows of all before."""
+    with cpu.checks(race=True) as checks:
+        streams = [device.create_stream() for _ in range(140)]
+        memory = [device.allocate(256, stream=stream) for stream in streams]
+        first, second, third, *_, without, late = streams
+        memory[0].fill(1, stream=first)
+        late.wait(first.record())
+        memory[1].fill(1, stream=second)
+        without.wait(second.record())
+        third.wait(without.record())
+        memory[1].fill(2, stream=third)
+        memory[5].close(streams[5])
+        streams[5].close()
+        memory[0].fill(2, stream=late)
+        for stream in (third, late):
+            stream.sync()
+    assert checks.findings == []
+    for buffer, stream in zip(memory, streams, strict=True):
+        if buffer is not memory[5]:
+            device.sync()
+            buffer.close()
+            stream.close()

@@ -12,14 +12,14 @@ from tests.cpu.engine.kernels import run
 SOURCE = r'''
 extern "C" __global__ void fill(const unsigned *starts, const unsigned long long *sizes, unsigned char *out) {
     __shared__ __align__(16) unsigned char box[256];
-    for (int i = 0; i < 256; i++) box[i] = i | 128;
+    for (int i = threadIdx.x; i < 256; i += blockDim.x) box[i] = i | 128;
     __syncthreads();
     const unsigned long long size = sizes[threadIdx.x];
     const unsigned to = (unsigned)__cvta_generic_to_shared(box) + starts[threadIdx.x];
     if (INSTRUCTION == 0) asm volatile("st.bulk.weak.shared::cta [%0], %1, 0;" :: "r"(to), "l"(size) : "memory");
     else asm volatile("st.bulk [%0], %1, 0;" :: "l"(box + starts[threadIdx.x]), "l"(size) : "memory");
     __syncthreads();
-    for (int i = 0; i < 256; i++) out[i] = box[i];
+    for (int i = threadIdx.x; i < 256; i += blockDim.x) out[i] = box[i];
 }
 extern "C" __global__ void elsewhere(unsigned char *out) {
     asm volatile("st.bulk [%0], %1, 0;" :: "l"(out), "l"(64ull) : "memory");
@@ -39,7 +39,8 @@ def check(starts, sizes, generic):
 
 
 @pytest.mark.cpu_only
-def test_bulk_fill(run_python) -> None:
+@pytest.mark.parametrize("checks", ["memory", "race,init,sync"])
+def test_bulk_fill(run_python, checks: str) -> None:
     program = (
         PROGRAM
         + """
@@ -50,7 +51,7 @@ for generic in (0, 1):
     check([0, 64, 136, 240], [8, 16, 64, 16], generic)
 """
     )
-    done = run_python(program, CUPOLA_DEVICE="cpu", CUPOLA_CPU_MODEL="b200")
+    done = run_python(program, CUPOLA_DEVICE="cpu", CUPOLA_CPU_MODEL="b200", CUPOLA_CHECK=checks)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -144,12 +144,14 @@ def check(source: str, expected: list[int] | None) -> None:
     assert out[:32].tolist() == expected
 
 
+@pytest.mark.unchecked(reason="masks name threads that are elsewhere or have exited")
 @pytest.mark.parametrize("name", IN_ARMS)
 def test_in_two_arms(name: str) -> None:
     low, high, expected = IN_ARMS[name]
     check(ARMS.format(low, high), expected)
 
 
+@pytest.mark.unchecked(reason="masks name threads that are elsewhere or have exited")
 @pytest.mark.parametrize("name", IN_LOOPS)
 def test_in_loops_of_different_lengths(name: str) -> None:
     longer, operation, behind, expected = IN_LOOPS[name]

@@ -134,6 +134,7 @@ def test_members_come_in_different_trips(bodies: str) -> None:
         assert out[t] == (t - t % 32 + source) * 4 + source
 
 
+@pytest.mark.unchecked(reason="masks name threads that are elsewhere or have exited")
 def test_exited_lanes_are_not_waited_for(bodies: str) -> None:
     out = np.zeros(40, np.int32)
     run(WARP + bodies, "exited", 1, 40, out)

@@ -118,6 +118,7 @@ VARIANTS = {
 """What is changed in the pipeline; the names that do not begin with ``sound`` are races."""
 
 
+@pytest.mark.unchecked(reason="it is about the checks")
 @pytest.mark.cpu_only
 def test_races(device, stream) -> None:
     source = COMMON
@@ -160,6 +161,7 @@ extern "C" __global__ void through(const __grid_constant__ TensorMap in, const _
 )
 
 
+@pytest.mark.unchecked(reason="it is about the checks")
 @pytest.mark.cpu_only
 @pytest.mark.parametrize("swizzle", [TensorMapSwizzle.NONE, TensorMapSwizzle.SWIZZLE_128B])
 def test_unset_memory_stays_unset(device, stream, swizzle) -> None:
@@ -338,6 +340,7 @@ def damaged_maps(count: int) -> None:
     assert "copied" in outcomes and len(outcomes) > 1
 
 
+@pytest.mark.unchecked(reason="blocks do not wait for copies by maps that are wrong")
 @pytest.mark.cpu_only
 def test_any_bytes_as_a_map_are_a_fault_or_a_copy(run_python) -> None:
     """Random changes of a good map never end the process."""
