@@ -59,6 +59,8 @@ def main(n: int = 10_007, steps: int = 50) -> None:
     devices = Device.get_all_devices()
     rod = np.random.default_rng(1).random(n, np.float32)
     pieces = [Piece(dev, part) for dev, part in zip(devices, np.array_split(rod, len(devices)), strict=True)]
+    for piece in pieces:
+        piece.stream.sync()  # neighbors write to its memory from now on
     exchange(pieces, 0)
     for turn in range(steps):
         for piece in pieces:

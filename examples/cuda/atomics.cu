@@ -14,7 +14,7 @@ __device__ int smallest = 1 << 30;
 
 __device__ float atomic_max(float *address, float value) {
     int *bits = reinterpret_cast<int *>(address);
-    int old = *bits, seen;
+    int old = *(volatile int *)bits, seen;  // others change it meanwhile
     do {
         seen = old;
         if (__int_as_float(seen) >= value) break;
