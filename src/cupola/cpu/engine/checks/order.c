@@ -126,7 +126,7 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
     }
     const uint32_t reserved = shared_words ? launch->variant->reserved_shared / 4 : 0;
     watch->reserved = shared_words - reserved;
-    if (checks & CPU_CHECK_INIT) {
+    if (checks & CPU_CHECK_INIT && watch->memory) { /* NULL: the kernel has neither shared nor local memory */
         memset(watch->shared.unset, 15, watch->reserved);
         memset(watch->shared.unset + watch->reserved, 0, reserved);
         memset(watch->local.unset, 15, local_words);
