@@ -24,6 +24,7 @@ from cupola import (
     VirtualMemoryResourceOptions,
     launch,
 )
+from cupola.bindings import driver
 from cupola.core.memory._unpooled import SynchronousMemoryResource
 
 ATTRIBUTES = [
@@ -118,6 +119,20 @@ def test_a_closed_pool_serves_its_buffers(pool, stream):
     stream.sync()
     buffer.close()
     stream.sync()
+
+
+@pytest.mark.cpu_only  # which says so of a pool that is gone
+def test_buffers_keep_their_pool_until_they_are_freed(device, stream):
+    resource = DeviceMemoryResource(device, {})
+    first, second = (resource.allocate(512, stream=stream) for _ in range(2))
+    handle, reserved = resource.handle, driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+    resource.close()
+    first.close()
+    stream.sync()
+    assert driver.cuMemPoolGetAttribute(handle, reserved)[0] == driver.CUresult.CUDA_SUCCESS
+    second.close()
+    stream.sync()
+    assert driver.cuMemPoolGetAttribute(handle, reserved)[0] == driver.CUresult.CUDA_ERROR_INVALID_VALUE
 
 
 def test_explicit_deallocation(device, stream):

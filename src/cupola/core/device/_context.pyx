@@ -24,7 +24,8 @@ cdef class Context:
     retained for the life of the process; closing a Context only drops this wrapper.
 
     A *green* context comes from :meth:`Device.create_context`: kernels of its streams run on a part of the device's
-    multiprocessors. It is destroyed when it is closed and the streams and events made in it are gone.
+    multiprocessors. It is destroyed when it is closed and what was made in it is gone: its streams and events, and
+    the memory that work in its default stream uses.
 
     Notes
     -----

@@ -20,6 +20,8 @@ cdef class Allocation:
     cdef readonly object owner              # kept alive as long as this; None when there is a resource
     cdef StreamHandle stream                # orders the release; None when nothing does
     cdef CUcontext context                  # the one that `stream` stands in, if that is a default stream, else NULL
+    cdef object green                       # what keeps that context, if it is a green one of this package
+    cdef object pool                        # what keeps the pool that the memory is of until it is freed, or None
     cdef unsigned long born                 # `resets` when it was made
     cdef Users users                        # None: `stream` alone, as far as is known here
     cdef object descriptor                  # what other processes know it by, once asked for

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
 from cupola.core.memory._access cimport copy_async, fill_async, read_pointer
-from cupola.core.device._context cimport current_context, enter, leave, resets, was_reset
+from cupola.core.device._context cimport current_context, enter, green_of, leave, resets, was_reset
 from cupola.core.base._cuda cimport (
     CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT,
     CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CUdeviceptr, CUresult, CUstream, check,
@@ -172,6 +172,7 @@ cdef Allocation _remains_of(Allocation self):
         remains = Allocation.__new__(Allocation)
     remains.pointer, remains.size, remains.resource = self.pointer, self.size, self.resource
     remains.stream, remains.context, remains.born = self.stream, self.context, self.born
+    remains.green, remains.pool = self.green, self.pool
     remains.users = self.users
     return remains
 
@@ -216,12 +217,13 @@ cdef int _order_release(Allocation self, StreamHandle stream) except -1:
     """Order the release of the memory behind the work in `stream`."""
     cdef Alone alone
     cdef CUcontext context = NULL
-    cdef StreamHandle before        # let go of behind the end
+    cdef object before, green = None, green_before      # let go of behind the end
     if <uintptr_t>stream.pointer <= 2:
         context = _current_context()
+        green = green_of(context)
     begin_alone(&alone, <PyObject*>self)
-    before = self.stream
-    self.stream, self.context = stream, context
+    before, green_before = self.stream, self.green
+    self.stream, self.context, self.green = stream, context, green
     end_alone(&alone)
     return 0
 
@@ -266,6 +268,7 @@ cdef Buffer begin_buffer(StreamHandle stream, object cls, bint finalized):
     if stream is not None:
         if <uintptr_t>stream.pointer <= 2:
             allocation.context = _current_context()
+            allocation.green = green_of(allocation.context)
         allocation.stream = stream
     buffer.allocation = allocation
     return buffer

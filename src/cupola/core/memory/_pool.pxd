@@ -6,7 +6,9 @@ from cupola.core.device._memory_resource cimport MemoryResource
 
 
 cdef class PoolHandle:
-    """The native pool. If owned, it is destroyed with the last object that holds it."""
+    """The native pool. If owned, it is destroyed with the last object that holds it: what was allocated from it does,
+    since a driver may not survive that memory is freed on one thread while another destroys its pool (580.159: SIGFPE,
+    or SIGSEGV some calls later), which CUDA does not forbid."""
     cdef CUmemoryPool pointer
     cdef bint owned
 

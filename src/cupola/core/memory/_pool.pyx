@@ -275,6 +275,8 @@ cdef class PoolMemoryResource(MemoryResource):
         if status != CUDA_SUCCESS:
             self._fail(status, stream)
         fill_buffer(buffer, pointer, count, self)
+        if held.owned:
+            buffer.allocation.pool = held
         return buffer
 
     cdef _fail(self, CUresult status, object stream):

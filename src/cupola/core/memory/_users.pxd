@@ -6,6 +6,7 @@ cdef class User:
     """A stream that has used memory."""
     cdef StreamHandle stream
     cdef CUcontext context          # the one that `stream` stands in, if that is a default stream, else NULL
+    cdef object green               # what keeps that context, if it is a green one of this package
     cdef unsigned long born         # `resets` at that time
 
 

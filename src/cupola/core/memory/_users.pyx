@@ -6,7 +6,8 @@ cuStreamWaitEvent); that may be more than what used the memory, and is never les
 
 Work that is being recorded cannot be waited for: it has not run. Nor can what its stream had before, as long as it is
 recorded: who begins a recording waits for that. The release is put off until then. A default stream is that of a
-context, so that is remembered, too; one whose context was destroyed has nothing to wait for.
+context, so that is remembered, too, and kept if it is a green one: a driver may not survive a context that is no more.
+One that others have destroyed has nothing to wait for, if the driver says so.
 """
 
 from libc.stdint cimport uintptr_t
@@ -15,7 +16,7 @@ from cupola.core.base._cuda cimport (
     CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_READY,
     CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext, CUresult, CUstreamCaptureStatus, check, cu,
 )
-from cupola.core.device._context cimport current_context, enter, is_gone, leave, resets
+from cupola.core.device._context cimport current_context, enter, green_of, is_gone, leave, resets
 from cupola.core.device._stream cimport StreamHandle
 from cupola.core.device._stream_order cimport Awaited, begin_wait, end_wait
 
@@ -127,6 +128,8 @@ cdef User _user(StreamHandle stream, CUcontext context, unsigned long born):
     made.stream, made.context, made.born = stream, context, born
     if context == NULL and <uintptr_t>stream.pointer <= 2:
         made.context = current_context()
+    if made.context != NULL:
+        made.green = green_of(made.context)
     return made
 
 
