@@ -146,6 +146,41 @@ def test_a_free_comes_after_the_work_before_it(make_stream, host):
     ok(driver.cuStreamSynchronize(stream))
 
 
+@pytest.mark.parametrize("waits", [True, False], ids=["a blocking stream", "a stream that does not block"])
+def test_a_free_in_the_legacy_stream_comes_after_blocking_streams(make_stream, host, waits):
+    stream, other = make_stream(0 if waits else 1), make_stream()
+    ok(driver.cuMemsetD8(copied := int(ok(driver.cuMemAlloc(4096))), 0, 4096))
+    address = int(ok(driver.cuMemAllocAsync(3 << 20, stream)))
+    ok(driver.cuMemsetD8Async(address, 1, 4096, stream))
+    ok(driver.cuStreamSynchronize(stream))
+    host.block(stream)
+    if waits:
+        ok(driver.cuMemcpyDtoDAsync(copied, address, 4096, stream))
+    ok(driver.cuMemFreeAsync(address, 0))
+    # Another stream's next allocation of that size takes what is free: now, or when the blocking stream has come there.
+    next_one = int(ok(driver.cuMemAllocAsync(3 << 20, other)))
+    if on_cpu_device():
+        assert (address == next_one) == (not waits)
+    ok(driver.cuMemsetD8Async(next_one, 2, 3 << 20, other))
+    ok(driver.cuStreamSynchronize(other))
+    host.release()
+    ok(driver.cuStreamSynchronize(stream))
+    found = (ctypes.c_ubyte * 4096)()
+    ok(driver.cuMemcpyDtoH(ctypes.addressof(found), copied, 4096))
+    assert set(found) == {1 if waits else 0}
+    ok(driver.cuMemFreeAsync(next_one, other))
+    ok(driver.cuMemFree(copied))
+
+
+@pytest.mark.cpu_only
+def test_a_free_in_the_legacy_stream_while_a_blocking_stream_is_captured(make_stream):
+    stream = make_stream(0)
+    address = int(ok(driver.cuMemAllocAsync(4096, 0)))
+    ok(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+    assert status(driver.cuMemFreeAsync(address, 0)) == "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"
+    assert status(driver.cuStreamEndCapture(stream)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+
+
 def test_double_free_is_refused(make_stream):
     stream = make_stream()
     address = ok(driver.cuMemAllocAsync(64, stream))

@@ -318,9 +318,12 @@ static void finish(struct pending_free *p) {
     free(p);
 }
 
-/* Whether nothing that was given to the stream so far is still to be done. */
+/* Whether nothing that an operation of the stream would wait for is still to be done: its own, and for the legacy stream what
+ * blocking streams have, for these what the legacy stream has. An operation that a capture forbids is for the queue to refuse. */
 static bool is_idle(CUstream stream) {
-    if (stream->role == STREAM_LEGACY || !stream_has_completed(stream, atomic_load(&stream->submitted))) return false;
+    if (!stream_has_completed(stream, atomic_load(&stream->submitted))) return false;
+    if (stream->role == STREAM_LEGACY)
+        return capture_check_legacy(stream->context) == CUDA_SUCCESS && blocking_streams_are_idle(stream->context);
     CUstream legacy = stream->flags & CU_STREAM_NON_BLOCKING ? NULL : stream->context->legacy;
     return legacy == NULL || stream_has_completed(legacy, atomic_load(&legacy->submitted));
 }
