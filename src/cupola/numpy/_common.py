@@ -254,6 +254,8 @@ def _order(np: Any, char: str) -> Iterator[Statement]:
         yield _calls(np.argsort, x)
     yield _calls(np.searchsorted, a.x, a.y)
     yield _calls(np.unique, a.x)
+    if char in "li":
+        yield _calls(np.bincount, a.x)
 
 
 def _truth(np: Any) -> Iterator[Statement]:
@@ -386,6 +388,7 @@ def _conversions(np: Any) -> Iterator[Statement]:
 
 
 def _making(np: Any) -> Iterator[Statement]:
+    yield _calls(np.bincount, np.zeros(64, "B"))
     for char in NUMBERS:
         yield _calls(np.arange, 0, 1 << 15, 1, char)
     yield _calls(np.arange, 0.0, 3000.0, 0.125)

@@ -31,6 +31,8 @@ SCAN_PARTS = 1056  # blocks that share the rows: eight for each multiprocessor
 FEW = 32  # elements of a row that a thread looks at alone
 RADIX_FROM = 1 << 12  # elements for each byte of one; shorter rows are merged
 RADIX_PARTS = 528  # blocks that share the rows: four for each multiprocessor
+MOST_COUNTED = 2048  # numbers that a block counts in a table of its own
+COUNT_SHARE = 8192  # elements that a block counts at least
 
 
 class _Kernels(dict[str, Kernel]):
@@ -189,6 +191,21 @@ def fold(rows: ndarray, name: str, running: bool, begin: Any = None, chosen: nda
         given = rows.dtype.type(0) if begin is None else begin
         enqueue(code["fold"], _blocks(rows.shape[0]), rows, made, *rows.shape, numpy.int32(running),
                 numpy.int32(begin is not None), given, chosen)  # fmt: skip
+    return made
+
+
+# --- counting -------------------------------------------------------------------------------------------------
+
+
+def counts(x: ndarray, bins: int) -> ndarray:
+    """How often each integer from 0 to `bins` - 1 occurs in an array; at most MOST_COUNTED bins."""
+    x = ready(x)
+    made = fresh(bins, numpy.int64)
+    made.fill(0)
+    share = max(COUNT_SHARE, -(-x.size // RADIX_PARTS))
+    if x.size and bins:
+        code = _kernels("count.cu", x.dtype.char)
+        enqueue(code["count_numbers"], -(-x.size // share), x, made, x.size, bins, share)
     return made
 
 

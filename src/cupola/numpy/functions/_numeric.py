@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from typing import Any
 
 import numpy
@@ -13,6 +14,7 @@ from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
 from cupola.numpy._ndarray import _axes, array, broadcast, known_type, mean, ndarray, on_device
+from cupola.numpy._rows import MOST_COUNTED, counts
 from cupola.numpy._user_kernels import ElementwiseKernel
 from cupola.numpy.functions._choosing import clip, where
 from cupola.numpy.functions._creation import asarray
@@ -429,19 +431,36 @@ def correlate(x: Any, y: Any, mode: str = "valid") -> ndarray:
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
-    """How often each number occurs, as ``numpy.bincount``. Waits for the greatest one."""
+    """How often each number occurs, as ``numpy.bincount``.
+
+    It waits for the greatest number, unless the type has none above `minlength` - 1: of bytes and bool.
+    """
     values = on_device(x)
     if values.ndim != 1:
         raise ValueError(f"bincount of an array of {values.ndim} dimensions: it must have one")
     if values.dtype.kind not in "biu":
         raise TypeError(f"Cannot cast array data from {values.dtype!r} to dtype('int64') according to the rule 'safe'")
-    if values.size and int(_min(values)) < 0:
+    minlength = operator.index(minlength)
+    if minlength < 0:
+        raise ValueError("'minlength' must not be negative")
+    if weights is not None:
+        weights = on_device(weights).astype(numpy.float64, copy=False)
+        if weights.shape != values.shape:
+            raise ValueError("The weights and list don't have the same length.")
+    if not values.size:
+        count = minlength
+    elif values.dtype.char in "?B" and minlength >= (2 if values.dtype.char == "?" else 256):
+        count = minlength
+    elif values.dtype.kind == "i" and int(_min(values)) < 0:
         raise ValueError("'list' argument must have no negative elements")
-    count = builtins.max(int(_max(values)) + 1 if values.size else 0, minlength)
+    else:
+        count = builtins.max(int(_max(values)) + 1, minlength)
+    if weights is None and count <= MOST_COUNTED:
+        return counts(values, count)
     made = _ndarray.empty(count, numpy.int64 if weights is None else numpy.float64)
     made.fill(0)
     if values.size:
-        UFUNCS["add"].at(made, values, 1 if weights is None else on_device(weights).astype(numpy.float64, copy=False))
+        UFUNCS["add"].at(made, values, 1 if weights is None else weights)
     return made
 
 
