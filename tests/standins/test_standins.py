@@ -210,6 +210,8 @@ def test_pytest_has_it(tmp_path):
 
 
 def test_cupy_that_is_imported_already(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("cupy", "cupyx")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "cupy.cuda", sys)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     with pytest.raises(RuntimeError, match=r"cupy.cuda is imported already.*CUPOLA_CUPY=0"):

@@ -19,7 +19,8 @@ def start(folder, program, **variables):
     python = folder / "python"
     python.write_text(f"#!/bin/sh\n{program}\n")
     python.chmod(0o755)
-    environment = os.environ | {"CUPOLA_DEVICE": "cpu", "GPUS": "2", "PYTHON": str(python)} | variables
+    outer = {name: value for name, value in os.environ.items() if name not in ("STEPS", "JOBS")}
+    environment = outer | {"CUPOLA_DEVICE": "cpu", "GPUS": "2", "PYTHON": str(python)} | variables
     return subprocess.Popen(
         ["bash", str(TOOL), str(folder / "logs")], env=environment, stdout=subprocess.PIPE, text=True
     )
