@@ -137,7 +137,8 @@ n.convolve(i, [1, 2, 3]), n.convolve(i, [1, 0.5], "same"), n.convolve(i, [1, 2, 
 n.correlate(i, [1, 2, 3]), n.correlate(c, c, "full")
 n.hanning(5), n.hamming(4), n.blackman(4), n.kaiser(5, 2.0), n.bartlett(5)
 n.bincount(i[:7]), n.bincount(i[:7], weights=f[:7] * 0 + 1, minlength=6)
-n.bincount(i > 1), n.bincount(i[:7].astype("u1"), minlength=256), n.bincount(i[:7] * 400), n.bincount(m.astype("l")[::2, 0])
+n.bincount(i > 1), n.bincount(i[:7].astype("u1"), minlength=256), n.bincount(i[:7] * 400)
+n.bincount(m.astype("l")[::2, 0])
 n.histogram(i, 4), n.histogram(i, [0, 1, 3]), n.histogram(f[2:4], bins=3, range=(-2, 3), density=True)
 n.histogram2d(i, i * 2, 3)
 m @ m, n.matmul(a, n.ones((4, 2))), n.matmul(m, m[0]), n.matmul(m[0], m), a.mT @ a, m[::-1] @ m.T

@@ -447,9 +447,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
         weights = on_device(weights).astype(numpy.float64, copy=False)
         if weights.shape != values.shape:
             raise ValueError("The weights and list don't have the same length.")
-    if not values.size:
-        count = minlength
-    elif values.dtype.char in "?B" and minlength >= (2 if values.dtype.char == "?" else 256):
+    least = {"?": 2, "B": 256}.get(values.dtype.char)  # which no element reaches
+    if not values.size or (least is not None and minlength >= least):
         count = minlength
     elif values.dtype.kind == "i" and int(_min(values)) < 0:
         raise ValueError("'list' argument must have no negative elements")
