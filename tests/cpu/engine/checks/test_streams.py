@@ -15,6 +15,7 @@ import pytest
 
 from cupola import Device, EventOptions, LaunchConfig, PinnedMemoryResource, StreamOptions, cpu, launch
 from cupola.bindings import driver
+from cupola.cpu import _checks
 from cupola.graph import GraphBuilder
 from tests.cpu.engine.checks.cases import Cases, World
 
@@ -387,6 +388,7 @@ def graph_in_two_streams(w):
 
 @pytest.fixture
 def world(device: Device) -> Iterator[StreamsWorld]:
+    _checks.take()  # else a finding of another test is told again, with that one's streams
     made = StreamsWorld(device)
     yield made
     device.sync()
