@@ -446,8 +446,12 @@ def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int =
         made = adopt(device().array(obj, stream=queue), queue)
         return made if to is None else made.astype(to, copy=False)
     host = numpy.asarray(obj, to)
-    known_type(host.dtype)
     with noted("copy"):
+        # Nobody else knows the memory of what was made of a list.
+        taken = _lazy.made_of(host) if isinstance(obj, (list, tuple)) and host.ndim else None
+        if taken is not None:
+            return taken
+        known_type(host.dtype)
         if not allocates():
             return adopt(device().array(host, stream=queue), queue)
         memory = new_memory(host.shape, host.dtype, queue)
@@ -483,10 +487,13 @@ def on_device(obj: Any) -> ndarray:
     return array(obj)
 
 
+_PYTHON_NUMBERS = frozenset(_NUMBERS)
+
+
 def _has_arrays(values: Any) -> bool:
     """Whether there are arrays of the device in nested sequences."""
     if isinstance(values, (list, tuple)):
-        return any(map(_has_arrays, values))
+        return not _PYTHON_NUMBERS.issuperset(map(type, values)) and any(map(_has_arrays, values))
     return isinstance(values, ndarray)
 
 

@@ -11,7 +11,8 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-_OURS = ("cupola", "numpy")
+_PACKAGES = ("cupola", "numpy")
+_OURS = tuple(f"{name}." for name in _PACKAGES)
 _lock = threading.Lock()
 _found: dict[tuple[str, str, int], list[float]] = {}
 
@@ -71,11 +72,16 @@ class noted:
     def __exit__(self, *error: object) -> None:
         took = time.perf_counter() - self._began
         frame: Any = sys._getframe(1)
-        while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        while frame is not None:
+            name = frame.f_globals.get("__name__", "")
+            if not name.startswith(_OURS) and name not in _PACKAGES:
+                break
             frame = frame.f_back
         key = (self._kind, frame.f_code.co_filename, frame.f_lineno) if frame is not None else (self._kind, "", 0)
         with _lock:
-            row = _found.setdefault(key, [0, 0.0])
+            row = _found.get(key)
+            if row is None:
+                row = _found[key] = [0, 0.0]
             row[0] += 1
             row[1] += took
 
