@@ -102,7 +102,8 @@ test-fast: $(VENV)/.installed-test
 	@$(BIN)/python tools/changed_tests.py $(PYTEST_ARGS)
 
 # Tests about the checks themselves, and those of the driver, whose operations wait for each other, are left out. CI runs tests/cpu/programs.
-CHECKED ?= tests/core tests/graph tests/bindings tests/numpy tests/ptx tests/cpu/programs tests/examples tests/standins \
+CHECKED ?= tests/core tests/graph tests/bindings tests/numpy tests/ptx tests/cpu/programs tests/cpu/engine tests/cpu/cudart \
+	tests/cpu/math tests/cpu/compiler tests/cpu/debugging tests/cpu/observed tests/cpu/provider tests/nccl tests/examples tests/standins \
 	tests/test_readme.py tests/test_docstring_examples.py
 checked: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest -n 2 --cupola-check race,init,sync $(CHECKED) $(PYTEST_ARGS)

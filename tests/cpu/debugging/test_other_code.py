@@ -44,6 +44,7 @@ def launched(code, name, *arguments, block=32, wait=True):
     device.set_current()
     stream = device.create_stream()
     x = device.allocate(4 * 64, stream=stream)
+    x.fill(0, stream=stream)
     launch(stream, LaunchConfig(grid=1, block=block), code.get_kernel(name), x, *arguments)
     if wait:
         stream.sync()

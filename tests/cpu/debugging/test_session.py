@@ -77,6 +77,7 @@ class Run:
     def walk(self, n=128, grid=2):
         stream = self.device.create_stream()
         x = self.device.allocate(4 * 128, stream=stream)
+        x.fill(0, stream=stream)
         point = Point(1.5, 2.5, (7, 8, 9))
         launch(stream, LaunchConfig(grid=grid, block=64), self.code.get_kernel("walk"), x, n, point)
         stream.sync()
@@ -84,6 +85,7 @@ class Run:
     def launch(self, name, *arguments, block=64):
         stream = self.device.create_stream()
         x = self.device.allocate(4 * 64, stream=stream)
+        x.fill(0, stream=stream)
         launch(stream, LaunchConfig(grid=1, block=block), self.code.get_kernel(name), x, *arguments)
         stream.sync()
 

@@ -124,6 +124,7 @@ def context():
     Device(0).set_current()
 
 
+@pytest.mark.unchecked(reason="kernels fail on purpose, which the checks tell, too")
 @pytest.mark.parametrize("how, name, text, line, commands, expected", FAULTS, ids=[row[1] for row in FAULTS])
 def test_faults_are_looked_at(context, how, name, text, line, commands, expected):
     with Debugger() as debugger:

@@ -9,7 +9,10 @@ from cupola.cpu.compiler.emit.instruments.instrument import instructions_of
 from cupola.cpu.observed import counters
 from tools import ncu_counts
 
-pytestmark = pytest.mark.cpu_only
+pytestmark = [
+    pytest.mark.cpu_only,
+    pytest.mark.unchecked(reason="its kernels read memory that nobody has written: only accesses are counted"),
+]
 
 
 @pytest.mark.parametrize(

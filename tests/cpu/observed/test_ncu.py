@@ -13,6 +13,7 @@ RECORDED = Path(__file__).with_name("ncu_h200.json")
 
 
 @pytest.mark.cpu_only
+@pytest.mark.unchecked(reason="the kernels read shared memory that nobody has written: only accesses are counted")
 def test_counts_are_those_of_a_gpu():
     recorded = json.loads(RECORDED.read_text())
     assert len(recorded) > 100

@@ -133,7 +133,7 @@ PROGRAMS = {
         "",
     ),
     "managed": (
-        "__cudaInitModule(handle); *shared = 100; LAUNCH(2, 16, memory()); TRY(cudaDeviceSynchronize());"
+        "__cudaInitModule(handle); *shared = 100; LAUNCH(1, 32, memory()); TRY(cudaDeviceSynchronize());"
         'void *at; TRY(cudaGetSymbolAddress(&at, shared)); printf("%u %d\\n", *shared, at == shared);',
         "132 1\n",
         "",

@@ -100,6 +100,7 @@ os._exit(0)
 
 
 @pytest.mark.cpu_only
+@pytest.mark.unchecked(reason="machine code of checked programs is not kept")
 def test_second_process_compiles_nothing(
     tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

@@ -13,7 +13,10 @@ from cupola.numpy import _ahead
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-pytestmark = pytest.mark.cpu_only
+pytestmark = [
+    pytest.mark.cpu_only,
+    pytest.mark.unchecked(reason="checked programs are compiled at once, and well"),
+]
 
 BEGIN = r"""
 import sys, time
