@@ -248,7 +248,9 @@ static CUresult submit(CUstream stream, struct copy *copy, const CUDA_MEMCPY3D *
     bool wait = when == WHEN_DONE || (when == WHEN_QUEUED && target_pageable);
     if (!wait && (when == WHEN_TAKEN || (when == WHEN_QUEUED && source_pageable))) wait = !stage(copy);
     op->copy = *copy;
-    return wait ? stream_submit_and_wait(stream, op) : stream_submit(stream, op);
+    if (wait) return stream_submit_and_wait(stream, op);
+    const bool is_brief = copy->height == 1 && copy->depth == 1 && copy->width <= STREAM_BRIEF;
+    return is_brief ? stream_submit_brief(stream, op) : stream_submit(stream, op);
 }
 
 static const struct accessor anybody = {.device = ANYBODY};

@@ -79,7 +79,9 @@ static CUresult submit(CUstream stream, uint64_t target, uint32_t value, uint32_
     struct op *op = op_new(OP_FILL, stream->context);
     if (op == NULL) return fail(CUDA_ERROR_OUT_OF_MEMORY, "no memory to queue a fill.");
     op->fill = fill;
-    return synchronous ? stream_submit_and_wait(stream, op) : stream_submit(stream, op);
+    if (synchronous) return stream_submit_and_wait(stream, op);
+    const bool is_brief = height == 1 && width <= STREAM_BRIEF / element;
+    return is_brief ? stream_submit_brief(stream, op) : stream_submit(stream, op);
 }
 
 static CUresult fill_now(const char *call, uint64_t target, uint32_t value, uint32_t element, size_t width,

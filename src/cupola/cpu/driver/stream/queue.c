@@ -384,14 +384,38 @@ static void cancel(CUstream stream, uint64_t sequence) {
     if (begun) stream_wait_until(stream, begun);
 }
 
-/* When no other work has to come first, the calling thread does this at once. */
+/* When no other work has to come first, the calling thread does this at once. False: it has, and nothing happened. */
+static bool carry_out_here(CUstream stream, struct op *op) {
+    CUcontext context = stream->context;
+    bool mine = false;
+    if (stream->role == STREAM_LEGACY) {
+        pthread_mutex_lock(&context->order_lock);
+        mine = blocking_streams_are_idle(context) && begin_if_idle(stream, op);
+        pthread_mutex_unlock(&context->order_lock);
+    } else if (stream->flags & CU_STREAM_NON_BLOCKING) {
+        mine = begin_if_idle(stream, op);
+    }
+    if (!mine) return false;
+    handle_retain(stream);
+    stream_run(stream, atomic_load(&stream->completed) + 1);
+    stream_release(stream);
+    return true;
+}
+
+CUresult stream_submit_brief(CUstream stream, struct op *op) {
+    const bool may_be_at_once =
+        !stream_is_capturing(stream) && !moments() && !injects_into_work() && !tracing() &&
+        (stream->role != STREAM_LEGACY || capture_check_legacy(stream->context) == CUDA_SUCCESS);
+    if (may_be_at_once && carry_out_here(stream, op)) return CUDA_SUCCESS;
+    return stream_submit(stream, op);
+}
+
 CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
     CUcontext context = stream->context;
     if (unlikely(stream_is_capturing(stream))) {
         op_free(op);
         return capture_refuse(stream, "a synchronous copy or fill");
     }
-    bool mine = false;
     if (moments()) moment_prepare(op);
     if (stream->role == STREAM_LEGACY) {
         CUresult status = capture_check_legacy(context);
@@ -399,17 +423,8 @@ CUresult stream_submit_and_wait(CUstream stream, struct op *op) {
             op_free(op);
             return status;
         }
-        pthread_mutex_lock(&context->order_lock);
-        mine = blocking_streams_are_idle(context) && begin_if_idle(stream, op);
-        pthread_mutex_unlock(&context->order_lock);
-    } else if (stream->flags & CU_STREAM_NON_BLOCKING) {
-        mine = begin_if_idle(stream, op);
     }
-    if (mine) {
-        handle_retain(stream);
-        stream_run(stream, atomic_load(&stream->completed) + 1);
-        stream_release(stream);
-    } else {
+    if (!carry_out_here(stream, op)) {
         RETURN_IF(stream_submit(stream, op));
         uint64_t sequence = appended;
         CUresult status = stream_wait_interruptibly(stream, sequence);

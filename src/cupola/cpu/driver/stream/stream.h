@@ -71,6 +71,11 @@ struct CUstream_st {
 CUresult stream_submit(CUstream stream, struct op *op);
 CUresult stream_submit_marked(CUstream stream, struct op *op, CUevent event); /* and mark the event there */
 
+/* The same for a copy or fill of at most STREAM_BRIEF bytes: if nothing is queued that comes before it, the calling thread does
+ * it, which takes less than to wake a worker. */
+enum { STREAM_BRIEF = 1 << 16 };
+CUresult stream_submit_brief(CUstream stream, struct op *op);
+
 /* The same, and wait until it is done (the synchronous copies and fills). Reports the context's error. */
 CUresult stream_submit_and_wait(CUstream stream, struct op *op);
 
