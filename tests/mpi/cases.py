@@ -416,7 +416,10 @@ def main() -> None:
         try:
             case()
             results[case.__name__] = ""
-        except Exception:
+        except Exception as error:
+            if isinstance(error, RuntimeError) and "Open MPI 4 has no way" in str(error):
+                results[case.__name__] = f"not here: {error}"  # to all ranks alike, so they go on together
+                continue
             results[case.__name__] = f"rank {rank}: {traceback.format_exc()}"
             break  # the ranks are out of step
     found = MPI.COMM_WORLD.gather(results)

@@ -37,6 +37,8 @@ def results(request) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_case(results, name):
+    if all(result.startswith("not here: ") for result in results[name]):
+        pytest.skip(results[name][0])
     assert results[name] == [""] * 3, "\n".join(results[name])
 
 
