@@ -601,7 +601,7 @@ static ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     job->comm = handle_retain(comm);
     pthread_mutex_lock(&comm->lock);
     const bool ready = atomic_load(&comm->state) != ncclInProgress; /* what is in progress is another call */
-    comm->finalized = ready;
+    if (ready) comm->finalized = true;
     if (!atomic_load(&comm->state)) atomic_store(&comm->state, ncclInProgress);
     pthread_mutex_unlock(&comm->lock);
     if (ready) return group_add_job(job);
