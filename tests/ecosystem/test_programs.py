@@ -96,7 +96,7 @@ def test_stepping_by_lines_of_python(package: str, line: int, tmp_path: Path) ->
         pytest.skip(f"{MODULES[package]} is not installed: make ecosystem")
     script = f"stepped_{package}.py"
     command = [sys.executable, "-m", "cupola", "debug", "--model", "a100", str(FOLDER / script)]
-    # Triton's cache goes by the text of a kernel, and has the path that it was compiled under: that of another clone, maybe.
+    # Triton's cache goes by the text of a kernel, and has the path that it was compiled under, maybe another clone's.
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         command, input=STEPS.format(package, line), capture_output=True, text=True, timeout=300, env=environment

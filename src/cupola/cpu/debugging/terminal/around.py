@@ -79,8 +79,8 @@ class Around(Screen):
         lines = lines_of(code, file)
         if not lines:
             raise Usage(
-                f"the text of {file} is not known: no such file is here. If the program was moved since its kernels were "
-                "compiled, compile them again (for Triton: TRITON_ALWAYS_COMPILE=1)"
+                f"the text of {file} is not known: no such file is here. If the program was moved since its kernels "
+                "were compiled, compile them again (for Triton: TRITON_ALWAYS_COMPILE=1)"
             )
         goes_on = not argument and self.listed and file == self.listed_file
         first = self.listed + 1 if goes_on else max(1, line - _ROWS // 2)
