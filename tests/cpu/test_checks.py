@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -11,8 +12,9 @@ import sys
 import numpy as np
 import pytest
 
-from cupola import GraphMemoryResource, LaunchConfig, Program, ProgramOptions, cpu, launch
+from cupola import GraphMemoryResource, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, cpu, launch
 from cupola.bindings import driver
+from cupola.cpu import reports
 from cupola.cpu.reports.findings import Finding, Place, from_dict
 
 pytestmark = pytest.mark.cpu_only
@@ -135,6 +137,34 @@ def test_copies_of_what_nobody_has_written(device, stream):
     (finding,) = checks.findings
     assert finding.summary == "512 of 512 bytes that are copied to the host were never written"
     for each in (buffer, other, fresh):
+        each.close()
+
+
+@pytest.mark.parametrize("size", [256, 1 << 20], ids=["on this thread", "on another one"])
+def test_a_finding_of_a_copy_collects_what_waits_for_its_stream(device, stream, monkeypatch, size):
+    """To describe it is Python, so the garbage collector may run; what it destroys is destroyed later."""
+
+    class Ring:
+        def __init__(self):
+            self.ring, self.buffer = self, LegacyPinnedMemoryResource().allocate(64)
+
+    describe, begun = reports.add_unset_copy, []
+
+    def collect(*arguments):
+        begun.append(True)
+        gc.collect()
+        return describe(*arguments)
+
+    monkeypatch.setattr(reports, "add_unset_copy", collect)
+    host = LegacyPinnedMemoryResource().allocate(size)
+    with cpu.checks(init=True) as checks:
+        fresh = device.allocate(size, stream=stream)
+        gc.collect()
+        Ring()
+        driver.cuMemcpyDtoHAsync(int(host.handle), int(fresh.handle), size, stream.handle)
+        stream.sync()
+    assert begun and len(checks.findings) == 1
+    for each in (host, fresh):
         each.close()
 
 

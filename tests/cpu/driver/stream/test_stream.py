@@ -96,6 +96,45 @@ def test_blocking_streams_wait_for_the_legacy_stream(make_stream, host, flags, w
         assert host.notes == ["stream"]
 
 
+def fill_one(address, stream):
+    ok(driver.cuMemsetD32Async(address, 7, 1, stream))
+
+
+def copy_one(address, stream):
+    ok(driver.cuMemcpyAsync(address, address + 2048, 4, stream))
+
+
+@pytest.mark.cpu_only  # whose calls carry it out if nothing comes before it
+@pytest.mark.parametrize("work", [fill_one, copy_one])
+@pytest.mark.parametrize(
+    ("kind", "held"),
+    [
+        ("apart", ""), ("apart", "apart"), ("apart", "itself"), ("apart", "by an event"),
+        ("legacy", ""), ("legacy", "apart"), ("legacy", "blocking"), ("legacy", "itself"),
+        ("blocking", "legacy"), ("blocking", "itself"), ("per thread", "legacy"),
+    ],
+)  # fmt: skip
+def test_short_work_comes_at_once_or_in_its_turn(make_stream, make_event, host, memory, work, kind, held):
+    def stream_of(kind):
+        known = {"legacy": LEGACY, "per thread": PER_THREAD}
+        return known[kind] if kind in known else make_stream(BLOCKING if kind == "blocking" else NON_BLOCKING)
+
+    memory[512] = 7
+    stream = stream_of(kind)
+    if held == "by an event":
+        other, event = make_stream(), make_event()
+        host.block(other)
+        ok(driver.cuEventRecord(event, other))
+        ok(driver.cuStreamWaitEvent(stream, event, 0))
+    elif held:
+        host.block(stream if held == "itself" else stream_of(held))
+    work(ctypes.addressof(memory), stream)
+    assert memory[0] == (7 if held in ("", "apart") else 0)
+    host.release()
+    ok(driver.cuStreamSynchronize(stream))
+    assert memory[0] == 7
+
+
 def test_stream_zero_is_the_legacy_stream(make_stream, host):
     host.block(make_stream(BLOCKING))
     host.note(0, "zero")

@@ -3,10 +3,10 @@
  * All forms of copy become one box of bytes. Each side is checked against the table of allocations when
  * the call is made, and once more when it is carried out, since the memory may have been freed in between.
  *
- * An asynchronous copy between pinned memory and the device only queues. From pageable memory, the bytes
- * are taken before the call returns, as CUDA does: small copies into a staging buffer, larger ones by
- * waiting. A copy to pageable memory has been done when the call returns. Synchronous calls always wait,
- * also where CUDA only may. */
+ * An asynchronous copy between pinned memory and the device only queues, unless it is short and nothing comes
+ * before it. From pageable memory, the bytes are taken before the call returns, as CUDA does: small copies into
+ * a staging buffer, larger ones by waiting. A copy to pageable memory has been done when the call returns.
+ * Synchronous calls always wait, also where CUDA only may. */
 #include <stdlib.h>
 
 #include "driver/base/checks.h"

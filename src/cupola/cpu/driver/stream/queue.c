@@ -128,7 +128,7 @@ static bool execute_watched(struct op *op) {
 
 /* Carry out operations until the sequence `until` is completed; with `watched` on the thread that handles signals, and
  * only those that will end soon, until one comes: false. */
-static bool run(CUstream stream, uint64_t until, bool watched) {
+static bool carry_out(CUstream stream, uint64_t until, bool watched) {
     uint64_t completed = 0;
     bool undisturbed = true;
     if (tracing()) trace_stream = stream;
@@ -164,6 +164,14 @@ static bool run(CUstream stream, uint64_t until, bool watched) {
             pthread_mutex_lock(&stream->lock);
         }
     }
+}
+
+/* Any thread does this as a worker does (worker.c): what is destroyed meanwhile must not wait for this very stream. */
+static bool run(CUstream stream, uint64_t until, bool watched) {
+    const int before = cpu_driver_forbid(true);
+    const bool undisturbed = carry_out(stream, until, watched);
+    cpu_driver_forbid(before);
+    return undisturbed;
 }
 
 void stream_run(CUstream stream, uint64_t until) { (void)run(stream, until, false); }
