@@ -174,11 +174,14 @@ def test_a_free_in_the_legacy_stream_comes_after_blocking_streams(make_stream, h
 
 @pytest.mark.cpu_only
 def test_a_free_in_the_legacy_stream_while_a_blocking_stream_is_captured(make_stream):
+    """It is refused, and the memory stays."""
     stream = make_stream(0)
     address = int(ok(driver.cuMemAllocAsync(4096, 0)))
     ok(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
     assert status(driver.cuMemFreeAsync(address, 0)) == "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"
     assert status(driver.cuStreamEndCapture(stream)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+    ok(driver.cuMemsetD8(address, 1, 4096))
+    ok(driver.cuMemFreeAsync(address, 0))
 
 
 def test_double_free_is_refused(make_stream):

@@ -319,11 +319,10 @@ static void finish(struct pending_free *p) {
 }
 
 /* Whether nothing that an operation of the stream would wait for is still to be done: its own, and for the legacy stream what
- * blocking streams have, for these what the legacy stream has. An operation that a capture forbids is for the queue to refuse. */
+ * blocking streams have, for these what the legacy stream has. */
 static bool is_idle(CUstream stream) {
     if (!stream_has_completed(stream, atomic_load(&stream->submitted))) return false;
-    if (stream->role == STREAM_LEGACY)
-        return capture_check_legacy(stream->context) == CUDA_SUCCESS && blocking_streams_are_idle(stream->context);
+    if (stream->role == STREAM_LEGACY) return blocking_streams_are_idle(stream->context);
     CUstream legacy = stream->flags & CU_STREAM_NON_BLOCKING ? NULL : stream->context->legacy;
     return legacy == NULL || stream_has_completed(legacy, atomic_load(&legacy->submitted));
 }
@@ -332,6 +331,7 @@ CUresult pool_free_on(const cpu_allocation *allocation, CUstream stream) {
     CUmemoryPool pool = handle_was_live(allocation->owner, HANDLE_POOL) ? allocation->owner : NULL;
     struct pending_free *p = NULL;
     struct op *op = NULL;
+    if (stream->role == STREAM_LEGACY) RETURN_IF(capture_check_legacy(stream->context)); /* else the memory stays */
     if (tracing() && allocation->device >= 0) memory_trace(true, allocation->device, allocation->size, stream);
     if (cpu_memory_mark_freeing(allocation->base))
         return fail(CUDA_ERROR_INVALID_VALUE, "the memory at 0x%llx was freed already.",
