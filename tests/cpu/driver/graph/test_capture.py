@@ -269,6 +269,15 @@ def test_the_legacy_stream(make_stream, memory):
     assert status(driver.cuStreamEndCapture(blocking)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
 
 
+def test_to_ask_the_legacy_stream_does_not_end_a_capture(make_stream):
+    """That it may not be asked now is all that the error says."""
+    stream = make_stream(0)
+    begin(stream)
+    for ask in (driver.cuStreamIsCapturing, driver.cuStreamGetCaptureInfo):
+        assert status(ask(0)) == "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"
+    ok(driver.cuStreamEndCapture(stream))
+
+
 def test_beginning_twice_and_bad_modes(make_stream):
     stream = make_stream()
     assert status(driver.cuStreamBeginCapture(stream, 9)) == "CUDA_ERROR_INVALID_VALUE"

@@ -412,20 +412,23 @@ CUresult capture_check_thread(const char *call) {
     return status;
 }
 
-CUresult capture_check_legacy(CUcontext context) {
+static CUresult check_legacy(CUcontext context, bool invalidates) {
     if (likely(atomic_load_explicit(&active_count, memory_order_acquire) == 0)) return CUDA_SUCCESS;
     CUresult status = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     for (struct capture *c = active; c; c = c->next)
         for (struct participant *p = c->participants; p; p = p->next)
-            if (p->stream && p->stream->context == context && !(p->stream->flags & CU_STREAM_NON_BLOCKING))
-                status =
-                    invalidate(c, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-                                       "the legacy default stream would have to wait for a stream that is capturing: "
-                                       "use another stream, or capture on one made with CU_STREAM_NON_BLOCKING"));
+            if (p->stream && p->stream->context == context && !(p->stream->flags & CU_STREAM_NON_BLOCKING)) {
+                status = fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                              "the legacy default stream would have to wait for a stream that is capturing: "
+                              "use another stream, or capture on one made with CU_STREAM_NON_BLOCKING");
+                if (invalidates) (void)invalidate(c, status);
+            }
     unlock();
     return status;
 }
+
+CUresult capture_check_legacy(CUcontext context) { return check_legacy(context, true); }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     RETURN_IF(enter());
@@ -563,10 +566,10 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
 
 /* ---- asking ------------------------------------------------------------------------------------------- */
 
-/* The legacy stream may not even be asked while a stream captures that it would wait for. */
+/* The legacy stream may not even be asked while a stream captures that it would wait for, which goes on. */
 static CUresult enter_question(CUstream handle, CUstream *stream) {
     RETURN_IF(enter_stream_to_ask(handle, stream));
-    return (*stream)->role == STREAM_LEGACY ? capture_check_legacy((*stream)->context) : CUDA_SUCCESS;
+    return (*stream)->role == STREAM_LEGACY ? check_legacy((*stream)->context, false) : CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
