@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import itertools
 import warnings
@@ -12,6 +13,7 @@ import pytest
 
 from cupola import (
     Buffer,
+    ContextOptions,
     CUDAWarning,
     DeviceMemoryResource,
     GraphMemoryResource,
@@ -19,8 +21,11 @@ from cupola import (
     ManagedMemoryResource,
     MemoryResource,
     PinnedMemoryResource,
+    SMResourceOptions,
+    StreamOptions,
     VirtualMemoryResource,
 )
+from cupola.bindings import driver
 from cupola.core.memory import _mapping
 from cupola.core.memory._unpooled import SynchronousMemoryResource
 
@@ -129,6 +134,41 @@ def test_errors_of_destructors_are_warned_of(device, stream, monkeypatch, failin
         real(*arguments)
         if failing == "unmap":
             _mapping.free_addresses(*arguments)
+
+
+@pytest.mark.cpu_only  # where the next allocation gets what is free
+def test_a_release_that_waits_for_a_recording_is_in_its_own_default_stream(device):
+    """Each context has one: here that of the primary context is held back, and a green one is current later."""
+    groups, _ = device.resources.sm.split(SMResourceOptions(count=device.resources.sm.min_partition_size))
+    green = device.create_context(ContextOptions(groups))
+    host = LegacyPinnedMemoryResource().allocate(8)
+    flag, copied = (ctypes.c_uint32 * 2).from_address(int(host.handle)), int(host.handle) + 4
+    flag[0] = flag[1] = 0
+    buffer = device.allocate(SIZE, stream=device.default_stream)
+    buffer.fill(b"\1", stream=device.default_stream)
+    device.sync()
+    driver.cuStreamWaitValue32(
+        device.default_stream.handle, int(host.handle), 1, driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ
+    )
+    driver.cuMemcpyDtoHAsync(copied, int(buffer.handle), 4, device.default_stream.handle)
+    blocking = device.create_stream(options=StreamOptions(nonblocking=False))
+    with blocking.create_graph_builder() as builder:
+        builder.begin_building()
+        buffer.close()
+        builder.end_building()
+    device.set_current(green)
+    try:
+        device.allocate(64, stream=device.default_stream).close()  # releases what had to wait
+        other = device.allocate(SIZE, stream=device.default_stream)
+        other.fill(b"\2", stream=device.default_stream)
+        device.default_stream.sync()
+    finally:
+        flag[0] = 1
+        device.set_current()
+    device.sync()
+    assert flag[1] == 0x01010101
+    other.close()
+    blocking.close()
 
 
 AT_EXIT = (PROGRAMS / "memory_at_exit.py").read_text()

@@ -38,4 +38,5 @@ cdef int when_reset(object forget) except -1    # call forget(address of the con
 
 # Make `context` current for the calls until leave(); returns whether it had to be pushed (pass that to leave).
 cdef int enter(CUcontext context) except -1
+cdef bint enter_if_there(CUcontext context, int* pushed) except -1      # NULL: none is needed; False: it was destroyed
 cdef int leave(int pushed) except -1

@@ -6,12 +6,13 @@ from _weakref import ref
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext, CUdevice, CUresult, check, closed_error, cu, driver_module, factory_error,
-    forget_faults
+    CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS, CUcontext,
+    CUdevice, CUresult, check, closed_error, cu, driver_module, factory_error, forget_faults
 )
 from cupola.core.base._shared cimport add_shared
 
 from cupola._above import above
+from cupola.core.base._errors import CUDAError
 
 cimport cython
 
@@ -269,6 +270,19 @@ cdef int enter(CUcontext context) except -1:
         return 0
     check(cu.cuCtxPushCurrent(context), b"cuCtxPushCurrent")
     return 1
+
+
+cdef bint enter_if_there(CUcontext context, int* pushed) except -1:
+    pushed[0] = 0
+    if context == NULL:
+        return True
+    try:
+        pushed[0] = enter(context)
+    except CUDAError as error:
+        if error.status not in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED):
+            raise
+        return False
+    return True
 
 
 cdef int leave(int pushed) except -1:

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from libc.string cimport memcpy
 
 from cupola.core.memory._access cimport copy_async, fill_async, read_pointer
-from cupola.core.device._context cimport current_context, enter, green_of, leave, resets, was_reset
+from cupola.core.device._context cimport current_context, enter_if_there, green_of, leave, resets, was_reset
 from cupola.core.base._cuda cimport (
     CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT,
     CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_PERMITTED, CUDA_SUCCESS, CUdeviceptr, CUresult, CUstream, check,
@@ -94,16 +94,9 @@ cdef class Allocation:
 
     cdef int give_back(self) except -1:
         cdef int pushed = 0
-        cdef bint gone = False
         if self.context == NULL:
             return self.release()
-        try:
-            pushed = enter(self.context)
-        except CUDAError as error:
-            gone = error.status in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED)
-            if not gone:
-                raise
-        if gone:
+        if not enter_if_there(self.context, &pushed):
             return 0    # the memory went with its context
         try:
             return self.release()

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
 from cupola.core.memory._buffer cimport Buffer, begin_buffer, fill_buffer, put_off, release_put_off
-from cupola.core.device._context cimport enter, leave, resets
+from cupola.core.device._context cimport current_context, enter, enter_if_there, green_of, leave, resets
 from cupola.core.device._later cimport destroy, let_go_now, waiting
 from cupola.core.base._cuda cimport (
     CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED,
@@ -403,8 +403,9 @@ cdef class PoolMemoryResource(MemoryResource):
         raise RuntimeError(f"a {type(self).__name__} that is not shared between processes (IPC) cannot be pickled")
 
 
-# Memory that was released while its stream was being captured, as (address, stream). The garbage collector may do that
-# at any time, and freeing memory that is not part of the graph would invalidate the capture.
+# Memory that was released while its stream was being captured, as (address, stream, the context that a default stream
+# stands in or 0, what keeps that one). The garbage collector may do that at any time, and freeing memory that is not part
+# of the graph would invalidate the capture.
 cdef list _deferred = []
 
 
@@ -424,7 +425,9 @@ cdef int _free(uintptr_t pointer, StreamHandle stream) except -1:
         status = cu.cuMemFreeAsync(<CUdeviceptr>pointer, native)
     take_back(others)
     if capture != CU_STREAM_CAPTURE_STATUS_NONE or status == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
-        _deferred.append((pointer, stream))
+        if <uintptr_t>native <= 2:
+            context = current_context()
+        _deferred.append((pointer, stream, <uintptr_t>context, green_of(context)))
         return 0
     if status == CUDA_SUCCESS:
         return 0
@@ -443,14 +446,21 @@ cdef int _free(uintptr_t pointer, StreamHandle stream) except -1:
 cdef int _free_deferred() except -1:
     """Free what had to wait, as far as its streams are no longer captured."""
     cdef Py_ssize_t i
+    cdef uintptr_t context
+    cdef int pushed = 0
     if put_off:
         release_put_off()
     for i in range(len(_deferred)):     # those there are now: what must still wait is put behind them
         try:
-            pointer, stream = _deferred.pop(0)
+            pointer, stream, context, _green = _deferred.pop(0)
         except IndexError:
             break       # another thread frees them as well
-        _free(pointer, stream)
+        if not enter_if_there(<CUcontext>context, &pushed):
+            continue    # the memory went with its context
+        try:
+            _free(pointer, stream)
+        finally:
+            leave(pushed)
     return 0
 
 

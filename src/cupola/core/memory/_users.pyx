@@ -13,14 +13,12 @@ One that others have destroyed has nothing to wait for, if the driver says so.
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_READY,
-    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext, CUresult, CUstreamCaptureStatus, check, cu,
+    CU_STREAM_CAPTURE_STATUS_NONE, CUDA_ERROR_NOT_READY, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS, CUcontext,
+    CUresult, CUstreamCaptureStatus, check, cu,
 )
-from cupola.core.device._context cimport current_context, enter, green_of, is_gone, leave, resets
+from cupola.core.device._context cimport current_context, enter_if_there, green_of, is_gone, leave, resets
 from cupola.core.device._stream cimport StreamHandle
 from cupola.core.device._stream_order cimport Awaited, begin_wait, end_wait
-
-from cupola.core.base._errors import CUDAError
 
 cimport cython
 
@@ -141,20 +139,6 @@ cdef bint _has_gone(User one) noexcept:
     return is_gone(one.context if one.context != NULL else one.stream.context, one.born)
 
 
-cdef bint _enter(User one, int* pushed) except -1:
-    """Make the context of a default stream current until `leave`. False: it has been destroyed."""
-    cdef bint there = True
-    pushed[0] = 0
-    if one.context != NULL:
-        try:
-            pushed[0] = enter(one.context)
-        except CUDAError as error:
-            there = error.status not in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED)
-            if there:
-                raise
-    return there
-
-
 cdef bint is_recorded(StreamHandle stream) noexcept:
     cdef CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE
     cdef CUresult status = cu.cuStreamIsCapturing(stream.pointer, &capture)
@@ -165,7 +149,7 @@ cdef bint is_recorded(StreamHandle stream) noexcept:
 
 cdef bint _is_recorded(User one) except -1:
     cdef int pushed = 0
-    if not _enter(one, &pushed):
+    if not enter_if_there(one.context, &pushed):
         return False
     try:
         return is_recorded(one.stream)
@@ -177,7 +161,7 @@ cdef int _wait(User producer, StreamHandle consumer) except -1:
     cdef int pushed = 0
     cdef bint recorded = False
     cdef Awaited awaited
-    if _has_gone(producer) or not _enter(producer, &pushed):
+    if _has_gone(producer) or not enter_if_there(producer.context, &pushed):
         return 0
     try:
         if not is_recorded(producer.stream):
@@ -192,7 +176,7 @@ cdef int _wait(User producer, StreamHandle consumer) except -1:
 cdef bint _is_done(User one) except -1:
     """Whether nothing of the stream's work is left. To ask a stream that is recorded would end the recording."""
     cdef int pushed = 0
-    if _has_gone(one) or not _enter(one, &pushed):
+    if _has_gone(one) or not enter_if_there(one.context, &pushed):
         return True
     try:
         return not is_recorded(one.stream) and cu.cuStreamQuery(one.stream.pointer) == CUDA_SUCCESS
@@ -203,7 +187,7 @@ cdef bint _is_done(User one) except -1:
 cdef int _sync(User one) except -1:
     cdef CUresult status
     cdef int pushed = 0
-    if _has_gone(one) or not _enter(one, &pushed):
+    if _has_gone(one) or not enter_if_there(one.context, &pushed):
         return 0
     try:
         if is_recorded(one.stream):
