@@ -138,7 +138,8 @@ n.correlate(i, [1, 2, 3]), n.correlate(c, c, "full")
 n.hanning(5), n.hamming(4), n.blackman(4), n.kaiser(5, 2.0), n.bartlett(5)
 n.bincount(i[:7]), n.bincount(i[:7], weights=f[:7] * 0 + 1, minlength=6)
 n.bincount(i > 1), n.bincount(i[:7].astype("u1"), minlength=256), n.bincount(i[:7] * 400)
-n.bincount(m.astype("l")[::2, 0])
+n.bincount(m.astype("l")[::2, 0]), n.bincount(i > 1, minlength=3000), n.bincount(i[:1] > 9, i[:1] + 1.0)
+n.bincount(i[:0], i[:0] + 0.5, 3), n.bincount(i > 1, weights=i + 0.5)
 n.histogram(i, 4), n.histogram(i, [0, 1, 3]), n.histogram(f[2:4], bins=3, range=(-2, 3), density=True)
 n.histogram2d(i, i * 2, 3)
 m @ m, n.matmul(a, n.ones((4, 2))), n.matmul(m, m[0]), n.matmul(m[0], m), a.mT @ a, m[::-1] @ m.T
@@ -361,6 +362,17 @@ def test_scatter_of_complex128(device):
         getattr(np, name).at(x, np.asarray([0, 2, 2, -1]), np.asarray(C))
         getattr(numpy, name).at(a, [0, 2, 2, -1], C)
         compare(x, a)
+
+
+def test_bincount_refuses(device):
+    for given in (
+        ([1, 2], [1j, 2]), ([1, 2], [1.0, 2, 3]), ([1, 2], [[1.0, 2]]), ([1, -2],), ([[1]],), (3,),
+        ([1], None, -1), ([1], None, 2.5),
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError)) as right:
+            numpy.bincount(*given)
+        with pytest.raises(right.type):
+            np.bincount(*[np.asarray(one) if isinstance(one, list) else one for one in given])
 
 
 def test_kinds_of_sorts(device):

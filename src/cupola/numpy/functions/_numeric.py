@@ -443,8 +443,15 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     minlength = operator.index(minlength)
     if minlength < 0:
         raise ValueError("'minlength' must not be negative")
+    if not values.size:
+        weights = None  # they do not matter then, not for the type either
     if weights is not None:
-        weights = on_device(weights).astype(numpy.float64, copy=False)
+        weights = on_device(weights)
+        if weights.dtype.kind == "c":
+            raise TypeError(
+                f"Cannot cast array data from {weights.dtype!r} to dtype('float64') according to the rule 'safe'"
+            )
+        weights = weights.astype(numpy.float64, copy=False)
         if weights.shape != values.shape:
             raise ValueError("The weights and list don't have the same length.")
     least = {"?": 2, "B": 256}.get(values.dtype.char)  # which no element reaches
@@ -459,7 +466,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     made = _ndarray.empty(count, numpy.int64 if weights is None else numpy.float64)
     made.fill(0)
     if values.size:
-        UFUNCS["add"].at(made, values, 1 if weights is None else weights)
+        places = values.astype(numpy.uint8) if values.dtype.kind == "b" else values  # bool would be a mask
+        UFUNCS["add"].at(made, places, 1 if weights is None else weights)
     return made
 
 
