@@ -224,6 +224,10 @@ def test_small_weights(device):
         numpy.testing.assert_allclose(found.std(axis=0), right.std(axis=0), atol=0.02)
     with pytest.raises(ValueError, match="one dimension"):
         ours.dirichlet(np.ones((1, 2)))
+    for a, b in ((1e-300, 3e-300), (1e-3, 1e-3), (1e-3, 5.0), (0.5, 1e-2), (1e6, 2e6)):
+        found, right = ours.beta(a, b, 20_000).to_numpy(), theirs.beta(a, b, 20_000)
+        numpy.testing.assert_allclose(found.mean(), right.mean(), atol=0.02)
+        numpy.testing.assert_allclose(found.std(), right.std(), atol=0.02)
 
 
 def test_vectors(device):

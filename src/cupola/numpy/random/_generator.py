@@ -309,8 +309,14 @@ class Generator:
         """Numbers of a beta distribution."""
         a, b = _parameter(a), _parameter(b)
         size = _size(size, a, b)
-        one, other = self.standard_gamma(a, size), self.standard_gamma(b, size)
-        result: ndarray = one / (one + other)
+        one, other = self._logs_of_gammas(a, size), self._logs_of_gammas(b, size)
+        result: ndarray = 1.0 / (1.0 + UFUNCS["exp"](other - one))
+        return result
+
+    def _logs_of_gammas(self, shapes: Any, size: Any) -> ndarray:
+        """Logarithms of gamma variates, which are below the smallest number where shapes are small."""
+        u = self._draw("between()", size, float)
+        result: ndarray = UFUNCS["log"](self._draw("gamma(...)", size, float, shapes + 1.0)) + UFUNCS["log"](u) / shapes
         return result
 
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
@@ -321,9 +327,7 @@ class Generator:
         shape = (*shape_of(size), weights.size)
         if not weights.size:
             return empty(shape, float)
-        # Quotients of gamma variates, by their logarithms: those of small weights are below the smallest number.
-        u = self._draw("between()", shape, float)
-        logs = UFUNCS["log"](self._draw("gamma(...)", shape, float, weights + 1.0)) + UFUNCS["log"](u) / weights
+        logs = self._logs_of_gammas(weights, shape)
         top = reduce("max", logs, -1, None, None, True)
         parts = UFUNCS["exp"](logs - where(top == -numpy.inf, 0.0, top))
         result: ndarray = parts / UFUNCS["maximum"](reduce("sum", parts, -1, None, None, True), 1.0)
