@@ -447,8 +447,8 @@ def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int =
         return made if to is None else made.astype(to, copy=False)
     host = numpy.asarray(obj, to)
     with noted("copy"):
-        # Nobody else knows the memory of what was made of a list.
-        taken = _lazy.made_of(host) if isinstance(obj, (list, tuple)) and host.ndim else None
+        # Nobody else knows the memory of what was made of a list; other classes may have given an array that they have.
+        taken = _lazy.made_of(host) if type(obj) in (list, tuple) and host.ndim else None
         if taken is not None:
             return taken
         known_type(host.dtype)
