@@ -30,9 +30,7 @@ from cupola.pathfinder import load_nvidia_dynamic_lib
 ARCHITECTURE = "compute_75"
 VERSION = b".version 8.0"  # of PTX: that of CUDA 12.0
 NOTHING = b".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
-LONG = (
-    30_000  # bytes of PTX that a driver needs about a tenth of a second for: these kernels come with machine code, too
-)
+LONG = 30_000  # bytes of PTX, for which a driver needs about a tenth of a second: these kernels have machine code, too
 LIMIT = 600_000  # bytes of the file
 CHUNK_BYTES = 1 << 18  # of text: what one look takes some milliseconds to unpack
 
