@@ -190,7 +190,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
     to = known_type(numpy.result_type(*map(numpy.asarray, (first, end, by))) if dtype is None else dtype)
     to = numpy.dtype(numpy.int64) if dtype is None and to.kind == "b" else to
     length = (end - first) / by if by else 0
-    if abs(length) >= 1 << 60:  # infinite ones, too
+    if not -(1 << 63) < length < 1 << 60:  # infinite ones, too
         raise ValueError(f"Maximum allowed size exceeded: arange would have {float(length):.3g} elements")
     count = max(math.ceil(length), 0)
     if count <= LARGE or to.kind not in "iuf":
