@@ -16,13 +16,13 @@ from cupola.numpy.linalg._decompositions import svd as svd
 from cupola.numpy.linalg._decompositions import svdvals as svdvals
 from cupola.numpy.linalg._equations import det as det
 from cupola.numpy.linalg._equations import inv as inv
-from cupola.numpy.linalg._equations import lstsq as lstsq
 from cupola.numpy.linalg._equations import matrix_power as matrix_power
 from cupola.numpy.linalg._equations import pinv as pinv
 from cupola.numpy.linalg._equations import slogdet as slogdet
 from cupola.numpy.linalg._equations import solve as solve
 from cupola.numpy.linalg._equations import tensorinv as tensorinv
 from cupola.numpy.linalg._equations import tensorsolve as tensorsolve
+from cupola.numpy.linalg._least_squares import lstsq as lstsq
 from cupola.numpy.linalg._norms import cond as cond
 from cupola.numpy.linalg._norms import matrix_norm as matrix_norm
 from cupola.numpy.linalg._norms import matrix_rank as matrix_rank

@@ -15,6 +15,8 @@ from cupola.numpy.linalg._solver import address, check, columns_first, function,
 _LOWER = 0
 
 
+# How cuBLAS calls sides and forms of a matrix.
+_FROM_THE_LEFT, _TRANSPOSED, _CONJUGATED = 0, 1, 2
 class QRResult(NamedTuple):
     """The factors of ``qr``."""
 
@@ -63,6 +65,32 @@ def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
 
 def qr(x: Any, /, mode: str = "reduced") -> Any:
     """The QR decomposition, as ``numpy.linalg.qr``; modes reduced, complete and r."""
+def reflections(work: ndarray) -> ndarray:
+    """Overwrite a stack, columns first, with R and the reflections that make Q below it; returns their factors."""
+    count, n, m = work.shape
+    tau, info = empty((count, min(m, n)), work.dtype), empty(count, numpy.int32)
+    size = function("geqrf_buffer_size", work.dtype)(solver(), m, n, address(work), m)
+    room = empty(max(size, 1), work.dtype)
+    for i in range(count):
+        function("geqrf", work.dtype)(
+            solver(), m, n, address(work, i), m, address(tau, i), address(room), size, address(info, i)
+        )
+    return tau
+
+
+def reflect(work: ndarray, tau: ndarray, columns: ndarray) -> None:
+    """Overwrite columns with the product of Q, conjugated and transposed, and them; the rest is of `reflections`."""
+    _, n, m = work.shape
+    count, to = columns.shape[1], work.dtype
+    head = (
+        solver(), _FROM_THE_LEFT, _CONJUGATED if to.kind == "c" else _TRANSPOSED, m, count, n, address(work), m,
+        address(tau), address(columns), m,
+    )  # fmt: skip
+    size = function("ormqr_buffer_size", to)(*head)
+    room, info = empty(max(size, 1), to), empty(1, numpy.int32)
+    function("ormqr", to)(*head, address(room), size, address(info))
+
+
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"Unrecognized mode {mode!r}; reduced, complete and r are known")
     values, to = given(x)
@@ -81,13 +109,9 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
         r = empty((*batch, columns, n), to)
         r.fill(0)
         return r if mode == "r" else QRResult(made_q.reshape((*batch, m, columns)), r)
-    tau, info = empty((count, k), to), empty(count, numpy.int32)
-    size = function("geqrf_buffer_size", to)(solver(), m, n, address(work), m)
-    room = empty(max(size, 1), to)
-    for i in range(count):
-        function("geqrf", to)(
-            solver(), m, n, address(work, i), m, address(tau, i), address(room), size, address(info, i)
-        )
+    tau, info = reflections(work), empty(count, numpy.int32)
+    if mode == "raw":
+        return work.reshape((*batch, n, m)), tau.reshape((*batch, k))
     upper = triu(work.mT[:, :columns, :])
     r = upper.reshape((*batch, columns, n)).copy()
     if mode == "r":
@@ -105,12 +129,12 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
     return QRResult(vectors.mT.reshape((*batch, m, columns)).copy(), r)
 
 
-def _svd(x: Any, full: bool, vectors: bool) -> tuple[ndarray, ndarray, ndarray]:
+def _svd(x: Any, full: bool, vectors: bool, refused: str = "SVD did not converge") -> tuple[ndarray, ndarray, ndarray]:
     """U, the singular values and the conjugated V; without `vectors` the first and last are empty."""
     values, to = given(x)
     m, n = values.shape[-2:]
     if m < n:  # cuSOLVER wants at least as many rows as columns
-        v, s, u = _svd(UFUNCS["conjugate"](values).mT if to.kind == "c" else values.mT, full, vectors)
+        v, s, u = _svd(UFUNCS["conjugate"](values).mT if to.kind == "c" else values.mT, full, vectors, refused)
         return (UFUNCS["conjugate"](u).mT, s, UFUNCS["conjugate"](v).mT) if vectors else (u, s, v)
     batch = values.shape[:-2]
     work = columns_first(values, to)
@@ -129,7 +153,7 @@ def _svd(x: Any, full: bool, vectors: bool) -> tuple[ndarray, ndarray, ndarray]:
                 solver(), job, other, m, n, address(work, i), m, address(s, i), address(u, i), m, address(vh, i), n,
                 address(room), size, address(more), address(info, i),
             )  # fmt: skip
-        check(info, "SVD did not converge")
+        check(info, refused, s)
     elif m and vectors and full:
         u.fill(0)
         u[:, range(m), range(m)] = 1

@@ -1,4 +1,4 @@
-"""Linear equations, inverses and determinants, by LU factors; least squares by singular values."""
+"""Linear equations, inverses and determinants, by LU factors; pseudo-inverses by singular values."""
 
 from __future__ import annotations
 
@@ -123,29 +123,6 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     )
     scaled = UFUNCS["conjugate"](vh).mT * _inverted(s, limit)[..., None, :]
     return matmul(scaled, UFUNCS["conjugate"](u).mT)
-
-
-def lstsq(x: Any, y: Any, rcond: float | None = None) -> tuple[ndarray, ndarray, ndarray, ndarray]:
-    """Least squares, as ``numpy.linalg.lstsq``: solution, residuals, rank and singular values. Waits for the rank."""
-    a, b = on_device(x), on_device(y)
-    to = computed(a.dtype, b.dtype)
-    m, n = a.shape
-    vector = b.ndim == 1
-    right = (b.reshape((-1, 1)) if vector else b).astype(to, copy=False)
-    u, s, vh = _svd(a.astype(to, copy=False), False, True)
-    share = (
-        max(m, n) * float(numpy.finfo(to).eps) if rcond is None else rcond if rcond >= 0 else float(numpy.finfo(to).eps)
-    )
-    limit = share * reduce("max", s, 0, None, None, False)
-    rank = reduce("sum", s > limit, 0, numpy.int64, None, False)
-    middle = matmul(UFUNCS["conjugate"](u).T, right) * _inverted(s, limit).reshape((-1, 1))
-    found = matmul(UFUNCS["conjugate"](vh).T, middle)
-    if int(rank) == n and m > n:
-        rest = UFUNCS["absolute"](right - matmul(a.astype(to, copy=False), found))
-        residuals = reduce("sum", rest * rest, 0, None, None, False)
-    else:
-        residuals = empty(0, real_of(to))
-    return (found.reshape(n) if vector else found), residuals, rank.astype(numpy.int32), s
 
 
 def tensorsolve(x: Any, y: Any, axes: Any = None) -> ndarray:

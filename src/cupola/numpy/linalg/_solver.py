@@ -52,11 +52,8 @@ def columns_first(x: ndarray, dtype: numpy.dtype) -> ndarray:
 def function(name: str, dtype: numpy.dtype) -> Any:
     """A function of cuSOLVER for a type: ``getrf`` is ``dgetrf`` for float64; for complex types names may differ."""
     if dtype.kind == "c":
-        name = {"orgqr": "ungqr", "syevd": "heevd"}.get(name.removesuffix("_buffer_size"), name) + (
-            "_buffer_size"
-            if name.endswith("_buffer_size") and name.removesuffix("_buffer_size") in ("orgqr", "syevd")
-            else ""
-        )
+        plain = name.removesuffix("_buffer_size")
+        name = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}.get(plain, plain) + name[len(plain) :]
     return getattr(cusolver, LETTERS[dtype.char] + name)
 
 
@@ -71,7 +68,7 @@ def address(x: ndarray, k: int = 0) -> int:
     return int(plain.handle) + k * (plain.strides[0] if plain.ndim else 0)
 
 
-def check(info: ndarray, message: str) -> None:
-    """Raise a LinAlgError if a call has failed. Waits for them."""
-    if info.to_numpy().any():
+def check(info: ndarray, message: str, *numbers: ndarray) -> None:
+    """Raise a LinAlgError if a call has failed, or has given what is no number. Waits for them."""
+    if info.to_numpy().any() or any([numpy.isnan(one.to_numpy()).any() for one in numbers]):
         raise numpy.linalg.LinAlgError(message)

@@ -1,0 +1,67 @@
+"""Least squares, by singular values: those of R, of the QR decomposition, where there are more rows than columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from cupola.numpy._known import UFUNCS
+from cupola.numpy._lazy import reduce
+from cupola.numpy._ndarray import empty, ndarray, on_device
+from cupola.numpy.functions._choosing import where
+from cupola.numpy.functions._creation import triu
+from cupola.numpy.linalg._decompositions import _svd, reflect, reflections
+from cupola.numpy.linalg._products import matmul
+from cupola.numpy.linalg._solver import columns_first, computed, real_of
+
+
+def lstsq(x: Any, y: Any, rcond: float | None = None) -> tuple[ndarray, ndarray, ndarray, ndarray]:
+    """Least squares, as ``numpy.linalg.lstsq``: solution, residuals, rank and singular values. Waits for the rank."""
+    a, b = on_device(x), on_device(y)
+    right = b.reshape((-1, 1)) if b.ndim == 1 else b
+    for one in (a, right):
+        if one.ndim != 2:
+            raise numpy.linalg.LinAlgError(f"{one.ndim}-dimensional array given. Array must be two-dimensional")
+    (m, n), to = a.shape, computed(a.dtype, b.dtype)
+    if right.shape[0] != m:
+        raise numpy.linalg.LinAlgError("Incompatible dimensions")
+    a, right = a.astype(to, copy=False), right.astype(to, copy=False)
+    rest = None
+    if m > n:
+        a, right, rest = _shortened(a, right)
+    u, s, vh = _svd(a, False, True, "SVD did not converge in Linear Least Squares")
+    there = s.to_numpy()
+    limit = _share(rcond, max(m, n), to) * there.max(initial=0)
+    rank = int((there > limit).sum())
+    # Quotients that are not wanted are not made, as they may be infinite.
+    turned = matmul(UFUNCS["conjugate"](u).T, right)
+    counts = (s > limit).reshape((-1, 1))
+    found = matmul(UFUNCS["conjugate"](vh).T, where(counts, turned / where(counts, s.reshape((-1, 1)), 1), 0))
+    if rest is not None and rank == n:
+        sizes = UFUNCS["absolute"](rest)
+        residuals = reduce("sum", sizes * sizes, 0, None, None, False)
+    else:
+        residuals = empty(0, real_of(to))
+    return (found.reshape(n) if b.ndim == 1 else found), residuals, on_device(numpy.int32(rank)), s
+
+
+def _shortened(a: ndarray, right: ndarray) -> tuple[ndarray, ndarray, ndarray]:
+    """Equations with as many rows as columns, which have the same solution, and what no solution can change."""
+    m, n = a.shape
+    if not n:
+        return a[:0], right[:0], right
+    work, columns = columns_first(a, a.dtype), columns_first(right, a.dtype)
+    tau = reflections(work)
+    if columns.size:
+        reflect(work, tau, columns)
+    turned = columns[0].T
+    return triu(work[0].T[:n]), turned[:n], turned[n:]
+
+
+def _share(rcond: float | None, extent: int, dtype: numpy.dtype) -> float:
+    """From which part of the largest one singular values count, as LAPACK has it."""
+    precision = float(numpy.finfo(dtype).eps)
+    if rcond is None:
+        return extent * precision
+    return float(rcond) if 0 < rcond < 1 else precision / 2
