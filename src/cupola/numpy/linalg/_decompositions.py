@@ -9,14 +9,16 @@ import numpy
 from cupola.bindings import cusolver_dn as cusolver
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import empty, ndarray
+from cupola.numpy.functions._choosing import where
 from cupola.numpy.functions._creation import tril, triu
+from cupola.numpy.functions._shapes import roll
 from cupola.numpy.linalg._solver import address, check, columns_first, function, given, real_of, solver
 
 _LOWER = 0
-
-
 # How cuBLAS calls sides and forms of a matrix.
 _FROM_THE_LEFT, _TRANSPOSED, _CONJUGATED = 0, 1, 2
+
+
 class QRResult(NamedTuple):
     """The factors of ``qr``."""
 
@@ -63,8 +65,6 @@ def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
     return UFUNCS["conjugate"](factor).mT.copy() if upper else factor.copy()
 
 
-def qr(x: Any, /, mode: str = "reduced") -> Any:
-    """The QR decomposition, as ``numpy.linalg.qr``; modes reduced, complete and r."""
 def reflections(work: ndarray) -> ndarray:
     """Overwrite a stack, columns first, with R and the reflections that make Q below it; returns their factors."""
     count, n, m = work.shape
@@ -91,8 +91,10 @@ def reflect(work: ndarray, tau: ndarray, columns: ndarray) -> None:
     function("ormqr", to)(*head, address(room), size, address(info))
 
 
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"Unrecognized mode {mode!r}; reduced, complete and r are known")
+def qr(x: Any, /, mode: str = "reduced") -> Any:
+    """The QR decomposition, as ``numpy.linalg.qr``; modes reduced, complete, r and raw."""
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ValueError(f"Unrecognized mode {mode!r}; reduced, complete, r and raw are known")
     values, to = given(x)
     m, n = values.shape[-2:]
     k = min(m, n)
@@ -102,6 +104,8 @@ def reflect(work: ndarray, tau: ndarray, columns: ndarray) -> None:
     count = len(work)
     upper = triu(work.mT[:, :columns, :]) if count else work.mT[:, :columns, :]
     if not work.size or not k:
+        if mode == "raw":
+            return work.reshape((*batch, n, m)), empty((*batch, k), to)
         made_q = empty((count, m, columns), to)
         made_q.fill(0)
         if m and columns:
@@ -185,7 +189,7 @@ def _eigh(x: Any, lower: bool, vectors: bool) -> tuple[ndarray, ndarray]:
         room = empty(max(size, 1), to)
         for i in range(len(work)):
             function("syevd", to)(*head, address(work, i), n, address(w, i), address(room), size, address(info, i))
-        check(info, "Eigenvalues did not converge")
+        check(info, "Eigenvalues did not converge", w)
     return w.reshape((*values.shape[:-2], n)), work.mT.reshape(values.shape)
 
 
@@ -206,57 +210,55 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
 _NUMBERS = {"f": 0, "d": 1, "F": 4, "D": 5}
 
 
-def _eig(x: Any, vectors: bool) -> tuple[ndarray, ndarray]:
+def _eig(x: Any, vectors: bool) -> tuple[ndarray, ndarray, bool]:
+    """Eigenvalues, vectors in columns, and whether the matrices are real and so are all of their eigenvalues.
+
+    Those of a real matrix are found by real arithmetic: the complex ones are pairs, and no others have imaginary parts.
+    """
     values, to = given(x, square=True)
     n = values.shape[-1]
     whole = numpy.result_type(to, numpy.complex64)
-    # Vectors of real matrices come as pairs of real ones; as complex matrices they come as they are.
-    work = columns_first(values, whole)
-    w, v = empty((len(work), n), whole), empty((len(work), n, n), whole)
+    work = columns_first(values, to)
+    w, v = empty((len(work), n), whole), empty((len(work), n, n), to)
     info = empty(len(work), numpy.int32)
+    there = numpy.empty((0, n), whole)
     if work.size:
-        number = _NUMBERS[whole.char]
+        number = _NUMBERS[to.char]
         params = cusolver.create_params()
         job = int(cusolver.EigMode.VECTOR if vectors else cusolver.EigMode.NOVECTOR)
         for i in range(len(work)):
-            head = (solver(), params, int(cusolver.EigMode.NOVECTOR), job, n, number, address(work, i), n, number,
-                    address(w, i), number, 0, 1, number, address(v, i), n, number)  # fmt: skip
+            head = (solver(), params, int(cusolver.EigMode.NOVECTOR), job, n, number, address(work, i), n,
+                    _NUMBERS[whole.char], address(w, i), number, 0, 1, number, address(v, i), n, number)  # fmt: skip
             on_device, on_host = cusolver.xgeev_buffer_size(*head)
             room = empty(max(on_device, 1), numpy.uint8)
             beside = numpy.empty(max(on_host, 1), numpy.uint8)
             cusolver.xgeev(*head, address(room), on_device, beside.ctypes.data, on_host, address(info, i))
             check(info[i : i + 1], "Eigenvalues did not converge")  # which waits, so `beside` may go
         cusolver.destroy_params(params)
-    return w.reshape((*values.shape[:-2], n)), v.mT.reshape(values.shape)
+        there = w.to_numpy()
+        if numpy.isnan(there).any():
+            raise numpy.linalg.LinAlgError("Array must not contain infs or NaNs")
+    all_real = to.kind == "f" and not there.imag.any()
+    if vectors and to.kind == "f" and not all_real:
+        v = _joined_pairs(w.imag[:, :, None], v)
+    return w.reshape((*values.shape[:-2], n)), v.mT.reshape(values.shape), all_real
 
 
-def _all_real(w: ndarray) -> bool:
-    return not bool((w.imag != 0).any())
+def _joined_pairs(imaginary: ndarray, v: ndarray) -> ndarray:
+    """Complex vectors of real and imaginary parts: a pair of eigenvalues has one vector in the places of two."""
+    first = v + 1j * roll(v, -1, axis=1)
+    second = roll(v, 1, axis=1) - 1j * v
+    made: ndarray = where(imaginary > 0, first, where(imaginary < 0, second, v))
+    return made
 
 
 def eig(x: Any, /) -> EigResult:
-    """Eigenvalues and eigenvectors, as ``numpy.linalg.eig``: real ones if all eigenvalues of a real matrix are real."""
-    w, v = _eig(x, True)
-    if given(x)[1].kind == "f" and _all_real(w):
-        # A vector that belongs to a real number may be turned by a complex one.
-        size = UFUNCS["absolute"](v)
-        largest = size.argmax(axis=-2, keepdims=True)
-        from_largest = _pick(v, largest)
-        turned = v * (UFUNCS["conjugate"](from_largest) / UFUNCS["absolute"](from_largest))
-        return EigResult(w.real.copy(), turned.real.copy())
-    return EigResult(w, v.copy())
-
-
-def _pick(v: ndarray, places: ndarray) -> ndarray:
-    from_rows = empty(places.shape, v.dtype)
-    rows = v.reshape((-1, *v.shape[-2:]))
-    chosen = places.reshape((-1, 1, v.shape[-1]))
-    for k in range(len(rows)):
-        from_rows.reshape((-1, 1, v.shape[-1]))[k, 0] = rows[k][chosen[k, 0], range(v.shape[-1])]
-    return from_rows
+    """Eigenvalues and eigenvectors, as ``numpy.linalg.eig``: real ones if all eigenvalues of real matrices are real."""
+    w, v, all_real = _eig(x, True)
+    return EigResult(w.real.copy() if all_real else w, v.copy())
 
 
 def eigvals(x: Any, /) -> ndarray:
-    """Eigenvalues, as ``numpy.linalg.eigvals``: real ones if all of a real matrix are real."""
-    w = _eig(x, False)[0]
-    return w.real.copy() if given(x)[1].kind == "f" and _all_real(w) else w
+    """Eigenvalues, as ``numpy.linalg.eigvals``: real ones if all of real matrices are real."""
+    w, _, all_real = _eig(x, False)
+    return w.real.copy() if all_real else w

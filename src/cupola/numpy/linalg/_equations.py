@@ -45,6 +45,11 @@ def _factors(values: ndarray, to: numpy.dtype) -> tuple[ndarray, ndarray, ndarra
 
 def solve(x: Any, y: Any, /) -> ndarray:
     """The solution of linear equations, as ``numpy.linalg.solve``. Waits to know whether there is one."""
+    return _solved(x, y, "Singular matrix")
+
+
+def _solved(x: Any, y: Any, refused: str) -> ndarray:
+    """The solution, or an error with this message; without a message singular matrices have one without numbers."""
     a, _ = given(x, square=True)
     b = on_device(y)
     to = computed(a.dtype, b.dtype)
@@ -56,7 +61,8 @@ def solve(x: Any, y: Any, /) -> ndarray:
     batch = numpy.broadcast_shapes(a.shape[:-2], right.shape[:-2])
     columns = right.shape[-1]
     factors, pivots, info = _factors(broadcast(a, (*batch, n, n)), to)
-    check(info, "Singular matrix")
+    if refused:
+        check(info, refused)
     made = columns_first(broadcast(right, (*batch, n, columns)), to)
     if made.size:
         for i in range(len(made)):
@@ -70,9 +76,14 @@ def solve(x: Any, y: Any, /) -> ndarray:
 
 def inv(x: Any, /) -> ndarray:
     """The inverse, as ``numpy.linalg.inv``. Waits to know whether there is one."""
+    return inverse(x, "Singular matrix")
+
+
+def inverse(x: Any, refused: str = "") -> ndarray:
+    """The inverse, which for singular matrices is an error with a message, or without one has no numbers."""
     values, to = given(x, square=True)
     n = values.shape[-1]
-    return solve(values, broadcast(eye(n, dtype=to), values.shape))
+    return _solved(values, broadcast(eye(n, dtype=to), values.shape), refused)
 
 
 def slogdet(x: Any, /) -> SlogdetResult:

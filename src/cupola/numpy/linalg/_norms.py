@@ -10,9 +10,10 @@ import numpy
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import reduce
 from cupola.numpy._ndarray import _axes, ndarray, on_device
+from cupola.numpy.functions._choosing import where
 from cupola.numpy.functions._shapes import moveaxis
 from cupola.numpy.linalg._decompositions import svdvals
-from cupola.numpy.linalg._equations import inv
+from cupola.numpy.linalg._equations import inverse
 from cupola.numpy.linalg._solver import real_of
 
 FROBENIUS = "fro"  # codespell:ignore
@@ -108,8 +109,13 @@ def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: An
 def cond(x: Any, p: Any = None) -> ndarray:
     """The condition number, as ``numpy.linalg.cond``."""
     values = _floating(x)
+    if values.ndim >= 2 and not values.shape[-1] * values.shape[-2]:
+        raise numpy.linalg.LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
         s = svdvals(values)
         made: ndarray = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
-        return made
-    return matrix_norm(values, ord=p) * matrix_norm(inv(values), ord=p)
+    else:
+        made = matrix_norm(values, ord=p) * matrix_norm(inverse(values), ord=p)
+    # Of a singular matrix it is infinite.
+    result: ndarray = where(UFUNCS["isnan"](made) & ~UFUNCS["isnan"](values).any(axis=(-2, -1)), numpy.inf, made)
+    return result
