@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "checks.md").read_text()
 
 pytestmark = pytest.mark.cpu_only
 
@@ -35,9 +39,18 @@ sys.exit(int(sys.argv[1]))
 """
 
 
-def cupola_run(*arguments):
+def cupola_run(*arguments, folder=None):
     command = [sys.executable, "-m", "cupola", "run", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def test_the_page_prints_what_comes(tmp_path):
+    program = re.search(r"<!-- program: reverse.py -->\n```python\n(.*?)^```$", PAGE, re.S | re.M)
+    printed = re.search(r"^\$ cupola run (.*?)\n(.*?)^\$ echo \$\?\n(.*?)^```$", PAGE, re.S | re.M)
+    assert program is not None and printed is not None
+    (tmp_path / "reverse.py").write_text(program[1])
+    done = cupola_run(*printed[1].split(), folder=tmp_path)
+    assert (done.stdout, done.stderr, f"{done.returncode}\n") == ("", printed[2], printed[3])
 
 
 @pytest.mark.parametrize(

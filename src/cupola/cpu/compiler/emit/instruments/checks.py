@@ -21,6 +21,7 @@ from cupola.cpu.compiler.passes.intervals import calm_loads
 from cupola.cpu.compiler.ptx import ast
 
 from .instrument import Instrument, MemoryAccess, instructions_of
+from .padding import padding_loads
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -67,7 +68,7 @@ class Accesses(Instrument):
             kind = COPY
         if kind == ATOMIC and self._orders:
             kind |= ORDERS
-        kind |= COPIES * is_fetch
+        kind |= COPIES * (is_fetch or id(instruction) in self._padding)
         kind |= ACQUIRES * (not _ACQUIRING.isdisjoint(words)) | RELEASES * (not _RELEASING.isdisjoint(words))
         address = address_of(self.body, instruction.operands[access.operand], access.space)
         with self._unless_quiet(instruction):
@@ -109,6 +110,12 @@ class Accesses(Instrument):
         if any(isinstance(each, Init) for each in self.body.instruments):
             return ()
         return calm_loads(self.body.blocks, self.body.pointers.groups if self.body.pointers is not None else ())
+
+    @cached_property
+    def _padding(self) -> Container[int]:
+        """Loads of what lies between the members of structures, which nobody writes."""
+        is_asked = any(isinstance(each, Init) for each in self.body.instruments)
+        return padding_loads(self.body.blocks) if is_asked else ()
 
     @cached_property
     def _orders(self) -> bool:
