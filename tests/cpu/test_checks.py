@@ -8,14 +8,25 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
-from cupola import GraphMemoryResource, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, cpu, launch
+from cupola import (
+    GraphMemoryResource,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    PinnedMemoryResource,
+    Program,
+    ProgramOptions,
+    cpu,
+    launch,
+)
 from cupola.bindings import driver
-from cupola.cpu import reports
+from cupola.cpu import _checks, reports
 from cupola.cpu.reports.findings import Finding, Place, from_dict
+from tests.cpu.driver.calls import ok, status
 
 pytestmark = pytest.mark.cpu_only
 
@@ -97,6 +108,46 @@ def test_sound_and_unchecked_kernels(device, stream, reverse):
     before = [str(finding) for finding in cpu.findings()]
     run(device, stream, reverse)
     assert [str(finding) for finding in cpu.findings()] == before
+
+
+class Looks:
+    """Takes the place of the module time in cupola.cpu._checks, whose end never comes: waits must end by themselves."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.count += 1
+        assert self.count < 50_000, "it waits for what only the program can let go on"
+        time.sleep(seconds)
+
+
+def test_what_waits_for_the_program_is_not_waited_for(device, stream, reverse, monkeypatch):
+    """A stream that waits for a value in memory, and one that waits for that stream."""
+    gate = PinnedMemoryResource().allocate(4, stream=stream)
+    value = np.from_dlpack(gate).view(np.uint32)
+    value[:] = 0
+    held, behind = device.create_stream(), device.create_stream()
+    x = device.array(np.arange(64, dtype=np.int32), stream=stream)
+    stream.sync()
+    ok(driver.cuStreamWaitValue32(int(held.handle), int(gate.handle), 1, 0))
+    behind.wait(held)
+    monkeypatch.setattr(_checks, "time", Looks())
+    try:
+        with cpu.checks(sync=True):
+            launch(stream, LaunchConfig(grid=1, block=64), reverse, x, 1)
+        with cpu.expect_finding("race"):
+            launch(stream, LaunchConfig(grid=1, block=64), reverse, x, 0)
+        assert status(driver.cuStreamQuery(int(behind.handle))) == "CUDA_ERROR_NOT_READY"
+    finally:
+        value[:] = 1
+    behind.sync()
+    for each in (held, behind):
+        each.close()
+    gate.close()
 
 
 def test_expected_findings_are_taken(device, stream, reverse):

@@ -236,8 +236,19 @@ def take() -> list[Finding]:
 
 
 def _wait() -> None:
+    """Wait for all streams, but for those that only the program can let go on: they wait for a value in memory.
+
+    That nothing else is under way is known when each of them has looked for its value once more since all others were
+    seen to have nothing to do.
+    """
     end = time.monotonic() + PATIENCE
+    before: list[int] | None = None
     while not _driver.is_idle() and time.monotonic() < end:
+        polls = _driver.vain_polls()
+        if not polls or before is None or len(polls) != len(before):
+            before = polls
+        elif all(now > then for now, then in zip(polls, before, strict=True)):
+            return
         time.sleep(0.0005)
 
 

@@ -354,6 +354,33 @@ static PyObject *is_idle(PyObject *self, PyObject *unused) {
     return PyBool_FromLong(!busy);
 }
 
+struct polls {
+    bool busy;
+    PyObject *list;
+};
+
+static void note_polls(void *object, void *given) {
+    struct polls *polls = given;
+    if (!handle_acquire(object, HANDLE_STREAM)) return;
+    const int64_t count = stream_polls(object);
+    stream_release(object);
+    if (count < 0) polls->busy = true;
+    if (count <= 0) return;
+    PyObject *number = PyLong_FromLongLong(count);
+    if (!number || PyList_Append(polls->list, number)) PyErr_WriteUnraisable(polls->list);
+    Py_XDECREF(number);
+}
+
+static PyObject *vain_polls(PyObject *self, PyObject *unused) {
+    struct polls polls = {.list = PyList_New(0)};
+    (void)self, (void)unused;
+    if (!polls.list) return NULL;
+    handle_each(HANDLE_STREAM, note_polls, &polls);
+    if (!polls.busy) return polls.list;
+    Py_DECREF(polls.list);
+    Py_RETURN_NONE;
+}
+
 static void find_unheard(void *object, void *list) {
     CUcontext context = object;
     char why[EXPLANATION_SIZE];
@@ -471,6 +498,10 @@ static PyMethodDef methods[] = {
          "begin_trace(most: int) -> int\n\nRecord at most so many calls and operations; returns the time in ns.")},
     {"end_trace", end_trace, METH_NOARGS,
      PyDoc_STR("end_trace() -> tuple[list, int]\n\nThe records (driver/trace/trace.h), and how many were lost.")},
+    {"vain_polls", vain_polls, METH_NOARGS,
+     PyDoc_STR(
+         "vain_polls() -> list of int, or None\n\nNone while a stream has something to do; else how often each that "
+         "waits for a value in memory\nhas looked for it in vain.")},
     {"is_idle", is_idle, METH_NOARGS,
      PyDoc_STR("is_idle() -> bool\n\nWhether all streams have done all that was put in them.")},
     {"unheard_faults", unheard_faults, METH_NOARGS,

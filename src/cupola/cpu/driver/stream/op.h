@@ -90,6 +90,7 @@ struct op {
             unsigned count;
             CUstreamBatchMemOpParams *list; /* freed with the op; NULL: there is `one` */
             CUstreamBatchMemOpParams one;
+            _Atomic uint64_t polls; /* how often a wait has looked for its value in vain */
         } values;
         struct {
             void *pool; /* CUmemoryPool */

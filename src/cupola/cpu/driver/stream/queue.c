@@ -107,6 +107,18 @@ static bool park(CUstream stream, const struct op *op) {
     return false;
 }
 
+int64_t stream_polls(CUstream stream) {
+    int64_t polls = -1;
+    pthread_mutex_lock(&stream->lock); /* the operation under way is the first one */
+    if (stream->state == STREAM_PARKED || !stream_is_busy(stream)) polls = 0;
+    else if (stream->state == STREAM_RUNNING && stream->first && stream->first->kind == OP_VALUES) {
+        const uint64_t found = atomic_load_explicit(&stream->first->values.polls, memory_order_relaxed);
+        if (found) polls = (int64_t)found;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return polls;
+}
+
 /* Is it known that the operation ends by itself, or expected? */
 static bool is_bounded(const struct op *op) {
     switch (op->kind) {

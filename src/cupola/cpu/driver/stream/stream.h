@@ -89,6 +89,9 @@ static inline bool stream_is_busy(CUstream stream) {
     return !stream_has_completed(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire));
 }
 bool blocking_streams_are_idle(CUcontext context);
+/* How often a stream has looked in vain for the value in memory that it waits for; 0: it has nothing to do, or waits for
+ * another stream; -1: it has. */
+int64_t stream_polls(CUstream stream);
 /* An operation that waits for a place in a stream. Takes over a reference to the stream, also when it returns NULL. */
 struct op *op_new_wait(CUcontext context, CUstream stream, uint64_t sequence);
 void stream_wait_until(CUstream stream, uint64_t sequence); /* blocks; helps with the stream's work */

@@ -40,9 +40,10 @@ static bool holds(const CUstreamBatchMemOpParams *p) {
 
 /* Memory may be written by the host, a kernel or another process: there is nothing to sleep on, so poll, ever slower.
  */
-static void wait(CUcontext context, const CUstreamBatchMemOpParams *p) {
-    for (unsigned polls = 0; !holds(p); polls++) {
-        if (atomic_load_explicit(&context->error, memory_order_relaxed)) return;
+static void wait(struct op *op, const CUstreamBatchMemOpParams *p) {
+    for (uint64_t polls = 0; !holds(p); polls++) {
+        if (atomic_load_explicit(&op->context->error, memory_order_relaxed)) return;
+        atomic_store_explicit(&op->values.polls, polls + 1, memory_order_relaxed);
         if (polls < POLLS_BEFORE_YIELD) cpu_relax();
         else if (polls < POLLS_BEFORE_SLEEP) sched_yield();
         else nanosleep(&(struct timespec){0, SLEEP_NANOSECONDS}, NULL);
@@ -69,7 +70,7 @@ CUresult values_execute(struct op *op) {
                         (unsigned long long)p->waitValue.address, is_wait(p) ? "Wait" : "Write", bits(p));
         if (asked(cpu_shadow_tracks) && is_write(p)) cpu_shadow_set_written(p->writeValue.address, bits(p) / 8);
         if (asked(cpu_moment_now != NULL) && is_write(p)) moment_value_written(p->writeValue.address);
-        if (is_wait(p)) wait(op->context, p);
+        if (is_wait(p)) wait(op, p);
         else if (bits(p) == 64) atomic_store((_Atomic uint64_t *)p->writeValue.address, p->writeValue.value64);
         else atomic_store((_Atomic uint32_t *)p->writeValue.address, p->writeValue.value);
         if (asked(cpu_moment_now != NULL) && is_wait(p)) moment_value_seen(p->waitValue.address);
