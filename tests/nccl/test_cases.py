@@ -25,10 +25,12 @@ assert isinstance(ASSIGNED, ast.List)
 NAMES = [ast.unparse(name) for name in ASSIGNED.elts]
 
 
-def run(ranks: int, program: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    ranks: int, program: Path, *arguments: object, grace: float = 5, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run a program on ranks of their own processes, each with a device; skips where there are fewer GPUs."""
     need_devices(ranks)
-    job = [*(["--devices", ranks] if on_cpu_device() else []), "-n", ranks, "--grace", 5]
+    job = [*(["--devices", ranks] if on_cpu_device() else []), "-n", ranks, "--grace", grace]
     command = [sys.executable, "-m", "cupola", "run", *job, program, *arguments]
     return subprocess.run(
         list(map(str, command)),

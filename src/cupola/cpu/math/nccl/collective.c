@@ -19,6 +19,7 @@ static int factor_place(const struct ncclComm *comm, ncclRedOp_t op) {
 
 static ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
                                              ncclScalarResidence_t residence, ncclComm_t comm) {
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, "ncclRedOpCreatePreMulSum", true));
     if (!op || !scalar)
         return nccl_fail(ncclInvalidArgument, "ncclRedOpCreatePreMulSum : %s argument is NULL", op ? "scalar" : "op");
@@ -62,6 +63,7 @@ static ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
         return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : operator is a NCCL builtin.");
     if ((int)op < 0) return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : operator is garbage.");
     if (!comm) return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : invalid communicator passed.");
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, "ncclRedOpDestroy", false));
     if (!find_factor(comm, op, &found))
         return nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy : operator unknown to this communicator.");
@@ -192,6 +194,7 @@ static ncclResult_t add_operation(const struct request *given) {
 }
 
 static ncclResult_t enqueue(struct request request) {
+    COMM_KEEP(request.comm);
     ncclResult_t status = add_operation(&request);
     if (unlikely(status && status != ncclInProgress)) comm_misused(request.comm, status);
     return status;
@@ -303,6 +306,7 @@ static ncclResult_t ncclMemFree(void *address) {
 /* Registered memory is as fast as any other here, and windows are memory that is registered. Even none can be. */
 static ncclResult_t add(ncclComm_t comm, const char *function, void *address, size_t size, bool is_window,
                         void **handle) {
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, function, true));
     if (!handle) return nccl_fail(ncclInvalidArgument, "%s : there is no place for the handle", function);
     struct registration *made = malloc(sizeof *made);
@@ -324,6 +328,7 @@ static struct registration **find(ncclComm_t comm, const void *handle, bool is_w
 }
 
 static ncclResult_t drop(ncclComm_t comm, const char *function, const void *handle, bool is_window) {
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, function, false));
     pthread_mutex_lock(&comm->lock);
     struct registration **link = find(comm, handle, is_window), *found = *link;
@@ -354,6 +359,7 @@ static ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t windo
 }
 
 static ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void **address) {
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, "WinGetUserPtr", false));
     if (!address) return nccl_fail(ncclInvalidArgument, "WinGetUserPtr : outUserPtr argument is NULL");
     pthread_mutex_lock(&comm->lock);

@@ -98,9 +98,9 @@ void comm_release(ncclComm_t comm) {
     }
     free(comm->wires);
     free(comm->members);
+    free(comm->inboxes);
     free(comm->factors);
     pthread_mutex_destroy(&comm->lock);
-    pthread_mutex_destroy(&comm->control);
     pthread_cond_destroy(&comm->changed);
     handle_free(HANDLE_NCCL, comm);
 }
@@ -146,7 +146,6 @@ static ncclResult_t comm_new(const char *function, CUcontext context, int count,
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&comm->lock, NULL);
-    pthread_mutex_init(&comm->control, NULL);
     pthread_cond_init(&comm->changed, &clock);
     pthread_condattr_destroy(&clock);
     comm->context = context;
@@ -159,12 +158,13 @@ static ncclResult_t comm_new(const char *function, CUcontext context, int count,
     atomic_store(&comm->state, ncclInProgress);
     for (int lane = 0; lane < LANES; lane++) comm->bells[lane] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     comm->members = calloc((size_t)count, sizeof *comm->members);
+    comm->inboxes = calloc((size_t)count, sizeof *comm->inboxes);
     comm->wires = malloc((size_t)count * sizeof *comm->wires);
     if (comm->wires) {
         comm->count = count;
         for (int i = 0; i < count; i++) comm->wires[i] = wire_none();
     }
-    if (!comm->members || !comm->wires || comm->bells[0] < 0 || comm->bells[1] < 0) {
+    if (!comm->members || !comm->inboxes || !comm->wires || comm->bells[0] < 0 || comm->bells[1] < 0) {
         comm_drop(comm);
         return nccl_fail(ncclSystemError, "%s: the host has no memory or no file descriptors for a communicator",
                          function);
@@ -191,9 +191,11 @@ static ncclResult_t refuse_duplicates(ncclComm_t comm) {
     return ncclSuccess;
 }
 
-/* Meet the other ranks. What this returns becomes the state of the communicator. */
-static ncclResult_t comm_connect(ncclComm_t comm, const ncclUniqueId *id) {
+/* Meet the other ranks, among them those of `watch`, if there is one. What this returns becomes the state of the
+ * communicator. */
+static ncclResult_t comm_connect(ncclComm_t comm, const ncclUniqueId *id, struct watch *watch) {
     struct patience patience = patience_from_environment(&comm->stopped, NCCL_INIT_SECONDS);
+    patience.watch = watch;
     struct member self = {.rank = comm->rank,
                           .device = comm->context->device->ordinal,
                           .bus = bus_of(comm->context),
@@ -216,7 +218,7 @@ struct init_job {
     ncclUniqueId id;
 };
 
-static ncclResult_t run_init(struct job *job) { return comm_connect(job->comm, &((struct init_job *)job)->id); }
+static ncclResult_t run_init(struct job *job) { return comm_connect(job->comm, &((struct init_job *)job)->id, NULL); }
 
 /* NVIDIA's ids are an address behind eight bytes, too; what has none is nobody's id. */
 static ncclResult_t check_id(const char *function, const ncclUniqueId *id) {
@@ -278,8 +280,8 @@ static ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int count, ncclUniq
 static ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int count, int rank, int id_count, ncclUniqueId *ids,
                                              ncclConfig_t *config) {
     if (!ids || id_count < 1 || id_count > count)
-        return nccl_fail(ncclInvalidArgument, "improper usage of ncclCommInitRank: nId = %d, nranks=%d", id_count,
-                         count);
+        return group_note(
+            nccl_fail(ncclInvalidArgument, "improper usage of ncclCommInitRank: nId = %d, nranks=%d", id_count, count));
     return init_rank("CommInitRankScalable", comm, count, ids, rank, config);
 }
 
@@ -337,16 +339,39 @@ static void set_child(ncclComm_t parent, ncclComm_t child, bool inherits) {
     pthread_mutex_unlock(&parent->lock);
 }
 
-/* Tell the ranks of the parent that take part the id, or be told. */
-static ncclResult_t share_id(ncclComm_t parent, ncclUniqueId *id, const int *ranks, int count,
-                             const _Atomic bool *stopped) {
-    if (ranks[0] != parent->rank) return control_receive(parent, ranks[0], id, sizeof *id, stopped);
-    NCCL_RETURN_IF(rendezvous_id(id));
-    for (int i = 1; i < count; i++) NCCL_RETURN_IF(control_send(parent, ranks[i], id, sizeof *id, stopped));
-    return ncclSuccess;
+/* The calls of a group run side by side, but use the control lane in their order, which is the same on all ranks. */
+static void control_begin(struct job *job) {
+    ncclComm_t parent = job->parent;
+    pthread_mutex_lock(&parent->lock);
+    while (parent->served != job->turn) pthread_cond_wait(&parent->changed, &parent->lock);
+    pthread_mutex_unlock(&parent->lock);
 }
 
-static ncclResult_t split_among(struct split_job *split, const struct choice *choices, int *ranks) {
+static void control_end(ncclComm_t parent) {
+    pthread_mutex_lock(&parent->lock);
+    parent->served++;
+    pthread_cond_broadcast(&parent->changed);
+    pthread_mutex_unlock(&parent->lock);
+}
+
+/* Tell the ranks of the parent that take part the id, or be told; then all of them meet. */
+static ncclResult_t connect_among(ncclComm_t comm, const struct talk *talk, const int *ranks, int count) {
+    ncclComm_t parent = talk->comm;
+    struct watch watch = {.comm = parent, .ranks = ranks, .count = count, .lost = -1};
+    ncclUniqueId id;
+    ncclResult_t status;
+    if (ranks[0] == parent->rank) {
+        status = rendezvous_id(&id);
+        for (int i = 1; !status && i < count; i++) status = control_send(talk, ranks[i], &id, sizeof id);
+    } else {
+        status = control_receive(talk, ranks[0], &id, sizeof id);
+    }
+    if (status) control_give_up(talk);
+    return status ? status : comm_connect(comm, &id, &watch);
+}
+
+static ncclResult_t split_among(struct split_job *split, const struct talk *talk, const struct choice *choices,
+                                int *ranks) {
     ncclComm_t parent = split->job.parent, comm = split->job.comm;
     int count = 0, own = -1;
     for (int i = 0; i < parent->count; i++) {
@@ -357,43 +382,52 @@ static ncclResult_t split_among(struct split_job *split, const struct choice *ch
     }
     for (int i = 0; i < count; i++)
         if (ranks[i] == parent->rank) own = i;
-    ncclUniqueId id;
     comm->rank = own;
     comm->count = count; /* at most as many as the parent has, for which there is room */
-    NCCL_RETURN_IF(share_id(parent, &id, ranks, count, &parent->stopped));
-    return comm_connect(comm, &id);
+    return connect_among(comm, talk, ranks, count);
 }
 
 static ncclResult_t run_split(struct job *job) {
     struct split_job *split = (struct split_job *)job;
     ncclComm_t parent = job->parent;
+    const struct talk talk = {.comm = parent, .kind = NOTE_SPLIT, .stopped = &parent->stopped};
     struct choice mine = {split->color, split->key}, *all = calloc((size_t)parent->count, sizeof *all);
     int *ranks = calloc((size_t)parent->count, sizeof *ranks);
     ncclResult_t status =
         all && ranks ? ncclSuccess : nccl_fail(ncclSystemError, "the host has no memory for a communicator");
-    pthread_mutex_lock(&parent->control);
+    control_begin(job);
     set_child(parent, job->comm, true);
-    if (!status) status = control_gather(parent, &mine, all, sizeof mine, &parent->stopped);
-    if (!status && split->color != -1) status = split_among(split, all, ranks);
+    if (!status) status = control_gather(&talk, &mine, all, sizeof mine);
+    if (status) control_give_up(&talk);
+    else if (split->color != -1) status = split_among(split, &talk, all, ranks);
     set_child(parent, NULL, true);
-    pthread_mutex_unlock(&parent->control);
+    control_end(parent);
     free(all);
     free(ranks);
     return status;
 }
 
+/* A number for the ranks that stay: a shrink that was given up is another one than the next. */
+static uint64_t hash_of(const int *ranks, int count) {
+    uint64_t hash = 14695981039346656037u;
+    for (int i = 0; i < count; i++) hash = (hash ^ (uint64_t)ranks[i]) * 1099511628211u;
+    return hash;
+}
+
 static ncclResult_t run_shrink(struct job *job) {
     ncclComm_t parent = job->parent, comm = job->comm;
-    ncclUniqueId id;
+    const struct talk talk = {.comm = parent,
+                              .kind = NOTE_SHRINK,
+                              .about = hash_of(job->others, job->other_count),
+                              .stopped = &comm->stopped};
     comm->count = job->other_count;
     comm->rank = 0;
     while (job->others[comm->rank] != parent->rank) comm->rank++;
-    pthread_mutex_lock(&parent->control);
+    control_begin(job);
     set_child(parent, comm, false); /* the parent may have been stopped for this very call */
-    ncclResult_t status = share_id(parent, &id, job->others, job->other_count, &comm->stopped);
-    if (!status) status = comm_connect(comm, &id);
+    ncclResult_t status = connect_among(comm, &talk, job->others, job->other_count);
     set_child(parent, NULL, false);
-    pthread_mutex_unlock(&parent->control);
+    control_end(parent);
     return status;
 }
 
@@ -414,11 +448,23 @@ static ncclResult_t job_from(const char *function, ncclComm_t parent, const nccl
     return ncclSuccess;
 }
 
+/* Whether a call for the control lane finds it as the other ranks have left it. */
+static ncclResult_t check_control(ncclComm_t comm, const char *function) {
+    if (!comm->gave_up) return ncclSuccess;
+    return nccl_fail(
+        ncclInvalidUsage,
+        "%s: a call that was to make a communicator of this one was given up, and other ranks may still be "
+        "in it: ncclCommShrink with NCCL_SHRINK_ABORT makes one that can be used",
+        function);
+}
+
 static ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *made, ncclConfig_t *config) {
+    COMM_KEEP(comm);
     struct split_job *job = NULL;
     if (!made) return group_note(nccl_fail(ncclInvalidArgument, "CommSplit : newcomm argument is NULL"));
     *made = NULL;
     ncclResult_t status = comm_check(comm, "ncclCommSplit", true);
+    if (!status) status = check_control(comm, "CommSplit");
     if (!status) status = check_config(config);
     if (!status) status = job_from("CommSplit", comm, config, color != -1, &job);
     if (status) return group_note(status);
@@ -429,10 +475,12 @@ static ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     return group_add_job(&job->job);
 }
 
+static ncclResult_t check_group(ncclComm_t comm, const char *function);
 static ncclResult_t stop(ncclComm_t comm);
 
 static ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_count, ncclComm_t *made,
                                    ncclConfig_t *config, int flags) {
+    COMM_KEEP(comm);
     struct split_job *job = NULL;
     if (!made) return group_note(nccl_fail(ncclInvalidArgument, "CommShrink : newcomm argument is NULL"));
     *made = NULL;
@@ -440,6 +488,8 @@ static ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int excluded_
     if (!status && flags != NCCL_SHRINK_DEFAULT && flags != NCCL_SHRINK_ABORT)
         status = nccl_fail(ncclInvalidArgument, "CommShrink: %d are no flags", flags);
     if (!status && flags != NCCL_SHRINK_ABORT && !comm->revoked) status = comm_check(comm, "CommShrink", true);
+    if (!status)
+        status = flags == NCCL_SHRINK_ABORT ? check_group(comm, "CommShrink") : check_control(comm, "CommShrink");
     if (!status && !excluded)
         status = nccl_fail(ncclInvalidArgument, "ncclCommShrink : excludeRanksList argument is NULL");
     if (!status && excluded_count < 1)
@@ -495,12 +545,15 @@ static ncclResult_t run_grow(struct job *job) {
     struct offered_id *all = calloc((size_t)parent->count, sizeof *all);
     const struct offered_id *found = NULL;
     int givers = 0;
-    if (!all) return nccl_fail(ncclSystemError, "the host has no memory for a communicator");
-    pthread_mutex_lock(&parent->control);
+    const struct talk talk = {
+        .comm = parent, .kind = NOTE_GROW, .about = (uint64_t)job->comm->count, .stopped = &job->comm->stopped};
+    ncclResult_t status = all ? ncclSuccess : nccl_fail(ncclSystemError, "the host has no memory for a communicator");
+    control_begin(job);
     set_child(parent, job->comm, true);
-    ncclResult_t status = control_gather(parent, &grow->offer, all, sizeof *all, &job->comm->stopped);
+    if (!status) status = control_gather(&talk, &grow->offer, all, sizeof *all);
+    if (status) control_give_up(&talk);
     set_child(parent, NULL, true);
-    pthread_mutex_unlock(&parent->control);
+    control_end(parent);
     for (int i = 0; !status && i < parent->count; i++)
         if (all[i].given) found = &all[i], givers++;
     if (!status && givers != 1)
@@ -510,12 +563,14 @@ static ncclResult_t run_grow(struct job *job) {
                            givers);
     else if (!status && !rendezvous_knows(&found->id))
         status = nccl_fail(ncclInvalidArgument, "CommGrow: the unique id is not one of ncclCommGetUniqueId");
-    if (!status) status = comm_connect(job->comm, &found->id);
+    struct watch watch = {.comm = parent, .count = parent->count, .lost = -1};
+    if (!status) status = comm_connect(job->comm, &found->id, &watch);
     free(all);
     return status;
 }
 
 static ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *id) {
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, "CommGetUniqueId", true));
     if (!id) return nccl_fail(ncclInvalidArgument, "CommGetUniqueId : uniqueId argument is NULL");
     return rendezvous_id(id);
@@ -530,7 +585,9 @@ static ncclResult_t ncclCommGrow(ncclComm_t comm, int count, const ncclUniqueId 
         if (!id) return group_note(nccl_fail(ncclInvalidArgument, "CommGrow: a new rank needs the unique id"));
         return init_rank("CommGrow", made, count, id, rank, config);
     }
+    COMM_KEEP(comm);
     ncclResult_t status = comm_check(comm, "CommGrow", true);
+    if (!status) status = check_control(comm, "CommGrow");
     if (!status && rank != -1)
         status = nccl_fail(ncclInvalidArgument, "CommGrow: the rank is %d: ranks of the communicator keep theirs (-1)",
                            rank);
@@ -584,6 +641,13 @@ static ncclResult_t stop(ncclComm_t comm) {
     return ncclSuccess;
 }
 
+/* What the open group makes is made when the group ends: nobody may wait for it before. */
+static ncclResult_t check_group(ncclComm_t comm, const char *function) {
+    if (comm->finalized || !group_holds(comm)) return ncclSuccess;
+    return nccl_fail(ncclInvalidUsage, "%s: the group that is open makes the communicator: call ncclGroupEnd before",
+                     function);
+}
+
 static ncclResult_t run_finalize(struct job *job) {
     drain(job->comm);
     return ncclSuccess;
@@ -591,6 +655,7 @@ static ncclResult_t run_finalize(struct job *job) {
 
 static ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     if (!comm) return ncclSuccess;
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, "CommFinalize", false));
     if (comm->finalized)
         return nccl_fail(ncclInvalidArgument, "CommFinalize: the communicator has been finalized before");
@@ -619,24 +684,31 @@ static ncclResult_t end(ncclComm_t comm) {
 
 static ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     if (!comm) return ncclSuccess;
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, "CommDestroy", false));
+    NCCL_RETURN_IF(check_group(comm, "CommDestroy"));
     drain(comm);
     return end(comm);
 }
 
 static ncclResult_t ncclCommAbort(ncclComm_t comm) {
     if (!comm) return ncclSuccess;
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, "CommAbort", false));
+    NCCL_RETURN_IF(check_group(comm, "CommAbort"));
     atomic_store(&comm->aborted, true);
     stop(comm);
     pthread_mutex_lock(&comm->lock);
-    while (atomic_load(&comm->state) == ncclInProgress) pthread_cond_wait(&comm->changed, &comm->lock);
+    while (atomic_load(&comm->state) == ncclInProgress && !group_holds(comm))
+        pthread_cond_wait(&comm->changed, &comm->lock);
     pthread_mutex_unlock(&comm->lock);
     return end(comm);
 }
 
 static ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, "CommRevoke", false));
+    NCCL_RETURN_IF(check_group(comm, "CommRevoke"));
     if (flags != NCCL_REVOKE_DEFAULT) return nccl_fail(ncclInvalidArgument, "CommRevoke: %d are no flags", flags);
     comm->revoked = true;
     return stop(comm);
@@ -644,6 +716,7 @@ static ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
 
 /* There is no memory of the device that could be given back meanwhile. */
 static ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags) {
+    COMM_KEEP(comm);
     NCCL_RETURN_IF(comm_check(comm, "CommSuspend", true));
     if (flags != NCCL_SUSPEND_MEM) return nccl_fail(ncclInvalidArgument, "CommSuspend: %d are no flags", flags);
     drain(comm);
@@ -669,6 +742,7 @@ static ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status)
 
 #define QUESTION(Name, what, value)                                                                                            \
     static ncclResult_t ncclComm##Name(const ncclComm_t comm, int *answer) {                                             \
+        COMM_KEEP(comm);                                                                                                 \
         NCCL_RETURN_IF(comm_check(comm, "Comm" #Name, false));                                                           \
         if (!answer) return nccl_fail(ncclInvalidArgument, "Comm" #Name " : " what " argument is NULL");          \
         if (atomic_load(&comm->state) == ncclInProgress && !comm->finalized)                                             \

@@ -200,6 +200,12 @@ ncclResult_t group_note(ncclResult_t status) {
 
 void group_open(void) { group.depth++; }
 
+bool group_holds(const struct ncclComm *comm) {
+    for (const struct job *job = group.jobs; job; job = job->next)
+        if (job->comm == comm) return true;
+    return false;
+}
+
 ncclResult_t group_add_job(struct job *job) {
     bool alone = !group.depth;
     if (alone) group_open();

@@ -87,10 +87,16 @@ static bool is_left_alone(const struct job *job) {
 
 ncclResult_t comm_jobs_run(struct job *jobs) {
     ncclResult_t status = ncclSuccess;
-    struct job *joined = NULL;
+    struct job *joined = NULL, **end = &joined;
     while (jobs) {
         struct job *job = jobs;
         jobs = job->next;
+        job->next = NULL;
+        if (job->parent) {
+            pthread_mutex_lock(&job->parent->lock);
+            job->turn = job->parent->asked++;
+            pthread_mutex_unlock(&job->parent->lock);
+        }
         if (is_left_alone(job)) {
             if (!status) status = ncclInProgress;
             job->parent_waits = job->place;
@@ -100,9 +106,9 @@ ncclResult_t comm_jobs_run(struct job *jobs) {
             free(job);
             continue;
         }
-        job->next = joined;
-        joined = job;
-        if (jobs || job->next) job->has_thread = thread_start_joined(&job->thread, job_joined, job);
+        *end = job;
+        end = &job->next;
+        if (jobs || job != joined) job->has_thread = thread_start_joined(&job->thread, job_joined, job);
     }
     for (struct job *job = joined; job; job = job->next)
         if (!job->has_thread) job_carry_out(job);

@@ -51,10 +51,21 @@ struct member {
     uint8_t name[16]; /* of its socket on the host */
 };
 
+/* Ranks of a communicator that are to be in a new one: none of them may be lost while it is made. */
+struct watch {
+    ncclComm_t comm;
+    const int *ranks; /* NULL: all */
+    int count, lost;
+    uint64_t asked, since; /* clock_now(): when it was last looked, and since when one is lost */
+};
+int watch_found(
+    struct watch *watch); /* who has been lost for a while: it may have been done before (control.c); -1: nobody */
+
 /* What a rank waits with: until when, and what ends it early. */
 struct patience {
     uint64_t end;                /* clock_now(); 0: without end */
     const _Atomic bool *stopped; /* NULL: nothing */
+    struct watch *watch;         /* NULL: nobody */
 };
 bool patience_is_over(const struct patience *patience);
 struct patience patience_from_environment(const _Atomic bool *stopped,
@@ -105,7 +116,9 @@ struct ncclComm {
     pthread_cond_t changed;
     struct turn *first, *last; /* operations in streams, in the order of the calls */
     bool busy;                 /* one is at work */
-    pthread_mutex_t control;   /* held by the call that uses the control lane */
+    unsigned asked, served;    /* calls that use the control lane, which go in their order; with the lock */
+    struct inbox *inboxes;     /* of the control lane, by rank */
+    _Atomic bool gave_up;      /* one of these calls was given up: other ranks may still be in it */
     _Atomic int state;         /* ncclInProgress, or the first error that came later; ncclSuccess */
     _Atomic int misuse;        /* without blocking: of the first call for an operation that failed; what runs goes on */
     _Atomic bool stopped;      /* aborted or revoked: operations end at once */
@@ -126,6 +139,14 @@ ncclResult_t comm_state(ncclComm_t comm);                /* as ncclCommGetAsyncE
 void comm_misused(ncclComm_t comm, ncclResult_t status); /* a call for an operation has failed, which was explained */
 void comm_drop(ncclComm_t comm);                         /* that nobody was given */
 void comm_release(ncclComm_t comm);
+
+/* Until the caller returns: another thread may destroy or abort the communicator meanwhile. */
+static inline void comm_let_go(ncclComm_t *kept) {
+    if (*kept) comm_release(*kept);
+}
+#define COMM_KEEP(comm)                                        \
+    __attribute__((cleanup(comm_let_go), unused)) ncclComm_t kept = \
+        handle_acquire((void *)(comm), HANDLE_NCCL) ? (ncclComm_t)(comm) : NULL
 void comm_error(ncclComm_t comm, ncclResult_t status, const char *text); /* the first one counts */
 void comm_leave(ncclComm_t comm, ncclResult_t status, const char *text); /* the same, and the others get an error */
 void comm_text(ncclComm_t comm, char *text);                             /* what the state is about, TEXT_SIZE bytes */
@@ -142,16 +163,39 @@ struct job {
     int *others, other_count; /* the parent's ranks that are to be in it; NULL: not known yet. Freed with the job */
     pthread_t thread;
     bool has_thread, parent_waits;
+    unsigned turn; /* with a parent: for its control lane */
     ncclResult_t status;
     char text[TEXT_SIZE];
 };
 ncclResult_t comm_jobs_run(struct job *jobs);               /* frees them */
 void comm_jobs_drop(struct job *jobs, ncclResult_t status); /* the same without running them */
 
-/* Bytes on the control lane, from and to one rank, and from each to each, until `stopped`. */
-ncclResult_t control_gather(ncclComm_t comm, const void *mine, void *all, size_t size, const _Atomic bool *stopped);
-ncclResult_t control_send(ncclComm_t comm, int rank, const void *bytes, size_t size, const _Atomic bool *stopped);
-ncclResult_t control_receive(ncclComm_t comm, int rank, void *bytes, size_t size, const _Atomic bool *stopped);
+enum note_kind { NOTE_SPLIT = 1, NOTE_SHRINK, NOTE_GROW, NOTE_OVER /* its sender has given up */ };
+enum { NOTE_SIZE = 136 };
+
+struct note { /* what the control lane carries */
+    uint32_t kind, size;
+    uint64_t about; /* the same for all ranks of a call */
+    char bytes[NOTE_SIZE];
+};
+
+struct inbox {
+    struct note note;
+    size_t came; /* bytes of it */
+};
+
+struct talk { /* one call on the control lane, until `stopped` */
+    ncclComm_t comm;
+    enum note_kind kind;
+    uint64_t about;
+    const _Atomic bool *stopped;
+};
+
+/* Bytes from and to one rank, and from each to each. */
+ncclResult_t control_gather(const struct talk *talk, const void *mine, void *all, size_t size);
+ncclResult_t control_send(const struct talk *talk, int rank, const void *bytes, size_t size);
+ncclResult_t control_receive(const struct talk *talk, int rank, void *bytes, size_t size);
+void control_give_up(const struct talk *talk); /* it has failed: the others need not wait */
 
 /* ---- operations (exchange.c, reduce.c) --------------------------------------------------------------------------- */
 
@@ -210,7 +254,8 @@ double pace_estimate(ncclComm_t comm, const struct task *tasks);
 /* What calls ask for is kept until the outermost group ends; outside a group each call is one. */
 ncclResult_t group_add_job(struct job *job);
 ncclResult_t group_add_task(ncclComm_t comm, cudaStream_t stream, struct task *task); /* owns the task */
-ncclResult_t group_note(ncclResult_t status); /* a call failed: returns the status, and so will the end of the group */
+ncclResult_t group_note(ncclResult_t status);  /* a call failed: returns the status, and so will the end of the group */
+bool group_holds(const struct ncclComm *comm); /* the thread's open group makes it, or finalizes it */
 void group_open(void);
 ncclResult_t group_close(void);
 

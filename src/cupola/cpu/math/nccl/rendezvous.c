@@ -3,7 +3,8 @@
  * An id has the address of a socket, on which a thread of the process that made the id waits for all ranks, and a number
  * that only its holders know. Each rank tells that thread how it can be reached and gets the list of all. Then each
  * connects with the ranks before it: over a socket of the host, on which descriptors of shared memory are passed, or, to
- * other hosts, with one TCP connection for each lane. */
+ * other hosts, with one TCP connection for each lane. At the end each tells the thread how that went. Where one has failed,
+ * all fail at once, instead of waiting for it. */
 #define _GNU_SOURCE /* accept4 */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,14 +24,14 @@
 #include "common/thread.h"
 #include "nccl.h"
 
-enum { POLL_MILLISECONDS = 100, HELLO_SECONDS = 10, NONCE_SIZE = 16 };
+enum { POLL_MILLISECONDS = 100, HELLO_SECONDS = 10, NONCE_SIZE = 16, MOST_REFUSED = 50 /* polls */ };
 
 struct id { /* the bytes of an ncclUniqueId */
     char magic[8];
     uint8_t nonce[NONCE_SIZE];
     uint8_t address[ADDRESS_SIZE];
 };
-static const char magic[8] = {'c', 'u', 'p', 'o', 'l', 'a', 'n', '2'};
+static const char magic[8] = {'c', 'u', 'p', 'o', 'l', 'a', 'n', '3'};
 
 struct hello { /* the first that a rank says, to the thread and to other ranks */
     uint8_t nonce[NONCE_SIZE];
@@ -38,7 +39,7 @@ struct hello { /* the first that a rank says, to the thread and to other ranks *
     struct member member;
 };
 
-struct answer {
+struct answer { /* of the thread, and of a rank that has connected with the others, or cannot */
     int32_t status;
     char text[TEXT_SIZE];
 };
@@ -46,7 +47,8 @@ struct answer {
 /* ---- patience ---------------------------------------------------------------------------------------------------- */
 
 bool patience_is_over(const struct patience *patience) {
-    return (patience->stopped && atomic_load(patience->stopped)) || (patience->end && clock_now() > patience->end);
+    return (patience->stopped && atomic_load(patience->stopped)) || (patience->end && clock_now() > patience->end) ||
+           (patience->watch && watch_found(patience->watch) >= 0);
 }
 
 /* CUPOLA_NCCL_TIMEOUT, 0 when it is not set, and -1 when it is no number of seconds. */
@@ -320,9 +322,43 @@ static bool has_lost(struct meeting *meeting, char *text, size_t size) {
     return false;
 }
 
+/* All have the list, and connect with each other. */
+static void conclude(struct meeting *meeting) {
+    struct pollfd *files = calloc((size_t)meeting->count, sizeof *files);
+    struct answer answer = {0};
+    struct patience patience = {.end = clock_now() + HELLO_SECONDS * UINT64_C(1000000000)};
+    char text[TEXT_SIZE + 32];
+    if (!files) return; /* the ranks see the end */
+    for (int i = 0; i < meeting->count; i++) files[i] = (struct pollfd){.fd = meeting->files[i], .events = POLLIN};
+    for (int left = meeting->count; left;) {
+        if (poll(files, (nfds_t)meeting->count, -1) <= 0) continue;
+        for (int i = 0; i < meeting->count; i++) {
+            if (files[i].fd < 0 || !files[i].revents) continue;
+            patience.end = clock_now() + HELLO_SECONDS * UINT64_C(1000000000);
+            bool said = receive_all(files[i].fd, &answer, sizeof answer, &patience);
+            if (said && !answer.status) {
+                files[i].fd = -1;
+                left--;
+                continue;
+            }
+            answer.text[TEXT_SIZE - 1] = 0;
+            if (said) snprintf(text, sizeof text, "%s", answer.text);
+            else snprintf(text, sizeof text, "rank %d ended before all %d ranks had connected", i, meeting->count);
+            refuse(meeting, -1, ncclRemoteError, text);
+            free(files);
+            return;
+        }
+    }
+    free(files);
+    answer = (struct answer){0};
+    patience.end = clock_now() + HELLO_SECONDS * UINT64_C(1000000000);
+    for (int i = 0; i < meeting->count; i++) send_all(meeting->files[i], &answer, sizeof answer, &patience);
+}
+
 static void *meet(void *argument) {
     struct meeting *meeting = argument;
     char text[TEXT_SIZE];
+    int refused = 0;
     while (!meeting->count || meeting->present < meeting->count) {
         struct pollfd one = {.fd = meeting->listener, .events = POLLIN};
         int ready = poll(&one, 1, POLL_MILLISECONDS);
@@ -332,7 +368,13 @@ static void *meet(void *argument) {
         }
         if (ready <= 0) continue;
         int file = take_connection(meeting->listener);
-        if (file >= 0 && !admit(meeting, file)) break;
+        if (file >= 0) {
+            refused = 0;
+            if (!admit(meeting, file)) break;
+        } else if (++refused >= MOST_REFUSED) {
+            refuse(meeting, -1, ncclRemoteError, "the process that made the unique id can open no more files");
+            break;
+        }
     }
     if (meeting->count && meeting->present == meeting->count) {
         struct answer fine = {0};
@@ -341,6 +383,7 @@ static void *meet(void *argument) {
             if (send_all(meeting->files[i], &fine, sizeof fine, &patience))
                 send_all(meeting->files[i], meeting->members, (size_t)meeting->count * sizeof *meeting->members,
                          &patience);
+        conclude(meeting);
     }
     meeting_free(meeting);
     return NULL;
@@ -382,6 +425,7 @@ struct setup {
     struct wire *wires;
     const int *bells;
     const struct patience *patience;
+    int thread; /* the connection with the thread that brings the ranks together; -1: none */
 };
 
 /* One byte that has descriptors with it. */
@@ -490,14 +534,40 @@ static int ended_before(const struct setup *setup) {
     return -1;
 }
 
+/* What the thread says: whether all is well on all ranks. */
+static ncclResult_t hear(struct setup *setup) {
+    struct answer answer;
+    if (receive_all(setup->thread, &answer, sizeof answer, setup->patience)) {
+        answer.text[TEXT_SIZE - 1] = 0;
+        if (!answer.status) return ncclSuccess;
+        return nccl_fail(answer.status == ncclInvalidUsage ? ncclInvalidUsage : ncclRemoteError, "%s", answer.text);
+    }
+    const struct patience *patience = setup->patience;
+    int lost = patience->watch ? watch_found(patience->watch) : -1;
+    if (patience->stopped && atomic_load(patience->stopped))
+        return nccl_fail(ncclInvalidUsage, "the communicator was aborted before all ranks had come");
+    if (lost >= 0)
+        return nccl_fail(ncclRemoteError,
+                         "rank %d of the communicator of which this one is made has ended, or has left it", lost);
+    if (patience_is_over(patience))
+        return nccl_fail(ncclSystemError, "not all %d ranks have come in time (CUPOLA_NCCL_TIMEOUT)", setup->count);
+    return nccl_fail(ncclRemoteError, "the process that made the unique id has ended, or it was used before");
+}
+
 static ncclResult_t accept_all(struct setup *setup, int network, int host) {
     int missing = 0;
     for (int rank = setup->self->rank + 1; rank < setup->count; rank++) missing += shares_host(setup, rank) ? 1 : LANES;
     while (missing) {
-        struct pollfd both[] = {{.fd = network, .events = POLLIN}, {.fd = host, .events = POLLIN}};
+        struct pollfd files[] = {
+            {.fd = network, .events = POLLIN}, {.fd = host, .events = POLLIN}, {.fd = setup->thread, .events = POLLIN}};
         if (patience_is_over(setup->patience))
             return nccl_fail(ncclSystemError, "not all ranks have connected with rank %d in time", setup->self->rank);
-        if (poll(both, 2, POLL_MILLISECONDS) <= 0) {
+        int ready = poll(files, 3, POLL_MILLISECONDS);
+        if (ready > 0 && files[2].revents) { /* one of them cannot */
+            ncclResult_t status = hear(setup);
+            return status ? status : nccl_fail(ncclInternalError, "rank %d has not connected yet", setup->self->rank);
+        }
+        if (ready <= 0) {
             int gone = ended_before(setup);
             if (gone >= 0)
                 return nccl_fail(ncclRemoteError, "rank %d ended before it had connected with rank %d", gone,
@@ -505,7 +575,10 @@ static ncclResult_t accept_all(struct setup *setup, int network, int host) {
             continue;
         }
         for (int i = 0; i < 2; i++) {
-            int file = both[i].revents ? take_connection(both[i].fd) : -1;
+            int file = files[i].revents ? accept4(files[i].fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+            if (file < 0 && files[i].revents && (errno == EMFILE || errno == ENFILE))
+                return nccl_fail(ncclSystemError, "rank %d cannot connect with the others: %s", setup->self->rank,
+                                 strerror(errno));
             if (file < 0) continue;
             if (take(setup, file, i == 1)) missing--;
             else close(file);
@@ -528,37 +601,32 @@ static ncclResult_t connect_all(struct setup *setup, int network, int host) {
     return ncclSuccess;
 }
 
+/* Tell the thread how this rank can be reached, and be told the same of all. */
 static ncclResult_t introduce(struct setup *setup) {
     struct hello hello = hello_of(setup, LANE_CONTROL);
-    struct answer answer;
     size_t size = (size_t)setup->count * sizeof *setup->members;
-    ncclResult_t status = ncclSuccess;
-    int file = connect_network(setup->id->address, setup->patience);
-    if (file < 0)
+    setup->thread = connect_network(setup->id->address, setup->patience);
+    if (setup->thread < 0)
         return nccl_fail(ncclRemoteError, "the process that made the unique id cannot be reached: %s", strerror(errno));
-    if (!send_all(file, &hello, sizeof hello, setup->patience) ||
-        !receive_all(file, &answer, sizeof answer, setup->patience)) {
-        status =
-            setup->patience->stopped && atomic_load(setup->patience->stopped)
-                ? nccl_fail(ncclInvalidUsage, "the communicator was aborted before all ranks had come")
-            : patience_is_over(setup->patience)
-                ? nccl_fail(ncclSystemError, "not all %d ranks have come in time (CUPOLA_NCCL_TIMEOUT)", setup->count)
-                : nccl_fail(ncclRemoteError, "the process that made the unique id has ended, or it was used before");
-    } else if (answer.status) {
-        answer.text[TEXT_SIZE - 1] = 0;
-        status = nccl_fail(answer.status == ncclInvalidUsage ? ncclInvalidUsage : ncclRemoteError, "%s", answer.text);
-    } else if (!receive_all(file, setup->members, size, setup->patience)) {
-        status = nccl_fail(ncclRemoteError, "the process that made the unique id has ended");
-    }
-    close(file);
-    return status;
+    send_all(setup->thread, &hello, sizeof hello, setup->patience); /* if it does not go, no answer comes */
+    NCCL_RETURN_IF(hear(setup));
+    if (receive_all(setup->thread, setup->members, size, setup->patience)) return ncclSuccess;
+    return nccl_fail(ncclRemoteError, "the process that made the unique id has ended");
+}
+
+/* Tell it how the connecting went, and hear whether all others have managed, too. */
+static ncclResult_t agree(struct setup *setup, ncclResult_t status) {
+    struct answer answer = {.status = (int32_t)status};
+    if (status) snprintf(answer.text, sizeof answer.text, "%s", nccl_last_text());
+    send_all(setup->thread, &answer, sizeof answer, setup->patience);
+    return status ? status : hear(setup);
 }
 
 ncclResult_t rendezvous(const ncclUniqueId *unique, int count, struct member *self, const int *bells,
                         struct member *members, struct wire *wires, const struct patience *patience) {
     struct id id;
     memcpy(&id, unique, sizeof id);
-    struct setup setup = {&id, count, self, members, wires, bells, patience};
+    struct setup setup = {&id, count, self, members, wires, bells, patience, -1};
     if (given_seconds() < 0)
         return nccl_fail(ncclInvalidArgument, "CUPOLA_NCCL_TIMEOUT is '%s': it must be a number of seconds",
                          getenv("CUPOLA_NCCL_TIMEOUT"));
@@ -569,8 +637,9 @@ ncclResult_t rendezvous(const ncclUniqueId *unique, int count, struct member *se
                               : introduce(&setup);
     for (int i = 0; !status && i < count; i++)
         if (members[i].rank != i) status = nccl_fail(ncclInternalError, "the list of ranks is damaged");
-    if (!status) status = connect_all(&setup, network, host);
-    if (network >= 0) close(network);
-    if (host >= 0) close(host);
+    if (!status) status = agree(&setup, connect_all(&setup, network, host));
+    const int files[] = {network, host, setup.thread};
+    for (int i = 0; i < 3; i++)
+        if (files[i] >= 0) close(files[i]);
     return status;
 }

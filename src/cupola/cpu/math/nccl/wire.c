@@ -73,6 +73,12 @@ void wire_shut(struct wire *wire, enum lane lane) {
     }
 }
 
+bool wire_has_ended(const struct wire *wire, enum lane lane) {
+    if (wire->is_local && (atomic_load(&wire->gone) || atomic_load(&wire->in[lane]->is_closed))) return true;
+    struct pollfd one = {.fd = wire->sockets[wire->is_local ? 0 : lane], .events = POLLRDHUP};
+    return one.fd < 0 || (poll(&one, 1, 0) > 0 && one.revents);
+}
+
 void wire_close(struct wire *wire) {
     for (int lane = 0; lane < LANES; lane++) {
         if (wire->shared || wire->sockets[lane] >= 0) wire_shut(wire, (enum lane)lane);
@@ -154,7 +160,8 @@ ssize_t wire_write(struct wire *wire, enum lane lane, const void *bytes, size_t 
     if (!size) return 0;
     if (wire->is_local) return local_write(wire, lane, bytes, size);
     if (wire->sockets[lane] < 0) return -1;
-    return of_socket(wire, send(wire->sockets[lane], bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL));
+    ssize_t sent = of_socket(wire, send(wire->sockets[lane], bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL));
+    return !sent && wire_has_ended(wire, lane) ? -1 : sent; /* there is no room, and nobody who makes some */
 }
 
 ssize_t wire_read(struct wire *wire, enum lane lane, void *bytes, size_t size) {
@@ -191,7 +198,8 @@ void wire_sleep(struct wire *wires, int count, enum lane lane, const bool *reads
         of[used] = i;
         files[used++] = (struct pollfd){
             .fd = wire->sockets[wire->is_local ? 0 : lane],
-            .events = (short)(wire->is_local ? POLLRDHUP : (reads[i] ? POLLIN : 0) | (writes[i] ? POLLOUT : 0)),
+            .events =
+                (short)(wire->is_local ? POLLRDHUP : (reads[i] ? POLLIN : 0) | (writes[i] ? POLLOUT | POLLRDHUP : 0)),
         };
     }
     if (!ready) {

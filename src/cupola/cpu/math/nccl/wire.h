@@ -29,6 +29,7 @@ int wire_memory_new(void); /* a descriptor for the memory of a local wire, or -1
 bool wire_open_local(struct wire *wire, int memory, bool first); /* `first`: of the two ranks. Keeps no descriptor */
 void wire_close(struct wire *wire);
 void wire_shut(struct wire *wire, enum lane lane); /* the other rank finds what was written, and then the end */
+bool wire_has_ended(const struct wire *wire, enum lane lane); /* the other rank has shut it, or is gone */
 
 /* How many bytes went through now: 0 when none can. -1: and none will. */
 ssize_t wire_write(struct wire *wire, enum lane lane, const void *bytes, size_t size);
