@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from cupola.cli import coverage
-from cupola.cli.coverage import names
 from cupola.cli.coverage.model import Data
+from cupola.cpu.reports import names
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "coverage.md").read_text()
@@ -274,6 +274,7 @@ def test_the_plugin_reports_behind_the_tests(tmp_path) -> None:
         ("_ZN12_GLOBAL__N_14helpEv", "help"),
         ("_Z1fIPKfJiS1_EEvv", "f<const float*, int, const float*>"),
         ("_ZplRK1AS1_", "_ZplRK1AS1_"),
+        ("_ZN6cudapy8__main__4turnB2v1B9cw51cXTLSE5ArrayIiLi1E1CE", "cudapy::__main__::turn"),
         ("_Z", "_Z"),
     ],
 )

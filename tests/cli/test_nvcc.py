@@ -168,7 +168,7 @@ def test_a_program(tmp_path):
 
     done = cupola("run", "--device", "cpu", "./program", "5", folder=tmp_path)
     assert (done.stdout, done.returncode) == ("cudaErrorIllegalAddress\n", 3)
-    assert "cupola: cudaErrorIllegalAddress: kernel '_Z5twicePfi': out-of-bounds" in done.stderr
+    assert "cupola: cudaErrorIllegalAddress: kernel 'twice': out-of-bounds" in done.stderr
     assert "hello.cu:9" in done.stderr
 
     found = elf.read(tmp_path / "program")

@@ -81,6 +81,23 @@ def test_a_finding_says_where(device, stream, reverse):
     assert from_dict(json.loads(json.dumps(race.as_dict()))) == race
 
 
+def test_kernels_have_their_names_in_cpp(device, stream):
+    source = SOURCE.replace('extern "C" __global__ void reverse(int*', "template <class T> __global__ void turn(T*")
+    code = Program(source, "c++", ProgramOptions(name="turn.cu")).compile("cubin", name_expressions=["turn<int>"])
+    kernel = code.get_kernel("turn<int>")
+    with cpu.expect_finding("race", kernel="turn<*") as found:
+        run(device, stream, kernel)
+    text = str(found[0])
+    assert text.startswith("race in kernel 'turn<int>': ") and "at turn.cu:4 in turn<int>\n" in text
+    assert found[0].kernel == "_Z4turnIiEvPT_i"
+    with cpu.expect_finding("race", kernel="_Z4turnIiEvPT_i"):
+        run(device, stream, kernel)
+    cpu.silence(kernel="turn<int>", reason="a test")
+    with cpu.checks(race=True) as checks:
+        run(device, stream, kernel)
+    assert checks.findings == []
+
+
 def test_notebooks_show_a_table(device, stream, reverse):
     with cpu.checks(race=True) as checks:
         run(device, stream, reverse)

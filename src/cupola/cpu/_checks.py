@@ -160,7 +160,7 @@ def silence(*, kernel: str = "*", line: str | int = "*", kind: str = "*", reason
     Parameters
     ----------
     kernel
-        The name of the kernel, or a pattern as in `fnmatch`.
+        The name of the kernel, in C++ or mangled, or a pattern as in `fnmatch`.
     line
         A line of the CUDA source that one of the places is at: a number, or ``"name.cu:12"``.
     kind
@@ -191,7 +191,7 @@ def expect_finding(kind: str, *, kernel: str = "*") -> Iterator[list[Finding]]:
     kind
         The check, such as ``"race"``.
     kernel
-        The name of the kernel, or a pattern as in `fnmatch`.
+        The name of the kernel, in C++ or mangled, or a pattern as in `fnmatch`.
 
     Returns
     -------
@@ -209,16 +209,15 @@ def expect_finding(kind: str, *, kernel: str = "*") -> Iterator[list[Finding]]:
     >>> with cpu.expect_finding("race") as found:  # doctest: +SKIP
     ...     launch(stream, config, kernel)
     """
-    import fnmatch
-
     from cupola.cpu.reports import findings as kept
+    from cupola.cpu.reports import names
 
     if kind not in kinds.CHECKS:
         raise ValueError(f"kind must be one of {', '.join(kinds.CHECKS)}, got {kind!r}")
     found: list[Finding] = []
     with checks(**{kind: True}) as checked:
         yield found
-    found += [f for f in checked.findings if f.kind == kind and fnmatch.fnmatchcase(f.kernel, kernel)]
+    found += [f for f in checked.findings if f.kind == kind and names.matches(f.kernel, kernel)]
     kept.take(found)
     if not found:
         others = "".join(f"\n{finding}" for finding in checked.findings)

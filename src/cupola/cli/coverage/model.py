@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cupola.cpu.observed import sources
-
-from .names import readable
+from cupola.cpu.reports.names import readable
 
 DEFAULT_NAME = "default_program"
 """What programs are called that have no name."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cupola.cli.coverage.model import Sources
-from cupola.cli.coverage.names import readable
+from cupola.cpu.reports.names import readable
 
 SECTOR = 32
 """Bytes of a sector, in which global memory is moved."""

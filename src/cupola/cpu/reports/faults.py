@@ -11,6 +11,7 @@ from cupola.cpu import _driver
 from cupola.cpu.compiler.emit.control.body import Site
 from cupola.cpu.compiler.modules import Variant
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.reports.names import readable
 from cupola.cpu.reports.texts import text_of
 
 Dim3 = tuple[int, int, int]
@@ -125,7 +126,7 @@ def describe(
     else:
         summary = _SUMMARIES.get(Kind(kind), "the kernel failed")
         details = [message] if message else []
-    lines = [f"kernel '{info.name}': {summary}"]
+    lines = [f"kernel '{readable(info.name)}': {summary}"]
     if thread[0] != _UNKNOWN:
         lines.append(f"in thread {thread} of block {block}")
     else:
@@ -163,7 +164,7 @@ def place(instruction: ast.Instruction) -> list[str]:
     lines: list[str] = []
     location: ast.Location | None = instruction.location
     while location is not None and location.file is not None:
-        function = f" in {location.function}" if location.function else ""
+        function = f" in {readable(location.function)}" if location.function else ""
         word = "inlined at" if lines else "at"
         lines.append(f"{word} {location.file}:{location.line}{function}")
         location = location.inlined_at
@@ -196,7 +197,7 @@ def _call(instruction: ast.Instruction) -> str:
     location = instruction.location
     if location.file is None:
         return f"called at PTX line {location.ptx_line}: {instruction.text.strip()}"
-    function = f" in {location.function}" if location.function else ""
+    function = f" in {readable(location.function)}" if location.function else ""
     return f"called at {location.file}:{location.line}{function}"
 
 

@@ -17,8 +17,9 @@ from cupola.cpu import _driver
 from cupola.cpu.compiler.emit.instruments.instrument import instructions_of
 from cupola.cpu.compiler.modules import Variant
 from cupola.cpu.compiler.ptx import ast
-from cupola.cpu.reports import in_notebooks
+from cupola.cpu.reports import in_notebooks, names
 from cupola.cpu.reports.faults import Kind, nearest
+from cupola.cpu.reports.names import readable
 from cupola.cpu.reports.texts import text_of
 
 Dim3 = tuple[int, int, int]
@@ -79,7 +80,7 @@ class Place:
 
     def __str__(self) -> str:
         who = f" by thread {self.thread_index} of block {self.block_index}" if self.thread_index is not None else ""
-        where = f" in kernel '{self.kernel}'" if self.kernel else ""
+        where = f" in kernel '{readable(self.kernel)}'" if self.kernel else ""
         where += f", stream {self.stream}" if self.stream is not None else ""
         lines = [f"{self.what}{who}{where}"]
         if self.file is not None:
@@ -131,7 +132,7 @@ class Finding:
     _number: int = dataclasses.field(default=0, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
-        kernel = f" in kernel '{self.kernel}'" if self.kernel else ""
+        kernel = f" in kernel '{readable(self.kernel)}'" if self.kernel else ""
         lines = [f"{self.kind}{kernel}: {self.summary}", *(str(place) for place in self.places), *self.details]
         if self.launched:
             lines.append(f"launched at {self.launched}")
@@ -184,7 +185,7 @@ class Silence(NamedTuple):
 
     def covers(self, finding: Finding) -> bool:
         """Whether it is meant for a finding."""
-        if not fnmatch.fnmatchcase(finding.kind, self.kind) or not fnmatch.fnmatchcase(finding.kernel, self.kernel):
+        if not fnmatch.fnmatchcase(finding.kind, self.kind) or not names.matches(finding.kernel, self.kernel):
             return False
         if self.line == "*":
             return True
@@ -512,13 +513,13 @@ def _place(what: str, instruction: ast.Instruction | None, block: Dim3, thread: 
     via: list[str] = []
     outer = location.inlined_at
     while outer is not None and outer.file is not None:
-        via.append(f"{outer.file}:{outer.line}" + (f" in {outer.function}" if outer.function else ""))
+        via.append(f"{outer.file}:{outer.line}" + (f" in {readable(outer.function)}" if outer.function else ""))
         outer = outer.inlined_at
     return Place(
         what,
         location.file,
         location.line,
-        location.function,
+        location.function and readable(location.function),
         tuple(via),
         instruction.text.strip(),
         block_index=block,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from cupola.cpu.reports.names import readable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cupola.cpu.reports.findings import Finding, Place
@@ -34,7 +36,7 @@ def _row(finding: Finding) -> str:
     what = "<br>".join(
         [escape(finding.summary), *map(_place, finding.places), *map(escape, finding.details), *launched, *advice]
     )
-    cells = (escape(finding.kind), f"<code>{escape(finding.kernel)}</code>", what, f"{finding.count:,}")
+    cells = (escape(finding.kind), f"<code>{escape(readable(finding.kernel))}</code>", what, f"{finding.count:,}")
     return "<tr>" + "".join(f"<td {_LEFT}>{cell}</td>" for cell in cells) + "</tr>"
 
 

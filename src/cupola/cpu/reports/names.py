@@ -1,10 +1,11 @@
 """C++ names of functions from mangled ones (Itanium C++ ABI), as far as kernels and their helpers usually need it.
 
-What is not understood stays mangled. Parameters are left out, except where they are all that tells functions apart.
+What is not understood stays mangled. Parameters are left out, and so are ABI tags, of which numba has long ones.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import re
 
 _BUILTIN = {
@@ -27,6 +28,11 @@ def readable(symbol: str) -> str:
         return _Reader(symbol[2:]).encoding()
     except (_Unknown, IndexError):
         return symbol
+
+
+def matches(symbol: str, pattern: str) -> bool:
+    """Whether a pattern is for a function, by its name in C++ or by its mangled one."""
+    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in {symbol, readable(symbol)})
 
 
 class _Reader:
@@ -77,6 +83,12 @@ class _Reader:
         return "::".join(part for part in parts if not part.startswith("_GLOBAL__N"))
 
     def unqualified(self) -> str:
+        name = self.source_name()
+        while self.take("B"):
+            self.source_name()
+        return name
+
+    def source_name(self) -> str:
         number = re.compile(r"\d+").match(self.text, self.at)
         if number is None:
             raise _Unknown
