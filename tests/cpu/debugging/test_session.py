@@ -349,6 +349,14 @@ with cupola.cpu.debugger() as debugger:
     assert done.stdout.split("\n")[:2] == ["fault 1 7 True", "True"], done.stdout + done.stderr
 
 
+def test_what_is_wrong_with_a_watch_is_told_once(run, stops):
+    told = []
+    watch = run.debugger.watch("walk.cu:15:nothing", tell=told.append)
+    run.walk(grid=1)
+    assert len(watch.values) == 128 and told == watch.values[:1]
+    assert told[0].value is None and told[0].text.startswith("<there is no variable 'nothing' here")
+
+
 def test_watches(run, stops):
     told = []
     watch = run.debugger.watch("walk.cu:15:i + k", tell=told.append)

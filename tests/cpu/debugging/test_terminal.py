@@ -36,6 +36,7 @@ SESSION = [
     ("whatis q", "    float y;  // at 4"),
     ("ptype Point", "Point, 20 bytes"),
     ("lanes i, n", ">  (0, 0, 0)   0   128"),
+    ("lanes i, nothing", "*** there is no variable 'nothing' here"),
     ("lanes", "*  (31, 0, 0)  11 walk  here"),
     ("thread 37", "thread (37, 0, 0) has not begun"),
     ("p i", "*** the thread has not begun: there is nothing to look at"),

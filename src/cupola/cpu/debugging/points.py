@@ -170,23 +170,27 @@ class Watch:
     values: list[Seen] = field(default_factory=list)
     _tell: Callable[[Seen], object] | None = field(default=None, init=False, repr=False)
     _evaluated: Expression = field(init=False, repr=False)
+    _failed: set[str] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._evaluated = Expression(self.expression)
 
     def _see(self, frame: Frame) -> None:
+        is_new = True
         try:
             value = self._evaluated(frame)
             seen: object = python_value(value, frame)
             text = show(value, frame.read, frame.thread)
         except ExpressionError as error:
             seen, text = None, f"<{error}>"
+            is_new = text not in self._failed  # what is wrong is often the same for all threads
+            self._failed.add(text)
         place = frame.launch.place_of(frame.thread)
         kernel = frame.code.function_of_kernel()
         made = Seen(kernel, frame.file, frame.line, frame.threads.block, place, seen, text)
         if len(self.values) < _MOST_SEEN:
             self.values.append(made)
-        if self._tell is not None:
+        if self._tell is not None and is_new:
             self._tell(made)
 
 

@@ -9,6 +9,9 @@ from ..values import ExpressionError, pointed
 from .infos import Infos
 from .words import Usage, format_of, index, parts, product
 
+_UNKNOWN = "?"
+"""The value of an expression that a thread does not have."""
+
 
 class Looking(Infos):
     """What there is."""
@@ -76,6 +79,9 @@ class Looking(Infos):
                 frames = stop._frames(thread)
                 cells += [f"{frames[0].line} {frames[0].function}" if frames else "", stop.status(thread)]
             rows.append(cells)
+        for column, expression in enumerate(expressions, 2):
+            if {row[column] for row in rows[1:]} == {_UNKNOWN}:
+                stop.show(expression, frame=self.frame, base=base)  # says what is wrong
         self._table(rows)
 
     def _lane(self, thread: int, expression: str, base: str) -> str:
@@ -86,7 +92,7 @@ class Looking(Infos):
         try:
             return stop.show(expression, thread, min(self.frame, len(frames) - 1), base)
         except ExpressionError:
-            return "?"
+            return _UNKNOWN
 
     def do_x(self, argument: str) -> None:
         """x[/COUNT] EXPRESSION
