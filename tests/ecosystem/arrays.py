@@ -17,6 +17,7 @@ class Array:
 
     def __init__(self, host: np.ndarray) -> None:
         self._buffer = PinnedMemoryResource().allocate(host.nbytes, stream=stream)
+        stream.sync()  # it is used by the host, and in other streams
         self.host: Any = np.from_dlpack(self._buffer).view(host.dtype)[: host.size].reshape(host.shape)
         self.host[...] = host
         self.dtype, self.shape = host.dtype, host.shape
