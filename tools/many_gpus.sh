@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Run on all GPUs of this host what uses several: examples, tests and benchmarks. Leave a log of each and a table of how long
-# each took, all in ten minutes.
+# Run on all GPUs of this host what uses several: examples, tests and benchmarks. Leave a log of each, a table of how long each
+# took and what came of it (clocks.txt), and the benchmarks' tables as docs/performance.md has them (tables.md). A step has its
+# share of ten minutes; where there is no time for all, STEPS picks some for each call.
 #
 # usage: tools/many_gpus.sh [LOG_FOLDER]
 #
 # Variables: PYTHON names the interpreter, STEPS picks some of the steps, GPUS says how many devices there are (otherwise all that
-# the process sees), STEP_SECONDS and ALL_SECONDS are time limits, JOBS is how many tests run at a time. Needs Python with
+# the process sees), STEP_SECONDS and ALL_SECONDS are time limits, JOBS is how many tests run at a time (a half of the cores, 8
+# at most). Needs Python with
 # cupola[test,mpi,nccl,dask,ray] and a library of MPI; a step whose package is missing says so. On the CPU device:
 # CUPOLA_DEVICE=cpu GPUS=4.
 set -uo pipefail
@@ -13,8 +15,8 @@ cd "$(dirname "$0")/.."
 
 logs=${1:-many_gpus}
 python=${PYTHON:-python3}
-steps=${STEPS:-devices answers mpi nccl torchrun dask ray nccl_transfers mpi_transfers scaling tests}
-mkdir -p "$logs" || exit 2
+steps=${STEPS:-devices answers mpi nccl torchrun dask ray nccl_transfers mpi_transfers scaling test_ranks test_memory}
+mkdir -p "$logs" && : >"$logs/begin" || exit 2
 # Programs that use NVLink multicast can put the GPUs of a host out of service, for everybody: it stays off in NCCL, PyTorch and NVSHMEM.
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export CUPOLA_DEVICE=${CUPOLA_DEVICE:-gpu} PYTHONUNBUFFERED=1 RAY_USAGE_STATS_ENABLED=0
@@ -28,7 +30,8 @@ gpus=${GPUS:-$("$python" -c "$count" 2>"$logs/devices.err")}
 [[ $gpus =~ ^[1-9][0-9]*$ ]] || { echo "no devices for $python: $(tail -n 3 "$logs/devices.err" 2>/dev/null)" >&2 && exit 2; }
 export CUPOLA_CPU_DEVICES=$gpus
 command -v nvidia-smi >/dev/null && nvidia-smi topo -m >"$logs/topology.txt" 2>&1
-failed=() clocks=() child=
+failed=() passed=() others=() clocks=() child=
+cores=$(nproc) jobs=${JOBS:-$((cores < 4 ? 2 : cores > 16 ? 8 : cores / 2))}
 # The step runs in a process group of its own, which `timeout` ends.
 trap '[[ -n $child ]] && kill "$child" 2>/dev/null && wait "$child"; echo "stopped" >&2; exit 130' INT TERM
 
@@ -37,17 +40,22 @@ say() { # NAME WORDS
     echo "== ${clocks[-1]}"
 }
 
+skip() { # NAME WHY
+    others+=("$1")
+    say "$1" "not run: $2"
+}
+
 step() { # NAME DEVICES MODULES COMMAND...: runs where there are so many devices and the modules can be imported
     local name=$1 least=$2 modules=$3 module start=$SECONDS left limit
     shift 3
     case " $steps " in *" $name "*) ;; *) return ;; esac
-    ((gpus >= least)) || { say "$name" "not run: it needs $least devices, and there are $gpus" && return; }
-    command -v "$1" >/dev/null || { say "$name" "not run: there is no $1" && return; }
+    ((gpus >= least)) || { skip "$name" "it needs $least devices, and there are $gpus" && return; }
+    command -v "$1" >/dev/null || { skip "$name" "there is no $1" && return; }
     for module in $modules; do
-        "$python" -c "import $module" 2>/dev/null || { say "$name" "not run: $python has no $module" && return; }
+        "$python" -c "import $module" 2>/dev/null || { skip "$name" "$python has no $module" && return; }
     done
     left=$((${ALL_SECONDS:-590} - SECONDS)) limit=${STEP_SECONDS:-240}
-    ((left > 5)) || { say "$name" "not run: ${ALL_SECONDS:-590} s are over" && failed+=("$name") && return; }
+    ((left > 5)) || { skip "$name" "${ALL_SECONDS:-590} s are over" && failed+=("$name") && return; }
     # In the background, so that Ctrl-C is heard at once; the shell would have what it puts there ignore Ctrl-C, tests of it, too.
     env --default-signal=INT timeout -k 5 $((limit < left ? limit : left)) "$@" >"$logs/$name.log" 2>&1 </dev/null &
     child=$!
@@ -63,9 +71,9 @@ step() { # NAME DEVICES MODULES COMMAND...: runs where there are so many devices
     if ((status == 124)); then
         say "$name" "$((SECONDS - start)) s, FAILED: its time was over"
     else
-        say "$name" "$((SECONDS - start)) s$( ((status)) && echo ", FAILED with $status")"
+        say "$name" "$((SECONDS - start)) s, $( ((status)) && echo "FAILED with $status" || echo passed)"
     fi
-    ((status == 0)) || failed+=("$name")
+    if ((status)); then failed+=("$name"); else passed+=("$name"); fi
 }
 
 counts=1
@@ -81,13 +89,19 @@ step ray 1 ray "$python" examples/ray_pipeline.py
 step nccl_transfers 1 "" "$python" -m benchmarks.transfers --strict --engine nccl --ranks "$gpus" --json "$logs/nccl.json"
 step mpi_transfers 1 mpi4py "$python" -m benchmarks.transfers --strict --engine mpi --ranks "$gpus" --json "$logs/mpi.json"
 step scaling 1 mpi4py "$python" -m benchmarks.transfers --scaling "$counts" --json "$logs/scaling.json"
-step tests 1 "pytest xdist" "$python" -m pytest -q -p no:benchmark -n "${JOBS:-4}" -rs tests/nccl tests/mpi tests/dask tests/ray \
-    tests/core/memory tests/core/exchange/test_copies.py tests/graph/test_definition.py tests/test_checkpoint.py
+tests=(1 "pytest xdist" "$python" -m pytest -q -p no:benchmark -n "$jobs" -rs)
+step test_ranks "${tests[@]}" tests/nccl tests/mpi tests/dask tests/ray
+step test_memory "${tests[@]}" tests/core/memory tests/core/exchange/test_copies.py tests/graph/test_definition.py \
+    tests/test_checkpoint.py
 
-printf '%s\n' "${clocks[@]}" >"$logs/clocks.txt"
-echo "== in all $SECONDS s on $gpus devices"
+measured=()
+for name in nccl mpi scaling; do [[ -s $logs/$name.json && $logs/$name.json -nt $logs/begin ]] && measured+=("$logs/$name.json"); done
+if ((${#measured[@]})); then "$python" -m benchmarks.transfers.tables "${measured[@]}" >"$logs/tables.md"; fi
+{
+    printf '%s\n' "${clocks[@]}"
+    echo "in all $SECONDS s on $gpus devices"
+    echo "passed: ${passed[*]:-none}; failed: ${failed[*]:-none}; not run: ${others[*]:-none}"
+} >"$logs/clocks.txt"
+echo "== in all"
 cat "$logs/clocks.txt"
-if ((${#failed[@]})); then
-    echo "failed on $gpus devices: ${failed[*]}"
-    exit 1
-fi
+((${#failed[@]} == 0))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("numpy", reason="the arrays of messages are NumPy's")
 
 from benchmarks.transfers import __main__ as transfers
+from benchmarks.transfers import tables
 
 pytestmark = [
     pytest.mark.cpu_only("there may be one GPU only"),
@@ -41,6 +43,24 @@ def test_speed_up(capsys):
     rows = [{"ranks": ranks, "strong": 1 / ranks, "weak": 1.0, "device": "x"} for ranks in (1, 2)]
     transfers.show_scaling(rows)
     assert "2.00" in capsys.readouterr().out
+
+
+def test_tables_are_those_of_the_page():
+    """Their heads, and what a line of each page's table was made of."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "performance.md").read_text().splitlines()
+    row = {"operation": "halo exchange", "bytes": 8, "c": 4.4e-6, "cupola": 5.24e-6}
+    large = {"operation": "halo exchange", "bytes": 1 << 20, "c": 394e-6, "cupola": 399e-6}
+    job = {"engine": "nccl", "ranks": 4, "device": "cupola CPU device (H200 model)", "rows": [row, large]}
+    made = tables.table([job]).splitlines()
+    assert made[0] in page and made[1] in page
+    assert made[2:] == [
+        "| NCCL, 4 ranks, CPU device | halo exchange | 8 B | 4.4 | 5.2 | +0.8 | 1.19 |",
+        "| NCCL, 4 ranks, CPU device | halo exchange | 1 MiB | 394 | 399 | +5.0 | 1.01 |",
+    ]
+    assert set(made[2:]) <= set(page)
+    rows = [{"ranks": n, "strong": 3.65e-3 / n, "weak": 0.91e-3, "device": "NVIDIA H200"} for n in (1, 2)]
+    made = tables.table(rows).splitlines()
+    assert set(made[:3]) <= set(page) and made[3] == "| 2 | 1.82 | 2.00 | 0.91 | 100% |"
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,9 @@ def start(folder, program, **variables):
 @pytest.mark.parametrize(
     ("program", "variables", "said", "status"),
     [
-        ("echo all well", {}, r"devices +\d+ s\n", 0),
-        ("exit 3", {}, "FAILED with 3", 1),
+        ("echo all well", {}, r"devices +\d+ s, passed\n(.|\n)*passed: devices; failed: none; not run: none", 0),
+        ("exit 3", {}, r"FAILED with 3\n(.|\n)*passed: none; failed: devices; not run: none", 1),
+        ('[ "$1" != -c ]', {"STEPS": "torchrun"}, r"has no torch\n(.|\n)*failed: none; not run: torchrun", 0),
         ("sleep 30", {"STEP_SECONDS": "1"}, "FAILED: its time was over", 1),
         ("echo", {"STEPS": "nothing"}, r"in all \d+ s on 2 devices", 0),
     ],
