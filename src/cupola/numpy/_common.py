@@ -89,6 +89,7 @@ class _Arrays:
         self.wide = made(9, 64)
         self.few, self.flat, self.narrow = made(10), made(3, 64), made(64, 3)
         self.cube = made(4, 5, 6)
+        self.rows, self.others = made(3, 256), made(3, 256)
         self.one = made()
 
 
@@ -170,9 +171,15 @@ def _arithmetic(np: Any, char: str) -> Iterator[Statement]:
             yield _calls(function, a.x, 0.5)
         yield _calls(np.sqrt, a.x)
         yield _calls(np.subtract, 0.5, a.x)
+    for name in ("add", "subtract", "multiply", "divide"):
+        function = getattr(np, name)
+        for other in (a.others[0], a.others[:, :1], a.others[:, 1:]):
+            yield _calls(function, a.rows[:, : other.shape[-1]] if other.shape[-1] > 1 else a.rows, other)
+        yield _calls(function, a.rows[:, 1:], 2)
     # In place, and into parts.
-    for target in (a.x, a.m[1], a.p, a.m[:, 1], a.m[1:3, 2:5]):
+    for target in (a.x, a.m[1], a.p, a.m[:, 1], a.m[1:3, 2:5], a.rows[:, 1:]):
         yield _set(target, ..., 2)
+    yield _set(a.rows[:, 1:], ..., a.others[:, :-1])
     yield _set(a.x, ..., a.y)
     yield _set(a.p, ..., a.x)
     yield _set(a.m[1:3, 2:5], ..., a.k[1:3, 2:5])
@@ -332,9 +339,19 @@ def _expressions(np: Any, char: str) -> Iterator[Statement]:
     yield _now(lambda: a.m / a.column)
     yield _now(lambda: ((a.m - a.row) ** 2).sum(1))
     yield _now(lambda: ((a.m[:, None, :] - a.k[None, :4, :]) ** 2).sum(2))
-    m = a.cube[0]
-    yield _now(lambda: 0.25 * (m[:-2, 1:-1] + m[2:, 1:-1] + m[1:-1, :-2] + m[1:-1, 2:]))
-    yield _now(lambda: m[:-2, 1:-1] + m[2:, 1:-1] + m[1:-1, :-2] + m[1:-1, 2:] - 4 * m[1:-1, 1:-1])
+    yield _now(lambda: a.rows - a.rows.mean(0))
+    yield _now(lambda: (a.rows - a.rows[0]) / a.others[0])
+    for m in (a.cube[0], a.rows):
+        yield _calls(_spread, m)
+        yield _calls(_bent, m)
+
+
+def _spread(m: Any) -> Any:
+    return 0.25 * (m[:-2, 1:-1] + m[2:, 1:-1] + m[1:-1, :-2] + m[1:-1, 2:])
+
+
+def _bent(m: Any) -> Any:
+    return m[:-2, 1:-1] + m[2:, 1:-1] + m[1:-1, :-2] + m[1:-1, 2:] - 4 * m[1:-1, 1:-1]
 
 
 def _statistics(np: Any, char: str) -> Iterator[Statement]:
@@ -378,6 +395,7 @@ def _conversions(np: Any) -> Iterator[Statement]:
                 yield _calls(lambda a, to: a.x.astype(to), a, to)
         yield _calls(lambda a: a.p.copy(), a)
         yield _calls(lambda a: a.t.copy(), a)
+        yield _calls(lambda a: a.rows[:, 1:].copy(), a)
         yield _set(a.x, ..., 1)
     a, b = _Arrays(np, "d"), _Arrays(np, "l")
     c, d = _Arrays(np, "f"), _Arrays(np, "i")

@@ -4,7 +4,8 @@ An *elementwise* kernel computes one element in each turn of a loop over the gri
 that belong to one result and combines them, by a block of threads in a tree whose order does not depend on timing;
 where there are few results, several blocks share one and leave partial results. Where each array either has its
 elements in one piece in the order of the result, or is a single element, the index is that of memory; else places
-follow from strides, which are arguments.
+follow from strides, which are arguments. Finding them takes a division for each dimension. Where the rows of all arrays
+lie in one piece and are long, blocks go along rows instead.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cupola.core.program._object_code import ObjectCode
 
 BLOCK = 256
+ROWS_OF = "rs"  # how arrays lie of which blocks take rows: side by side along one, or one element for all of it
 
 
 def layout_struct(arrays: int, axes: int) -> str:
@@ -73,12 +75,12 @@ def code(source: str, **options: Any) -> ObjectCode:
         return _ahead.code(source, **options)
 
 
-def _places(count: int, axes: int, wide: bool = True) -> str:
+def _places(count: int, axes: int, wide: bool = True, number: str = "i") -> str:
     """Code that finds the places of element i in arrays with strides; without `wide`, there are less than 2**31."""
     if axes < 0:
         return ""
     index = "unsigned long long" if wide else "unsigned int"
-    lines = [f"[[maybe_unused]] {index} rest = i;", *[f"long long p{k} = 0;" for k in range(count)]]
+    lines = [f"[[maybe_unused]] {index} rest = {number};", *[f"long long p{k} = 0;" for k in range(count)]]
     for axis in reversed(range(axes)):
         # The first dimension has what is left.
         here = f"rest % ({index})layout.extent[{axis}]" if axis else "rest"
@@ -89,9 +91,18 @@ def _places(count: int, axes: int, wide: bool = True) -> str:
 
 
 def _addresses(types: tuple[str, ...], modes: str, base: str) -> list[str]:
-    """Where the values of arrays lie: in one piece (c), a single element (1), or by strides (g) from `base`."""
+    """Where the values of arrays lie: in one piece (c), a single element (1), or by strides (g) from `base`.
+
+    Along a row, they lie side by side (r), or there is one for all (s).
+    """
     return [
-        {"c": f"(in{k} + i * sizeof({MEMORY[char]}))", "1": f"in{k}", "g": f"({base}{k} + p{k})"}[mode]
+        {
+            "c": f"(in{k} + i * sizeof({MEMORY[char]}))",
+            "1": f"in{k}",
+            "g": f"({base}{k} + p{k})",
+            "r": f"(row{k} + c * sizeof({MEMORY[char]}))",
+            "s": f"row{k}",
+        }[mode]
         for k, (char, mode) in enumerate(zip(types, modes, strict=True))
     ]
 
@@ -125,6 +136,9 @@ def elementwise(
 ) -> Kernel:
     """The kernel ``elementwise(out, n, arrays..., scalars...)``, with a layout behind `n` if there are strides.
 
+    Where arrays have rows, in place of `n` there are the number of rows, their length, and how many elements of one a
+    block takes; the layout is that of the rows. Such kernels divide once for a row, not for each element.
+
     Parameters
     ----------
     lines : tuple of str
@@ -146,7 +160,11 @@ def elementwise(
     wide : bool
         Whether there may be 2**31 elements, where places follow from strides.
     """
-    place = f"out + i * sizeof({MEMORY[to]})" if modes[-1] == "c" else f"out + p{len(types)}"
+    count = len(types)
+    place = {
+        "c": f"out + i * sizeof({MEMORY[to]})", "g": f"out + p{count}", "s": f"row{count}",
+        "r": f"row{count} + c * sizeof({MEMORY[to]})",
+    }[modes[-1]]  # fmt: skip
     place = f"({MEMORY[to]}*)({place}{' + ' + at if at else ''})"
     store = f"*{place} = ({MEMORY[to]})({result});"
     head = ""
@@ -165,6 +183,8 @@ struct combined {{
             store = f"add_there({place}, ({MEMORY[to]})({result}));"
         if to == "D":  # nothing compares and swaps 16 bytes: one thread does it
             store = f"*{place} = combined::of(*{place}, ({kind})({result}));"
+    if modes[-1] in ROWS_OF:
+        return compiled(_row_by_row(lines, types, scalars, modes, axes, to, store, wide), "elementwise")
     source = f"""{preamble(lines, *types, *scalars, to)}{file_text("combine.cu") if combine else ""}
 {layout_struct(len(types) + 1, axes)}{head}
 extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
@@ -180,6 +200,46 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
 }}
 """
     return compiled(source, "elementwise")
+
+
+def _row_by_row(
+    lines: tuple[str, ...],
+    types: tuple[str, ...],
+    scalars: tuple[str, ...],
+    modes: str,
+    axes: int,
+    to: str,
+    store: str,
+    wide: bool,
+) -> str:
+    """The source of an elementwise kernel whose blocks go along rows."""
+    arrays = [*[f"in{k}" for k in range(len(types))], "out"]
+    rows = "\n".join([
+        f"{'' if name == 'out' else 'const '}char* row{k} = {name} + p{k};"
+        for k, name in enumerate(arrays) if modes[k] in ROWS_OF
+    ])  # fmt: skip
+    return f"""{preamble(lines, *types, *scalars, to)}
+{layout_struct(len(arrays), axes)}
+typedef {"unsigned long long" if wide else "unsigned int"} INDEX;
+extern "C" __global__ void __launch_bounds__({BLOCK}) elementwise(
+    char* out, long long rows, long long all_length,
+    long long all_share{layout_parameter(axes)}{_parameters(types, scalars)}) {{
+    const INDEX length = all_length, share = all_share, shares = (length + share - 1) / share, parts = rows * shares;
+#pragma unroll 1
+    for (INDEX part = blockIdx.x; part < parts; part += gridDim.x) {{
+        const INDEX row = part / shares, from = part % shares * share;
+        const INDEX end = length - from < share ? length : from + share;
+        {_places(len(arrays), axes, wide, "row")}
+        {rows}
+#pragma unroll 1
+        for (INDEX c = from + threadIdx.x; c < end; c += {BLOCK}) {{
+            [[maybe_unused]] const long long i = (long long)row * length + c;
+            {_body(lines, types, modes[:-1])}
+            {store}
+        }}
+    }}
+}}
+"""
 
 
 def product(char: str) -> Kernel:

@@ -26,8 +26,9 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
     cdef Plan found
     cdef uint8_t modes[READ + 1]
     cdef Value slots[READ + VALUES]
-    cdef void* parameters[READ + VALUES + 4]
+    cdef void* parameters[READ + VALUES + 5]
     cdef int64_t n = target.count()
+    cdef int64_t length, rows, shares, share, blocks
     cdef uint64_t to
     cdef int k, count, arrays
     cdef bint wide
@@ -53,9 +54,10 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
     plan(&walk, target.rank, target.extents, NULL, 0, &found, modes)
     if modes[arrays] == c"1":
         modes[arrays] = c"c" if found.axes < 0 else c"g"
+    length = take_rows(&walk, &found, modes) if combine is None else 0
     for k in range(walk.arrays):
         push(&walk, modes[k])
-    wide = found.axes > 1 and n >= <int64_t>1 << 31
+    wide = (found.axes > 1 or length) and n >= <int64_t>1 << 31
     push(&walk, (found.axes & 0xff) | wide << 8)
     key = PyBytes_FromStringAndSize(<char*>walk.key, walk.words * sizeof(uint16_t))
     kernel = <Kernel>_known.get(key)
@@ -68,11 +70,20 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
     to = target.pointer
     parameters[0], parameters[1] = &to, &n
     count = 2
+    blocks = blocks_for(n)
+    if length:
+        rows = n // length
+        # Few rows are shared out, in pieces that blocks have something to do for.
+        shares = min(max(PARTS // rows, 1), (length + BLOCK - 1) // BLOCK)
+        share = ((length + shares - 1) // shares + BLOCK - 1) // BLOCK * BLOCK
+        parameters[1], parameters[2], parameters[3] = &rows, &length, &share
+        count = 4
+        blocks = min(rows * ((length + share - 1) // share), most_blocks())
     if found.axes > 0:
-        parameters[2] = found.numbers
-        count = 3
+        parameters[count] = found.numbers
+        count += 1
     operands_into(&walk, slots, parameters, count, arrays)
-    start(queue, kernel, blocks_for(n), parameters)
+    start(queue, kernel, blocks, parameters)
     return kernel
 
 

@@ -94,6 +94,31 @@ cdef int _join_dimensions(
     return 0
 
 
+cdef int64_t take_rows(Walk* walk, Plan* found, uint8_t* modes) noexcept:
+    """How long rows are, if kernels go along them: 0 if they do not.
+
+    Rows are long, and all arrays have the elements of one side by side (r), or one element for all of it (s). The layout
+    is that of the rows then.
+    """
+    cdef int last = found.axes - 1, k, axis
+    cdef int64_t length, stride
+    if last < 0 or found.numbers[last] < LONG_ROW:
+        return 0
+    length = found.numbers[last]
+    for k in range(walk.arrays):
+        stride = found.numbers[found.axes * (k + 1) + last]
+        if modes[k] == c"g" and stride != 0 and stride != (<Array>walk.array[k]).itemsize:
+            return 0
+    for k in range(walk.arrays):
+        if modes[k] == c"g":
+            modes[k] = c"s" if found.numbers[found.axes * (k + 1) + last] == 0 else c"r"
+    for k in range(walk.arrays + 1):
+        for axis in range(last):
+            found.numbers[last * k + axis] = found.numbers[found.axes * k + axis]
+    found.axes = last
+    return length
+
+
 def layout(tuple shape, list arrays):
     """How arrays are read in the order of a shape.
 

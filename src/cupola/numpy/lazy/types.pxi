@@ -6,6 +6,7 @@ cdef enum:
     MANY_BLOCKS = 1 << 20   # the same on the CPU device, where threads that follow each other have neighbors in memory
     PARTS = 1056            # blocks that share a reduction: eight for each multiprocessor
     LEAST = 4096            # elements that are worth a block of their own
+    LONG_ROW = 128          # elements of a row that are worth a block, half of whose threads have nothing to do then
     LEAVES = 12             # of one kernel; what is larger is computed in parts
     NODES = 48
     READ = 72               # arrays of one kernel, among them those of the indices of a gather
