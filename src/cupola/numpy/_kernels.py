@@ -352,10 +352,24 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
 }}
 """, "reduction")  # fmt: skip
     if sharing == ROWS:
+        # Half of the threads add the others' totals to theirs, then half of these, and so on. One warp does all of that,
+        # in the same order, since a barrier of the block costs more than the additions.
         tree = f"""
-        for (int half = {BLOCK} / 2; half; half /= 2) {{
-            __syncthreads();
-            if (threadIdx.x < half) totals[threadIdx.x] = combined(totals[threadIdx.x], totals[threadIdx.x + half]);
+        __syncthreads();
+        if (threadIdx.x < 32) {{
+            {kind} value[{BLOCK} / 32];
+#pragma unroll
+            for (int k = 0; k < {BLOCK} / 32; k++) value[k] = totals[threadIdx.x + 32 * k];
+#pragma unroll
+            for (int half = {BLOCK} / 64; half; half /= 2)
+#pragma unroll
+                for (int k = 0; k < half; k++) value[k] = combined(value[k], value[k + half]);
+            totals[threadIdx.x] = value[0];
+//CPU #pragma unroll 1
+            for (int half = 16; half; half /= 2) {{
+                __syncwarp();
+                if (threadIdx.x < half) totals[threadIdx.x] = combined(totals[threadIdx.x], totals[threadIdx.x + half]);
+            }}
         }}"""
         return compiled(f"""{head}
     __shared__ alignas(16) char memory[{BLOCK} * sizeof({kind})];
@@ -368,38 +382,32 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
         {kind} total;
         {begin("from")}
         {turns(BLOCK)}
-        totals[threadIdx.x] = total;
-        {tree}
-        if (threadIdx.x == 0) {{
-            if (shares == 1) {{
-                out[r] = ({memory})(totals[0]);
-                last = false;
-            }} else {{
-                partial[part] = ({memory})(totals[0]);
-                __threadfence();
-                last = atomicInc(&counters[r], shares - 1) == shares - 1;
-                __threadfence();
+#pragma unroll 1
+        for (bool all = shares == 1;; all = true) {{
+            totals[threadIdx.x] = total;
+            {tree}
+            if (threadIdx.x == 0) {{
+                if (all) {{
+                    out[r] = ({memory})(totals[0]);
+                    last = false;
+                }} else {{
+                    partial[part] = ({memory})(totals[0]);
+                    __threadfence();
+                    last = atomicInc(&counters[r], shares - 1) == shares - 1;
+                    __threadfence();
+                }}
             }}
-        }}
-        __syncthreads();
-        if (last) {{
+            __syncthreads();
+            if (!last) break;
             total = ({kind})partial[r * shares + (threadIdx.x < shares ? threadIdx.x : 0)];
             if (threadIdx.x >= shares) {begin_again(first, kind)}
 //CPU #pragma unroll 1
             for (INDEX k = threadIdx.x + {BLOCK}; k < shares; k += {BLOCK})
                 total = combined(total, ({kind})partial[r * shares + k]);
-            totals[threadIdx.x] = total;
-//CPU #pragma unroll 1{tree}
-            if (threadIdx.x == 0) out[r] = ({memory})(totals[0]);
         }}
-        __syncthreads();
     }}
 }}
 """, "reduction")  # fmt: skip
-    add_up = """
-        if (y == 0)
-//CPU #pragma unroll 1
-            for (int k = 1; k < 8; k++) total = combined(total, totals[k * 32 + x]);"""
     return compiled(f"""{head}
     __shared__ alignas(16) char memory[{BLOCK} * sizeof({kind})];
     __shared__ bool last;
@@ -415,35 +423,29 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
         {kind} total;
         {begin("from")}
         {turns(8)}
-        totals[threadIdx.x] = total;
-        __syncthreads();
-        {add_up}
-        if (shares == 1) {{
-            if (y == 0 && valid) out[r] = ({memory})(total);
+#pragma unroll 1
+        for (bool all = shares == 1;; all = true) {{
+            totals[threadIdx.x] = total;
             __syncthreads();
-            continue;
-        }}
-        if (y == 0 && valid) {{
-            partial[part / tiles * results + r] = ({memory})(total);
-            __threadfence();
-        }}
-        __syncthreads();
-        if (threadIdx.x == 0) {{
-            last = atomicInc(&counters[tile], shares - 1) == shares - 1;
-            __threadfence();
-        }}
-        __syncthreads();
-        if (last) {{
+            if (y == 0) {{
+//CPU #pragma unroll 1
+                for (int k = 1; k < 8; k++) total = combined(total, totals[k * 32 + x]);
+                if (valid) (all ? out : partial + part / tiles * results)[r] = ({memory})(total);
+                if (!all) __threadfence();
+            }}
+            __syncthreads();
+            if (all) break;
+            if (threadIdx.x == 0) {{
+                last = atomicInc(&counters[tile], shares - 1) == shares - 1;
+                __threadfence();
+            }}
+            __syncthreads();
+            if (!last) break;
             total = ({kind})partial[(y < shares ? y : 0) * results + r];
             if (y >= shares) {begin_again(first, kind)}
 //CPU #pragma unroll 1
             for (INDEX k = y + 8; k < shares; k += 8) total = combined(total, ({kind})partial[k * results + r]);
-            totals[threadIdx.x] = total;
-            __syncthreads();
-            {add_up}
-            if (y == 0 && valid) out[r] = ({memory})(total);
         }}
-        __syncthreads();
     }}
 }}
 """, "reduction")  # fmt: skip

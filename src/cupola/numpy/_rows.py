@@ -252,16 +252,17 @@ def best(rows: ndarray, greatest: bool) -> ndarray:
         found = fresh((many,), numpy.int64)
         enqueue(code["best_of_few"], -(-many // 256), rows, found, many, count)
         return found
-    kernel = code["best"]
     share = count if many >= 256 else 1 << 14
     shares = -(-count // share)
     found = fresh((many, shares), numpy.int64)
     if found.size == 0:
         return found.reshape(-1)
-    enqueue(kernel, many * shares, rows, None, found, many, count, count, share)
+    if shares > 1:
+        code.load("best", "best_of_parts")
+    enqueue(code["best"], many * shares, rows, found, many, count, share)
     if shares > 1:
         made = fresh((many, 1), numpy.int64)
-        enqueue(kernel, many, rows, found, made, many, count, shares, shares)
+        enqueue(code["best_of_parts"], many, rows, found, made, many, count, shares)
         found = made
     return found.reshape(-1)
 
