@@ -273,16 +273,16 @@ cdef int enter(CUcontext context) except -1:
 
 
 cdef bint enter_if_there(CUcontext context, int* pushed) except -1:
+    cdef bint there = True
     pushed[0] = 0
-    if context == NULL:
-        return True
-    try:
-        pushed[0] = enter(context)
-    except CUDAError as error:
-        if error.status not in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED):
-            raise
-        return False
-    return True
+    if context != NULL:
+        try:
+            pushed[0] = enter(context)
+        except CUDAError as error:
+            there = error.status not in (CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED)
+            if there:
+                raise
+    return there
 
 
 cdef int leave(int pushed) except -1:
