@@ -316,13 +316,15 @@ def test_refused():
 
 @pytest.mark.parametrize(("sync", "status"), [(0, 1), (1, 0)])
 def test_processes(tmp_path, sync, status):
-    script, report = tmp_path / "script.py", tmp_path / "found.sarif"
+    script, report, whole = tmp_path / "script.py", tmp_path / "found.sarif", tmp_path / "found.json"
     script.write_text(SCRIPT)
-    command = [sys.executable, "-m", "cupola", "run", "--check", "race", "--report", str(report), str(script)]
-    done = subprocess.run([*command, str(sync)], capture_output=True, text=True, timeout=120)
+    options = ["--check", "race", "--report", str(report), "--report", str(whole)]
+    command = [sys.executable, "-m", "cupola", "run", *options, str(script), str(sync)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == status, done.stderr
     results = json.loads(report.read_text())["runs"][0]["results"]
     assert len(results) == status == done.stderr.count("race in kernel 'reverse'")
+    assert [finding["kernel"] for finding in json.loads(whole.read_text())] == ["reverse"] * status
     if results:
         line = SCRIPT[: SCRIPT.index("s[threadIdx.x] = x")].count("\n") + 1
         assert f"{script}:{line}: s[threadIdx.x] = x[threadIdx.x];" in done.stderr

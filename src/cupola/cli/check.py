@@ -22,13 +22,13 @@ FAILED = 1
 """The exit status of a program that found nothing wrong itself."""
 
 
-def prepare(text: str, report: str | None, device: str | None) -> str:
+def prepare(text: str, reports: Sequence[str], device: str | None) -> str:
     """Switch checks on for this process and those that it starts; returns the device on which they run.
 
     Raises
     ------
     ValueError
-        When there is no such check, another device is chosen, or the report cannot be written there; the text says what
+        When there is no such check, another device is chosen, or a report cannot be written there; the text says what
         there is.
     """
     from cupola.cpu.reports import kinds
@@ -36,15 +36,16 @@ def prepare(text: str, report: str | None, device: str | None) -> str:
     names = kinds.parse(text)
     if device not in (None, "cpu"):
         raise ValueError("--check is for the CPU device only: add --device cpu (for GPUs there is compute-sanitizer)")
-    if report is not None:
+    if reports:
         from cupola.cpu.reports import formats
 
-        formats.check_name(report)
+        for path in reports:
+            formats.check_name(path)
     os.environ["CUPOLA_CHECK"] = ",".join(names)
     return "cpu"
 
 
-def run(command: Sequence[str], report: str | None) -> int:
+def run(command: Sequence[str], reports: Sequence[str]) -> int:
     """Run ``cupola run`` with other arguments, and say what was found.
 
     Returns the exit status: the program's own, 128 and the number of the signal that ended it, or `FAILED`.
@@ -60,10 +61,11 @@ def run(command: Sequence[str], report: str | None) -> int:
     for finding in found:
         if finding.silenced is None:
             print(f"cupola run --check: {finding}", file=sys.stderr)
-    if report is not None:
+    if reports:
         from cupola.cpu.reports import formats
 
-        formats.write(report, found)
+        for path in reports:
+            formats.write(path, found)
     return status or (FAILED if any(finding.silenced is None for finding in found) else 0)
 
 

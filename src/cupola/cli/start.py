@@ -50,7 +50,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="check kernels on the CPU device, and fail when something is found: race, init, sync, memory, leak, "
         "several with commas, or all",
     )
-    command.add_argument("--report", metavar="FILE", help="write what --check finds to a file, .json or .sarif")
+    command.add_argument(
+        "--report",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="write what --check finds to a file, .json or .sarif; may be given for each",
+    )
     command.add_argument(
         "--coverage", action="store_true", help="say which lines and branches of CUDA C++ ran on the CPU device"
     )
@@ -129,7 +135,7 @@ def _prepare(options: argparse.Namespace) -> None:
         options.device = runner.inject(options.inject, options.device)
     if options.check is not None:
         options.device = check.prepare(options.check, options.report, options.device)
-    elif options.report is not None:
+    elif options.report:
         raise ValueError("--report goes with --check")
     if options.watch:
         if options.device not in (None, "cpu"):

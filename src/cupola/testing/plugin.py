@@ -102,7 +102,7 @@ def start(config: pytest.Config, *, names: bool = False) -> None:
             if check is not None:
                 from cupola.cli.check import prepare
 
-                chosen[0] = prepare(check, None, chosen[0])
+                chosen[0] = prepare(check, (), chosen[0])
                 config.stash[_CHECKED] = True
             if any(value is not None for value in chosen) or gpu_too:
                 from cupola.cli.run import choose_device
