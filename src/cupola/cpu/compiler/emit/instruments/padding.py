@@ -59,7 +59,7 @@ def _used_registers(blocks: list[Block]) -> set[str]:
 
 
 def _is_of_bytes(access: ast.Instruction) -> bool:
-    return TYPE_BITS[access.modifiers[-1]] == 8
+    return TYPE_BITS.get(access.modifiers[-1]) == 8  # st.bulk has no type
 
 
 def _pointer(access: ast.Instruction) -> ast.Operand | None:
