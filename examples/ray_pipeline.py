@@ -1,8 +1,8 @@
 """A pipeline of three actors of Ray, each with a device: numbers, a kernel on them, a sum; one actor dies on the way.
 
-Arrays stay on the device from actor to actor. When the second actor is killed Ray starts it again, and the pipeline
-goes on with the piece that was lost. Fewer than three devices are shared. Run it with several CPU devices:
-CUPOLA_DEVICE=cpu CUPOLA_CPU_DEVICES=3 python examples/ray_pipeline.py
+Arrays stay on the device from actor to actor. When the second actor is killed, or any other, Ray starts it again, and
+the pipeline goes on with the pieces that were lost. Fewer than three devices are shared. Run it with several CPU
+devices: CUPOLA_DEVICE=cpu CUPOLA_CPU_DEVICES=3 python examples/ray_pipeline.py
 """
 
 import math
@@ -24,7 +24,7 @@ extern "C" __global__ void square(const double* x, double* y, int n) {
 }"""
 
 
-@ray.remote(num_cpus=0)
+@ray.remote(num_cpus=0, max_restarts=-1)
 class Numbers:
     def __init__(self) -> None:
         cupola.ray.device()
@@ -33,7 +33,7 @@ class Numbers:
         return cupola.ray.share(np.arange(k * SIZE, (k + 1) * SIZE, dtype="f8"))
 
 
-@ray.remote(num_cpus=0, max_restarts=1)
+@ray.remote(num_cpus=0, max_restarts=-1)
 class Squares:
     def __init__(self) -> None:
         self.device = cupola.ray.device()
@@ -49,7 +49,7 @@ class Squares:
         return cupola.ray.share(y)
 
 
-@ray.remote(num_cpus=0)
+@ray.remote(num_cpus=0, max_restarts=-1)
 class Sum:
     def __init__(self) -> None:
         cupola.ray.device()

@@ -23,10 +23,8 @@ def files_of_mpich(name: str) -> list[Path]:
     return [Path(str(file.locate())).resolve() for file in found if file.name == name]
 
 
-def mpiexec(
-    ranks: int, arguments: Sequence[object], *, timeout: float = 120, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a Python program on `ranks` ranks."""
+def command_and_environment(ranks: int, **variables: str) -> tuple[list[str], dict[str, str]]:
+    """What stands before a program that is to run on `ranks` ranks."""
     beside = [str(path) for path in files_of_mpich("mpiexec")]
     command = beside[0] if beside else shutil.which("mpiexec")
     if command is None:
@@ -41,5 +39,13 @@ def mpiexec(
     environment.setdefault("OPENBLAS_NUM_THREADS", "1")
     if os.environ.get("CUPOLA_DEVICE") != "gpu":
         environment["CUPOLA_DEVICE"] = "cpu"
-    whole = [command, "-n", str(ranks), sys.executable, *map(str, arguments)]
+    return [command, "-n", str(ranks)], environment
+
+
+def mpiexec(
+    ranks: int, arguments: Sequence[object], *, timeout: float = 120, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python program on `ranks` ranks."""
+    command, environment = command_and_environment(ranks, **variables)
+    whole = [*command, sys.executable, *map(str, arguments)]
     return subprocess.run(whole, capture_output=True, text=True, timeout=timeout, env=environment)
