@@ -208,7 +208,7 @@ def test_the_others_hear_of_it(tmp_path, name, alone):
 ALONE = """
 import sys, threading
 sys.path.insert(0, {folder!r})
-from cases import Op, Type, at, good
+from cases import Op, Type, at, config_without_blocking, good, rest
 from cupola import Device
 from cupola.bindings import nccl
 
@@ -254,6 +254,31 @@ for call in nccl.ncclCommDestroy, nccl.ncclCommAbort:
     good(nccl.ncclGroupEnd())
 """
 
+# What stops a communicator stops what is being made of it, also where that has hardly begun.
+STOPPED = """
+for call in ("shrink", "split", "grow") * 4:
+    made = {}
+    good(nccl.ncclGroupStart())
+    for rank, comm in enumerate(comms):
+        made[rank] = good(nccl.ncclCommSplit(comm, 0, rank, config_without_blocking()))
+    nccl.ncclGroupEnd()
+    assert {rest(comm) for comm in [*comms, *made.values()]} == {Success}
+    one = made[1]
+    if call == "shrink":
+        begun = nccl.ncclCommShrink(one, [0], 1, None, nccl.NCCL_SHRINK_DEFAULT)
+    elif call == "split":
+        begun = nccl.ncclCommSplit(one, 0, 0, None)
+    else:
+        begun = nccl.ncclCommGrow(one, size + 1, None, -1, None)
+    assert begun[0] == nccl.ncclResult_t.ncclInProgress
+    good(nccl.ncclCommRevoke(one, nccl.NCCL_REVOKE_DEFAULT))
+    if call == "grow":
+        assert rest(begun[1]) == Usage
+        good(nccl.ncclCommAbort(begun[1]))
+    for comm in made.values():
+        good(nccl.ncclCommAbort(comm))
+"""
+
 # Several threads end a communicator whose operation no other rank takes part in. One of them does it.
 BY_THREADS = """
 for _ in range(40):
@@ -276,7 +301,9 @@ for _ in range(40):
 """
 
 
-@pytest.mark.parametrize("program", [IN_ORDER, IN_A_GROUP, BY_THREADS], ids=["order", "group", "threads"])
+@pytest.mark.parametrize(
+    "program", [IN_ORDER, IN_A_GROUP, STOPPED, BY_THREADS], ids=["order", "group", "stopped", "threads"]
+)
 def test_in_one_process(tmp_path, monkeypatch, program):
     monkeypatch.setenv("CUPOLA_CPU_DEVICES", "4")
     monkeypatch.setenv("MALLOC_PERTURB_", "165")  # memory that was freed has other contents

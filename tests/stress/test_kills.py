@@ -40,6 +40,12 @@ def nccl() -> tuple[list[object], dict[str, str]]:
     return [*job, EXAMPLES / "nccl_allreduce.py"], {**os.environ, "CUPOLA_NCCL_TIMEOUT": "20", "NCCL_NVLS_ENABLE": "0"}
 
 
+def sockets() -> tuple[list[object], dict[str, str]]:
+    """As between hosts."""
+    command, environment = nccl()
+    return command, environment | {"NCCL_SHM_DISABLE": "1"}
+
+
 def ray() -> tuple[list[object], dict[str, str]]:
     pytest.importorskip("ray", reason="Ray is not installed")
     more = {"CUPOLA_CPU_DEVICES": str(RANKS), "RAY_USAGE_STATS_ENABLED": "0"}
@@ -56,6 +62,7 @@ def dask() -> tuple[list[object], dict[str, str]]:
 JOBS: dict[str, tuple[Callable[[], tuple[list[object], dict[str, str]]], tuple[str, ...], str, bool]] = {
     "mpi": (mpi, ("mpi_heat.py",), "as NumPy computes them", False),
     "nccl": (nccl, ("nccl_allreduce.py",), "as NumPy has it", False),
+    "sockets": (sockets, ("nccl_allreduce.py",), "as NumPy has it", False),
     "ray": (ray, ("ray::Numbers", "ray::Squares", "ray::Sum"), "squares is right", True),
     "dask": (dask, ("spawn_main",), "deviation 2.000", True),
 }

@@ -331,11 +331,14 @@ struct choice {
     int32_t color, key;
 };
 
-/* While it is made, what stops the parent stops the new communicator, too: nobody else knows it yet. */
-static void set_child(ncclComm_t parent, ncclComm_t child, bool inherits) {
+/* While it is made, what stops the parent stops the new communicator, too: nobody else knows it yet. A parent that had
+ * stopped before the call can only be aborted. */
+static void set_child(const struct job *job, ncclComm_t child) {
+    ncclComm_t parent = job->parent;
     pthread_mutex_lock(&parent->lock);
     parent->child = child;
-    if (child && atomic_load(inherits ? &parent->stopped : &parent->aborted)) atomic_store(&child->stopped, true);
+    if (child && atomic_load(job->parent_stopped ? &parent->aborted : &parent->stopped))
+        atomic_store(&child->stopped, true);
     pthread_mutex_unlock(&parent->lock);
 }
 
@@ -396,11 +399,11 @@ static ncclResult_t run_split(struct job *job) {
     ncclResult_t status =
         all && ranks ? ncclSuccess : nccl_fail(ncclSystemError, "the host has no memory for a communicator");
     control_begin(job);
-    set_child(parent, job->comm, true);
+    set_child(job, job->comm);
     if (!status) status = control_gather(&talk, &mine, all, sizeof mine);
     if (status) control_give_up(&talk);
     else if (split->color != -1) status = split_among(split, &talk, all, ranks);
-    set_child(parent, NULL, true);
+    set_child(job, NULL);
     control_end(parent);
     free(all);
     free(ranks);
@@ -424,9 +427,9 @@ static ncclResult_t run_shrink(struct job *job) {
     comm->rank = 0;
     while (job->others[comm->rank] != parent->rank) comm->rank++;
     control_begin(job);
-    set_child(parent, comm, false); /* the parent may have been stopped for this very call */
+    set_child(job, comm);
     ncclResult_t status = connect_among(comm, &talk, job->others, job->other_count);
-    set_child(parent, NULL, false);
+    set_child(job, NULL);
     control_end(parent);
     return status;
 }
@@ -549,10 +552,10 @@ static ncclResult_t run_grow(struct job *job) {
         .comm = parent, .kind = NOTE_GROW, .about = (uint64_t)job->comm->count, .stopped = &job->comm->stopped};
     ncclResult_t status = all ? ncclSuccess : nccl_fail(ncclSystemError, "the host has no memory for a communicator");
     control_begin(job);
-    set_child(parent, job->comm, true);
+    set_child(job, job->comm);
     if (!status) status = control_gather(&talk, &grow->offer, all, sizeof *all);
     if (status) control_give_up(&talk);
-    set_child(parent, NULL, true);
+    set_child(job, NULL);
     control_end(parent);
     for (int i = 0; !status && i < parent->count; i++)
         if (all[i].given) found = &all[i], givers++;

@@ -95,6 +95,7 @@ ncclResult_t comm_jobs_run(struct job *jobs) {
         if (job->parent) {
             pthread_mutex_lock(&job->parent->lock);
             job->turn = job->parent->asked++;
+            job->parent_stopped = atomic_load(&job->parent->stopped);
             pthread_mutex_unlock(&job->parent->lock);
         }
         if (is_left_alone(job)) {

@@ -163,7 +163,8 @@ struct job {
     int *others, other_count; /* the parent's ranks that are to be in it; NULL: not known yet. Freed with the job */
     pthread_t thread;
     bool has_thread, parent_waits;
-    unsigned turn; /* with a parent: for its control lane */
+    unsigned turn;       /* with a parent: for its control lane */
+    bool parent_stopped; /* before the call, which is made to go on after that */
     ncclResult_t status;
     char text[TEXT_SIZE];
 };
