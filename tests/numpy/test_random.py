@@ -149,15 +149,29 @@ def test_parameters_in_arrays(device):
 EDGES = {
     "weibull": [((0,), 0.0), ((0, 3), [0.0] * 3), (([0.0, 0.0], (50, 2)), [[0.0, 0.0]] * 50),
                 ((numpy.inf,), 1.0), ((numpy.nan,), numpy.nan)],
-    "negative_binomial": [((5, 1), 0), ((5, [1.0, 1.0]), [0, 0])],
+    "negative_binomial": [((5, 1), 0), ((5, [1.0, 1.0]), [0, 0]), ((numpy.inf, 1.0, 3), [0] * 3)],
+    "binomial": [((0.5, 0.5, 3), [0] * 3), ((1.9, 1.0), 1), ((0, 0.5), 0), ((7, 0), 0), ((7, 1.0), 7)],
+    "hypergeometric": [((1, 0, 1.5), 1), ((0.5, 2, 1, 3), [0] * 3), ((2, 0.5, 1.9), 1), ((3.9, 0, 2.9), 2)],
+    "noncentral_chisquare": [((2.0, numpy.inf, 30), [numpy.inf] * 30), (([2.0], [numpy.inf]), [numpy.inf])],
+    "noncentral_f": [((2.0, 3.0, numpy.inf, 30), [numpy.inf] * 30)],
+    "beta": [((1e-300, 3.0, 5), [0.0] * 5), ((3.0, 1e-300, 5), [1.0] * 5)],
+    "exponential": [((0, 3), [0.0] * 3), ((numpy.inf,), numpy.inf)], "gamma": [((0, 1.0), 0.0), ((2.0, 0), 0.0)],
+    "geometric": [((1, 3), [1] * 3)], "logseries": [((1e-300,), 1)], "lognormal": [((0, 0), 1.0)],
+    "normal": [((3, 0), 3.0)], "laplace": [((3, 0), 3.0)], "logistic": [((3, 0), 3.0)], "gumbel": [((3, 0), 3.0)],
+    "poisson": [((0, 3), [0] * 3)], "rayleigh": [((0,), 0.0)], "standard_gamma": [((0,), 0.0)],
+    "uniform": [((2, 2), 2.0)], "power": [((numpy.inf,), 1.0)],
+    "vonmises": [((numpy.nan, 1.0), numpy.nan), ((1.0, numpy.nan), numpy.nan)],
     "triangular": [((numpy.nan, 1, 2), numpy.nan)],
     "dirichlet": [(([numpy.nan, 1.0],), [numpy.nan] * 2), (([],), [])],
 }  # fmt: skip
 EDGES_OF_GENERATORS = {
+    "zipf": [((1e4,), 1)],
     "dirichlet": [(([0, 0],), [0.0, 0.0]), (([0.0, 0.0], 2), [[0.0, 0.0]] * 2), (([0, 0, 1e-3],), [0.0, 0.0, 1.0])],
 }
 EDGES_OF_STATES = {
     "negative_binomial": [
+        ((numpy.nan, 0.5), 0),
+        ((5, -0.0), 0),
         ((5, 0), -(2**63)),
         ((5, 0.0, 2), [-(2**63)] * 2),
         ((5, [0, 1.0], (30, 2)), [[-(2**63), 0]] * 30),
@@ -211,6 +225,32 @@ def test_methods_and_results_of_generators(device):
         right = theirs.standard_exponential((2, 3), "f4", method)
         assert found.shape == right.shape and found.dtype == right.dtype
         assert ours.standard_exponential(method=method).shape == ()
+
+
+def test_vague_directions(device):
+    """Without a concentration, an angle may be any, whatever the mean is."""
+    for mean in (numpy.nan, numpy.inf, 1.0):
+        found = np.random.default_rng(1).vonmises(mean, 0, 5000).to_numpy()
+        right = numpy.random.default_rng(1).vonmises(mean, 0, 5000)
+        numpy.testing.assert_allclose(
+            numpy.quantile(found, [0.1, 0.5, 0.9]), numpy.quantile(right, [0.1, 0.5, 0.9]), atol=0.3
+        )
+
+
+@pytest.mark.parametrize(
+    "a, b", [(1e-3, 1e-3), (1e-3, 3e-3), (0.02, 0.05), (0.5, 0.5), (1e-320, 1e-320), (1e-310, 3e-310)]
+)
+def test_small_parameters_of_beta(device, a, b):
+    """Both gamma variates may be below the smallest number, and their quotient is not."""
+    right = numpy.random.default_rng(2).beta(a, b, 20_000)
+    for parameters in ((a, b), (np.asarray([a]), np.asarray([b]))):
+        found = np.random.default_rng(1).beta(*parameters, 20_000).to_numpy()
+        assert ((found >= 0) & (found <= 1)).all()
+        if a > 1e-300:  # NumPy's are not divided as the parameters are, if those are that small
+            numpy.testing.assert_allclose(found.mean(), right.mean(), atol=0.02)
+            numpy.testing.assert_allclose((found < 1e-9).mean(), (right < 1e-9).mean(), atol=0.02)
+        else:
+            numpy.testing.assert_allclose(found.mean(), a / (a + b), atol=0.02)
 
 
 def test_small_weights(device):

@@ -52,9 +52,11 @@ struct random_source {
         }
         return boost * d;
     }
-    // By multiplication where it is short, else Hoermann's PTRS (1993).
+    // By multiplication where it is short, else Hoermann's PTRS (1993). What is no number has none, as in NumPy, and
+    // infinitely many are NumPy's number for that.
     __device__ double poisson(double mean) {
-        if (mean < 10) {
+        if (isinf(mean) && mean > 0) return -9223372036854775808.0;
+        if (!(mean >= 10)) {
             double limit = exp(-mean), product = positive();
             int found = 0;
             for (; product > limit && found < 10000; found++) product *= positive();

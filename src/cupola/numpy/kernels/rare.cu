@@ -7,9 +7,8 @@ struct rare_source : random_source {
         const double pi = 3.14159265358979323846;
         double angle = 0;
         if (kappa != kappa) return kappa;
-        if (kappa < 1e-8) {
-            angle = pi * (2 * uniform() - 1);
-        } else if (kappa > 1e6) { // a normal one, but for less than can be seen
+        if (kappa < 1e-8) return pi * (2 * uniform() - 1); // wherever the mean is
+        if (kappa > 1e6) { // a normal one, but for less than can be seen
             angle = normal() / sqrt(kappa);
         } else {
             double r = 1 + sqrt(1 + 4 * kappa * kappa), rho = (r - sqrt(2 * r)) / (2 * kappa);

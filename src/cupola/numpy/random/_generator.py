@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import threading
 from typing import Any
 
@@ -24,7 +25,6 @@ from cupola.numpy.linalg import cholesky
 from cupola.numpy.random._checks import PARAMETERS, checked, fits
 
 _WORD = numpy.dtype("uint64")
-_WITHOUT_END = numpy.int64(-(2**63))  # what NumPy has for a number of failures without a success
 _RARE = ("hypergeometric(...)", "vonmises(...)", "zipf(...)")
 
 
@@ -278,7 +278,14 @@ class Generator:
         """Numbers of a noncentral chi-square distribution, a mixture of central ones."""
         df, nonc = _parameter(df), _parameter(nonc)
         size = _size(size, df, nonc)
-        return self.chisquare(df + 2.0 * self._draw("poisson(...)", size, float, nonc / 2.0), size)
+        largest = sys.float_info.max
+        finite = UFUNCS["minimum"](nonc, largest) if isinstance(nonc, ndarray) else min(nonc, largest)
+        df = df + 0.0 * finite  # which is no number if that is none
+        made = self.chisquare(df + 2.0 * self._draw("poisson(...)", size, float, finite / 2.0), size)
+        if not isinstance(nonc, ndarray) and nonc != numpy.inf:
+            return made
+        result: ndarray = where(on_device(nonc) == numpy.inf, numpy.inf, made)
+        return result
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> ndarray:
         """Numbers of Fisher's distribution, the quotient of two variances."""
@@ -309,14 +316,20 @@ class Generator:
         """Numbers of a beta distribution."""
         a, b = _parameter(a), _parameter(b)
         size = _size(size, a, b)
-        one, other = self._logs_of_gammas(a, size), self._logs_of_gammas(b, size)
-        result: ndarray = 1.0 / (1.0 + UFUNCS["exp"](other - one))
+        if not isinstance(a, ndarray) and not isinstance(b, ndarray) and max(a, b) > 1:
+            one, other = self.standard_gamma(a, size), self.standard_gamma(b, size)
+            result: ndarray = one / (one + other)
+            return result
+        # Both may be below the smallest number, and so may the logarithms: then it is one or the other.
+        one, other = self._logs_of_gamma(a, size), self._logs_of_gamma(b, size)
+        first = self.random(size) * (a + b) < a
+        result = where((one == -numpy.inf) & (other == -numpy.inf), first, 1.0 / (1.0 + UFUNCS["exp"](other - one)))
         return result
 
-    def _logs_of_gammas(self, shapes: Any, size: Any) -> ndarray:
-        """Logarithms of gamma variates, which are below the smallest number where shapes are small."""
+    def _logs_of_gamma(self, shape: Any, size: Any) -> ndarray:
+        """The logarithms of gamma variates, which for small shapes are below the smallest number themselves."""
         u = self._draw("between()", size, float)
-        result: ndarray = UFUNCS["log"](self._draw("gamma(...)", size, float, shapes + 1.0)) + UFUNCS["log"](u) / shapes
+        result: ndarray = UFUNCS["log"](self._draw("gamma(...)", size, float, shape + 1.0)) + UFUNCS["log"](u) / shape
         return result
 
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
@@ -327,7 +340,7 @@ class Generator:
         shape = (*shape_of(size), weights.size)
         if not weights.size:
             return empty(shape, float)
-        logs = self._logs_of_gammas(weights, shape)
+        logs = self._logs_of_gamma(weights, shape)
         top = reduce("max", logs, -1, None, None, True)
         parts = UFUNCS["exp"](logs - where(top == -numpy.inf, 0.0, top))
         result: ndarray = parts / UFUNCS["maximum"](reduce("sum", parts, -1, None, None, True), 1.0)
@@ -419,7 +432,7 @@ class Generator:
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
         """Numbers of a binomial distribution."""
-        return self._draw("binomial(...)", size, numpy.int64, n, p)
+        return self._draw("binomial(...)", size, numpy.int64, _whole(n), p)
 
     def geometric(self, p: Any, size: Any = None) -> ndarray:
         """How many trials there are up to the first success."""
@@ -446,7 +459,7 @@ class Generator:
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> ndarray:
         """How many of a sample of `nsample` are of the `ngood`, and not of the `nbad`."""
-        return self._draw("hypergeometric(...)", size, numpy.int64, ngood, nbad, nsample)
+        return self._draw("hypergeometric(...)", size, numpy.int64, *map(_whole, (ngood, nbad, nsample)))
 
     def multivariate_hypergeometric(
         self, colors: Any, nsample: int, size: Any = None, method: str = "marginals"
@@ -494,15 +507,12 @@ class Generator:
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> ndarray:
         """How many failures there are up to the n-th success."""
         n, p = _parameter(n), _parameter(p)
-        if isinstance(p, ndarray):
-            some = self.poisson(self.gamma(n, (1 - p) / p, size))
-            result: ndarray = where(p == 0.0, _WITHOUT_END, some)
-            return result
-        if p == 0:  # of a RandomState; other generators refuse it
-            made = empty(shape_of(_size(size, n)), numpy.int64)
-            write(made, _WITHOUT_END)
-            return made
-        return self.poisson(self.gamma(n, (1 - p) / p, size))
+        if not isinstance(p, ndarray):
+            p = numpy.float64(p)  # which may be zero: there is no end then
+        with numpy.errstate(divide="ignore"):
+            scale = (1 - p) / p
+        size = _size(size, n, scale)
+        return self._draw("poisson(...)", size, numpy.int64, self._draw("gamma(...)", size, float, n) * scale)
 
     # --- orders -----------------------------------------------------------------------------------------------------
 
@@ -584,6 +594,11 @@ def _parameter(value: Any) -> Any:
     if isinstance(value, (int, float, numpy.generic)):
         return float(value)
     return on_device(value).astype(float, copy=False)
+
+
+def _whole(value: Any) -> Any:
+    """A number without its fraction, as NumPy takes it where integers are expected."""
+    return int(value) if isinstance(value, (float, numpy.floating)) else value
 
 
 def _size(size: Any, *parameters: Any) -> Any:
