@@ -166,7 +166,7 @@ JOBS = {
         SPLIT,
         [
             *(f"rank {rank}: ncclRemoteError" for rank in range(3)),
-            *(f"rank {rank}: ncclInvalidUsage CommSplit: a call that was to make a commun" for rank in range(3)),
+            *(f"rank {rank}: ncclInvalidUsage CommSplit: a call that was to make a communicator" for rank in range(3)),
             *(f"rank {rank}: ncclSuccess 3.0" for rank in range(3)),
         ],
     ),
