@@ -316,20 +316,18 @@ class Generator:
         """Numbers of a beta distribution."""
         a, b = _parameter(a), _parameter(b)
         size = _size(size, a, b)
-        if not isinstance(a, ndarray) and not isinstance(b, ndarray) and max(a, b) > 1:
-            one, other = self.standard_gamma(a, size), self.standard_gamma(b, size)
-            result: ndarray = one / (one + other)
-            return result
-        # Both may be below the smallest number, and so may the logarithms: then it is one or the other.
-        one, other = self._logs_of_gamma(a, size), self._logs_of_gamma(b, size)
+        one, other = self._logs_of_gammas(a, size), self._logs_of_gammas(b, size)
+        # Even the logarithms may be below the smallest number: then it is one or the other.
         first = self.random(size) * (a + b) < a
-        result = where((one == -numpy.inf) & (other == -numpy.inf), first, 1.0 / (1.0 + UFUNCS["exp"](other - one)))
+        result: ndarray = where(
+            (one == -numpy.inf) & (other == -numpy.inf), first, 1.0 / (1.0 + UFUNCS["exp"](other - one))
+        )
         return result
 
-    def _logs_of_gamma(self, shape: Any, size: Any) -> ndarray:
-        """The logarithms of gamma variates, which for small shapes are below the smallest number themselves."""
+    def _logs_of_gammas(self, shapes: Any, size: Any) -> ndarray:
+        """Logarithms of gamma variates, which are below the smallest number where shapes are small."""
         u = self._draw("between()", size, float)
-        result: ndarray = UFUNCS["log"](self._draw("gamma(...)", size, float, shape + 1.0)) + UFUNCS["log"](u) / shape
+        result: ndarray = UFUNCS["log"](self._draw("gamma(...)", size, float, shapes + 1.0)) + UFUNCS["log"](u) / shapes
         return result
 
     def dirichlet(self, alpha: Any, size: Any = None) -> ndarray:
@@ -340,7 +338,7 @@ class Generator:
         shape = (*shape_of(size), weights.size)
         if not weights.size:
             return empty(shape, float)
-        logs = self._logs_of_gamma(weights, shape)
+        logs = self._logs_of_gammas(weights, shape)
         top = reduce("max", logs, -1, None, None, True)
         parts = UFUNCS["exp"](logs - where(top == -numpy.inf, 0.0, top))
         result: ndarray = parts / UFUNCS["maximum"](reduce("sum", parts, -1, None, None, True), 1.0)
