@@ -7,7 +7,7 @@
 #
 # Variables: PYTHON names the interpreter, STEPS picks some of the steps, GPUS says how many devices there are (otherwise all that
 # the process sees), STEP_SECONDS and ALL_SECONDS are time limits, JOBS is how many tests run at a time (a half of the cores, 8
-# at most). Needs Python with
+# at most), SIZES are the messages of the benchmarks, up to 16 MiB, or 1 MiB on the CPU device. Needs Python with
 # cupola[test,mpi,nccl,dask,ray] and a library of MPI; a step whose package is missing says so. On the CPU device:
 # CUPOLA_DEVICE=cpu GPUS=4.
 set -uo pipefail
@@ -29,6 +29,8 @@ count='from cupola import Device; print(len(list(Device.get_all_devices())))'
 gpus=${GPUS:-$("$python" -c "$count" 2>"$logs/devices.err")}
 [[ $gpus =~ ^[1-9][0-9]*$ ]] || { echo "no devices for $python: $(tail -n 3 "$logs/devices.err" 2>/dev/null)" >&2 && exit 2; }
 export CUPOLA_CPU_DEVICES=$gpus
+# Large messages of ranks that have no core each take minutes.
+sizes=${SIZES:-8,4K,64K,1M$([[ $CUPOLA_DEVICE == cpu ]] || echo ,16M)}
 command -v nvidia-smi >/dev/null && nvidia-smi topo -m >"$logs/topology.txt" 2>&1
 failed=() passed=() others=() clocks=() child=
 cores=$(nproc) jobs=${JOBS:-$((cores < 4 ? 2 : cores > 16 ? 8 : cores / 2))}
@@ -86,8 +88,8 @@ EXPECTED="\b$gpus rank" step nccl 1 "" "$python" -m cupola run -n "$gpus" exampl
 EXPECTED="\b$gpus rank" step torchrun 1 torch "$python" -m torch.distributed.run --nproc-per-node="$gpus" examples/nccl_allreduce.py
 step dask 1 distributed "$python" examples/dask_statistics.py
 step ray 1 ray "$python" examples/ray_pipeline.py
-step nccl_transfers 1 "" "$python" -m benchmarks.transfers --strict --engine nccl --ranks "$gpus" --json "$logs/nccl.json"
-step mpi_transfers 1 mpi4py "$python" -m benchmarks.transfers --strict --engine mpi --ranks "$gpus" --json "$logs/mpi.json"
+step nccl_transfers 1 "" "$python" -m benchmarks.transfers --strict --engine nccl --ranks "$gpus" --sizes "$sizes" --json "$logs/nccl.json"
+step mpi_transfers 1 mpi4py "$python" -m benchmarks.transfers --strict --engine mpi --ranks "$gpus" --sizes "$sizes" --json "$logs/mpi.json"
 step scaling 1 mpi4py "$python" -m benchmarks.transfers --scaling "$counts" --json "$logs/scaling.json"
 tests=(1 "pytest xdist" "$python" -m pytest -q -p no:benchmark -n "$jobs" -rs)
 step test_ranks "${tests[@]}" tests/nccl tests/mpi tests/dask tests/ray

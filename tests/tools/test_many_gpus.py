@@ -33,6 +33,7 @@ def start(folder, program, **variables):
         ("exit 3", {}, r"FAILED with 3\n(.|\n)*passed: none; failed: devices; not run: none", 1),
         ('[ "$1" != -c ]', {"STEPS": "torchrun"}, r"has no torch\n(.|\n)*failed: none; not run: torchrun", 0),
         ("sleep 30", {"STEP_SECONDS": "1"}, "FAILED: its time was over", 1),
+        ('echo "$@"', {"STEPS": "nccl_transfers"}, "--ranks 2 --sizes 8,4K,64K,1M --json", 0),
         ("echo", {"STEPS": "nothing"}, r"in all \d+ s on 2 devices", 0),
     ],
 )
