@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -90,4 +91,28 @@ def test_bad_options(tmp_path, wrong):
 )
 def test_each_rank_gets_the_other_options(given, kept):
     program = given[given.index("-m") :] if "-m" in given else given[given.index("p.py") :]
-    assert ranks.without_ranks(given, program) == kept
+    assert ranks.without(given, program) == kept
+
+
+CHECKED = """
+from cupola import Device, LaunchConfig, Program, launch
+dev = Device.for_rank()
+dev.set_current()
+stream = dev.create_stream()
+source = 'extern "C" __global__ void doubled(int* x) { x[threadIdx.x] *= 2; }'
+launch(stream, LaunchConfig(grid=1, block=32), Program(source, "c++").compile("cubin").get_kernel("doubled"),
+       dev.allocate(128, stream=stream))
+stream.sync()
+"""
+
+
+def test_ranks_have_one_report(tmp_path):
+    """What each rank finds is in it, and one that finds something does not end the others."""
+    script, report = tmp_path / "program.py", tmp_path / "found.json"
+    script.write_text(CHECKED)
+    arguments = ["-n", "2", "--devices", "2", "--check", "init", f"--report={report}", "--grace", "0"]
+    command = [sys.executable, "-m", "cupola", "run", *arguments, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1, done.stderr
+    assert [finding["kernel"] for finding in json.loads(report.read_text())] == ["doubled", "doubled"]
+    assert done.stderr.count("init in kernel 'doubled'") == 2 and "ending rank" not in done.stderr

@@ -21,18 +21,22 @@ _PR_SET_PDEATHSIG = 1
 PATIENCE = 5.0  # seconds from the request to end to the order
 
 
-def without_ranks(arguments: Sequence[str], program: Sequence[str]) -> list[str]:
-    """The arguments of ``cupola run`` for one rank: all but the options of this module.
+OPTIONS = ("-n", "--ranks", "--grace")
+
+
+def without(arguments: Sequence[str], program: Sequence[str], options: Sequence[str] = OPTIONS) -> list[str]:
+    """The arguments of ``cupola run`` but for some options, which have a value; by default those of this module.
 
     `program` is their end, which is the program's own.
     """
+    joined = tuple([f"{option}=" if option.startswith("--") else option for option in options])
     own = list(arguments[: len(arguments) - len(program)])
     kept: list[str] = []
     while own:
         option = own.pop(0)
-        if option in ("-n", "--ranks", "--grace"):
+        if option in options:
             own.pop(0)
-        elif not option.startswith(("-n", "--ranks=", "--grace=")):
+        elif not option.startswith(joined):
             kept.append(option)
     return [*kept, *program]
 

@@ -92,7 +92,16 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
 
         if options.ranks < 1 or options.grace < 0:
             command.error("-n must be at least 1, and --grace must not be negative")
-        status = ranks.run(options.ranks, ranks.without_ranks(options.given[1:], program), grace=options.grace)
+        given = options.given[1:]
+        if options.check is not None:  # here for all ranks, which have one report
+            try:
+                device = check.prepare(options.check, options.report, options.device)
+            except ValueError as error:
+                command.error(str(error))
+            runner.choose_device(device, None, None)
+            status = check.run(ranks.without(given, program, ("--check", "--report")), options.report)
+        else:
+            status = ranks.run(options.ranks, ranks.without(given, program), grace=options.grace)
         if session is not None:
             session.tell()
         return status

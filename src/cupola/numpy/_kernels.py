@@ -352,7 +352,7 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
 }}
 """, "reduction")  # fmt: skip
     if sharing == ROWS:
-        # Half of the threads add the totals of the others to theirs, then half of these, and so on. One warp does all that,
+        # Half of the threads add the totals of the others to theirs, then half of these, and so on. One warp does all of it,
         # in the same order, since a barrier of the block costs more than the additions.
         tree = f"""
         __syncthreads();
