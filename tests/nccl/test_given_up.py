@@ -154,7 +154,7 @@ JOBS = {
         NO_FILES.format(poor=0, more=10),
         ["rank 0: nccl", "rank 1: ncclRemoteError", "rank 2: ncclRemoteError"],
     ),
-    "no files to meet": (3, NO_FILES.format(poor=0, more=7), [f"rank {rank}: ncclRemoteError" for rank in range(3)]),
+    "no files to meet": (3, NO_FILES.format(poor=0, more=8), [f"rank {rank}: ncclRemoteError" for rank in range(3)]),
     "left": (2, LEFT, ["rank 0: ncclRemoteError rank 1 has ended, or has left the communicator"]),
     "shrink": (
         4,
