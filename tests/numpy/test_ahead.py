@@ -80,19 +80,17 @@ def test_the_cpu_device_has_kernels_with_rolled_loops(targets):
         assert _ahead.code(source).code_type == "cubin"
 
 
-@pytest.mark.parametrize(("sharing", "barriers"), [(_kernels.ROWS, 2), (_kernels.COLUMNS, 3)])
 @pytest.mark.parametrize("text", [str, _ahead.for_cpu])
-def test_reductions_have_few_barriers(monkeypatch, sharing, barriers, text):
+def test_reductions_of_rows_have_few_barriers(monkeypatch, text):
     """Each takes time and, where machine code is made of it, a place where all threads can stop."""
     sources = []
     monkeypatch.setattr(_kernels, "compiled", lambda source, name: sources.append(text(source)))
-    modes, axes = ("c", -1) if sharing == _kernels.ROWS else ("g", 2)
     _kernels.reduction.__wrapped__(
-        "sum", ("const double v0 = READ(0);",), "v0", ("d",), (), modes, max(axes - 1, 0), axes, "d", sharing, False
+        "sum", ("const double v0 = READ(0);",), "v0", ("d",), (), "c", 0, -1, "d", _kernels.ROWS, False
     )
     (ptx,) = [_ahead.known().get(_ahead.name_of(source, False)) for source in sources]
     assert ptx is not None
-    assert ptx.count(b"bar.sync") == barriers
+    assert ptx.count(b"bar.sync") == 2
 
 
 def test_another_file_is_refused():

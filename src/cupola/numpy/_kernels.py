@@ -352,8 +352,8 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
 }}
 """, "reduction")  # fmt: skip
     if sharing == ROWS:
-        # Half of the threads add the totals of the others to theirs, then half of these, and so on. One warp does all of it,
-        # in the same order, since a barrier of the block costs more than the additions.
+        # Half of the threads add the others' totals to theirs, then half of these, and so on. One warp does that for
+        # all, in the same order, since a barrier of the block costs more than the additions.
         tree = f"""
         __syncthreads();
         if (threadIdx.x < 32) {{
@@ -408,6 +408,10 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
     }}
 }}
 """, "reduction")  # fmt: skip
+    add_up = """
+        if (y == 0)
+//CPU #pragma unroll 1
+            for (int k = 1; k < 8; k++) total = combined(total, totals[k * 32 + x]);"""
     return compiled(f"""{head}
     __shared__ alignas(16) char memory[{BLOCK} * sizeof({kind})];
     __shared__ bool last;
@@ -423,29 +427,35 @@ extern "C" __global__ void __launch_bounds__({BLOCK}) reduction(
         {kind} total;
         {begin("from")}
         {turns(8)}
-#pragma unroll 1
-        for (bool all = shares == 1;; all = true) {{
-            totals[threadIdx.x] = total;
+        totals[threadIdx.x] = total;
+        __syncthreads();
+        {add_up}
+        if (shares == 1) {{
+            if (y == 0 && valid) out[r] = ({memory})(total);
             __syncthreads();
-            if (y == 0) {{
-//CPU #pragma unroll 1
-                for (int k = 1; k < 8; k++) total = combined(total, totals[k * 32 + x]);
-                if (valid) (all ? out : partial + part / tiles * results)[r] = ({memory})(total);
-                if (!all) __threadfence();
-            }}
-            __syncthreads();
-            if (all) break;
-            if (threadIdx.x == 0) {{
-                last = atomicInc(&counters[tile], shares - 1) == shares - 1;
-                __threadfence();
-            }}
-            __syncthreads();
-            if (!last) break;
+            continue;
+        }}
+        if (y == 0 && valid) {{
+            partial[part / tiles * results + r] = ({memory})(total);
+            __threadfence();
+        }}
+        __syncthreads();
+        if (threadIdx.x == 0) {{
+            last = atomicInc(&counters[tile], shares - 1) == shares - 1;
+            __threadfence();
+        }}
+        __syncthreads();
+        if (last) {{
             total = ({kind})partial[(y < shares ? y : 0) * results + r];
             if (y >= shares) {begin_again(first, kind)}
 //CPU #pragma unroll 1
             for (INDEX k = y + 8; k < shares; k += 8) total = combined(total, ({kind})partial[k * results + r]);
+            totals[threadIdx.x] = total;
+            __syncthreads();
+            {add_up}
+            if (y == 0 && valid) out[r] = ({memory})(total);
         }}
+        __syncthreads();
     }}
 }}
 """, "reduction")  # fmt: skip
