@@ -82,7 +82,8 @@ struct random_source {
         double q = 1 - p;
         if (n * p < 10) {
             double left = uniform(), chance = exp(n * log1p(-p)), k = 0;
-            while (left > chance && k < n) {
+            // What is left is a rounding error where chances are below the smallest number.
+            while (left > chance && chance > 0 && k < n) {
                 left -= chance;
                 k += 1;
                 chance *= (n - k + 1) / k * p / q;
