@@ -107,12 +107,12 @@ stream.sync()
 
 
 def test_ranks_have_one_report(tmp_path):
-    """What each rank finds is in it, and one that finds something does not end the others."""
+    """What each rank finds is in it; one that finds something has failed, and the others have time to end."""
     script, report = tmp_path / "program.py", tmp_path / "found.json"
     script.write_text(CHECKED)
-    arguments = ["-n", "2", "--devices", "2", "--check", "init", f"--report={report}", "--grace", "0"]
+    arguments = ["-n", "2", "--devices", "2", "--check", "init", f"--report={report}", "--grace", "60"]
     command = [sys.executable, "-m", "cupola", "run", *arguments, str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 1, done.stderr
     assert [finding["kernel"] for finding in json.loads(report.read_text())] == ["doubled", "doubled"]
-    assert done.stderr.count("init in kernel 'doubled'") == 2 and "ending rank" not in done.stderr
+    assert done.stderr.count("init in kernel 'doubled'") == 2

@@ -414,7 +414,8 @@ def test_the_best_place(device):
 
 def test_a_kernel_alone():
     for file, names in (
-        ("best.cu", ("best_of_few", "best")), ("scan.cu", ("scan_totals", "scan_carries", "scan_parts")),
+        ("best.cu", ("best_of_few", "best", "best_of_parts")),
+        ("scan.cu", ("scan_totals", "scan_carries", "scan_parts")),
         ("sort.cu", ("sort_tiles", "merge_runs")), ("radix.cu", ("radix_count", "radix_scan", "radix_move")),
         ("compact.cu", ("count_true", "place_true")), ("fold.cu", ("fold",)), ("search.cu", ("search",)),
     ):  # fmt: skip
