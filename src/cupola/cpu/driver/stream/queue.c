@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "driver/trace/trace.h"
+#include "engine/above.h"
 #include "moment.h"
 #include "stream.h"
 
