@@ -137,8 +137,10 @@ static ncclResult_t check(const struct request *request, struct reduction *reduc
     if (!request->reduces) return ncclSuccess;
     if (request->op < 0)
         return nccl_fail(ncclInvalidArgument, "%s : invalid reduction operation %d", name, request->op);
-    if (request->op == ncclAvg && type_size(request->type) == 1 && request->type >= ncclFloat16)
-        return nccl_fail(ncclInvalidArgument, "%s : NCCL has no average of %s", name, type_name(request->type));
+    /* NVIDIA's library refuses these of one rank alone, and computes them of several. */
+    if (request->op == ncclAvg && ranks == 1 && type_size(request->type) == 1 && request->type >= ncclFloat16)
+        return nccl_fail(ncclInvalidArgument, "%s : NCCL has no average of %s of one rank", name,
+                         type_name(request->type));
     reduction->op = (ncclRedOp_t)request->op;
     if (request->op < ncclNumOps) return ncclSuccess;
     if (!find_factor(request->comm, (ncclRedOp_t)request->op, &reduction->factor))
