@@ -43,10 +43,13 @@ def good(result: tuple[Any, ...]) -> Any:
 
 def share_id(rank: int, size: int) -> Any:
     """The same id on all ranks: the first makes it, and hands it out at the address that the ranks were told."""
+    port = int(os.environ.get("MASTER_PORT", 0))
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # torchrun itself listens there
+        port += 1
     if rank == 0:
         identity = good(nccl.ncclGetUniqueId())
         if size > 1:
-            with Listener(("", int(os.environ["MASTER_PORT"])), backlog=size, authkey=b"example") as listener:
+            with Listener(("", port), backlog=size, authkey=b"example") as listener:
                 for _ in range(size - 1):
                     with listener.accept() as connection:
                         connection.send_bytes(bytes(identity.internal))
@@ -54,7 +57,7 @@ def share_id(rank: int, size: int) -> Any:
     identity = nccl.ncclUniqueId()
     while True:
         try:
-            with Client((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), authkey=b"example") as connection:
+            with Client((os.environ["MASTER_ADDR"], port), authkey=b"example") as connection:
                 identity.internal = connection.recv_bytes()
                 return identity
         except ConnectionRefusedError:  # the first rank is not there yet
