@@ -289,15 +289,24 @@ class Call:
         return self.plan.function.returns == self.layout.library.status
 
     def _invoke(self, call: str) -> Iterator[str]:
-        if self.plan.function.name in self.layout.overrides["module"].get("keep_gil", []):
+        module, name = self.layout.overrides["module"], self.plan.function.name
+        begin, end = module.get("group", ("", ""))
+        if name == end:
+            yield "    if (group_depth) group_depth--;"
+        if name in module.get("keep_gil", []):
             yield f"    {call}"
-            return
-        if self.plan.function.name in self.layout.overrides["module"].get("keep_gil_alone", []):
+        elif name in module.get("keep_gil_alone", []):
             yield "    PyThreadState *others = cupola_let_others_run();"
             yield f"    {call}"
             yield "    cupola_take_back(others);"
-            return
-        yield from ("    Py_BEGIN_ALLOW_THREADS", f"    {call}", "    Py_END_ALLOW_THREADS")
+        elif name in module.get("grouped", []):
+            yield "    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();"
+            yield f"    {call}"
+            yield "    cupola_take_back(others);"
+        else:
+            yield from ("    Py_BEGIN_ALLOW_THREADS", f"    {call}", "    Py_END_ALLOW_THREADS")
+        if name == begin:
+            yield "    if (status == 0) group_depth++;"
 
     # ---- what distinguishes a function that returns its status from one that raises ----
 

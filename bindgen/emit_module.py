@@ -182,6 +182,10 @@ def module(library: Library, types: Types) -> str:
     lines += _attribute_tables(layout)
     lines += _error(layout)
     call = RaisingCall if layout.names.raising else Call
+    if "group" in layout.overrides["module"]:
+        lines.append(
+            "static _Thread_local int group_depth; /* of this thread, as far as this module has begun groups */"
+        )
     for plan in all_plans:
         lines += call(plan, layout).lines()
     lines += _methods(layout, all_plans)

@@ -132,7 +132,8 @@ def plans(library: Library, types: Types) -> list[Plan]:
     overrides = library.overrides()
     by_function: dict[str, dict[str, Any]] = overrides.get("functions", {})
     known = {f.name for f in types.module.functions}
-    listed = {name for key in ("keep_gil", "keep_gil_alone", "frequent") for name in overrides["module"].get(key, [])}
+    lists = ("keep_gil", "keep_gil_alone", "group", "grouped", "frequent")
+    listed = {name for key in lists for name in overrides["module"].get(key, [])}
     if unknown := sorted((set(by_function) | listed) - known):
         raise SystemExit(f"{library.overrides_path.name}: no such function: {', '.join(unknown)}")
     return [_plan(function, types, by_function.get(function.name, {})) for function in types.module.functions]

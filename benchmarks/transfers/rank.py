@@ -99,7 +99,7 @@ def mpi_sides(device: Device, most: int) -> tuple[Sides, int, Callable[[float], 
 
 
 def good(result: tuple[Any, ...]) -> Any:
-    if result[0] != nccl.ncclResult_t.ncclSuccess:
+    if result[0]:
         raise RuntimeError(f"{result[0].name}: {nccl.ncclGetLastError(None)[1].decode()}")
     return result[1] if len(result) > 1 else None
 

@@ -812,6 +812,7 @@ static cupola_nccl_table table = {
     .ncclParamGetParameter = thunk_ncclParamGetParameter,
     .ncclParamGetAllParameterKeys = thunk_ncclParamGetAllParameterKeys,
 };
+static _Thread_local int group_depth; /* of this thread, as far as this module has begun groups */
 COLD static PyObject *call_ncclMemAlloc(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
@@ -860,9 +861,7 @@ COLD static PyObject *call_ncclGetVersion(CALL_PARAMETERS) {
     (void)args;
     int c_version = 0;
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.ncclGetVersion(&c_version);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_version));
 }
@@ -1195,9 +1194,7 @@ COLD static PyObject *call_ncclGetErrorString(CALL_PARAMETERS) {
     int c_result = 0;
     if (UNLIKELY(to_enum(args[0], &c_result) < 0)) return bad_argument("ncclGetErrorString()", "result");
     const char *returned;
-    Py_BEGIN_ALLOW_THREADS
     returned = table.ncclGetErrorString((ncclResult_t)c_result);
-    Py_END_ALLOW_THREADS
     if (!returned && table_raise_pending() < 0) return NULL;
     return result_pair(text_from(returned));
 }
@@ -1211,9 +1208,7 @@ COLD static PyObject *call_ncclGetLastError(CALL_PARAMETERS) {
     uint64_t c_comm = 0;
     if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) return bad_argument("ncclGetLastError()", "comm");
     const char *returned;
-    Py_BEGIN_ALLOW_THREADS
     returned = table.ncclGetLastError((ncclComm_t)c_comm);
-    Py_END_ALLOW_THREADS
     if (!returned && table_raise_pending() < 0) return NULL;
     return result_pair(text_from(returned));
 }
@@ -1262,9 +1257,7 @@ COLD static PyObject *call_ncclCommCuDevice(CALL_PARAMETERS) {
     int c_device = 0;
     if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) return bad_argument("ncclCommCuDevice()", "comm");
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.ncclCommCuDevice((const ncclComm_t)c_comm, &c_device);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_device));
 }
@@ -1279,9 +1272,7 @@ COLD static PyObject *call_ncclCommUserRank(CALL_PARAMETERS) {
     int c_rank = 0;
     if (UNLIKELY(to_handle(args[0], 0, &c_comm) < 0)) return bad_argument("ncclCommUserRank()", "comm");
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.ncclCommUserRank((const ncclComm_t)c_comm, &c_rank);
-    Py_END_ALLOW_THREADS
     if (UNLIKELY(status != 0)) return failed(status, 1);
     return result_pair(PyLong_FromLongLong(c_rank));
 }
@@ -1497,7 +1488,7 @@ COLD static PyObject *call_ncclRedOpDestroy(CALL_PARAMETERS) {
     Py_END_ALLOW_THREADS
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-COLD static PyObject *call_ncclReduce(CALL_PARAMETERS) {
+static PyObject *call_ncclReduce(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[8];
     if (UNLIKELY(names || nargs != 8)) {
@@ -1524,9 +1515,9 @@ COLD static PyObject *call_ncclReduce(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclReduce()", "recvbuff"); goto done; }
     if (UNLIKELY(to_address(args[7], &scratch, &c_stream) < 0)) { bad_argument("ncclReduce()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclReduce((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (ncclRedOp_t)c_op, (int)c_root, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
@@ -1563,7 +1554,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclBroadcast(CALL_PARAMETERS) {
+static PyObject *call_ncclBroadcast(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -1588,15 +1579,15 @@ COLD static PyObject *call_ncclBroadcast(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclBroadcast()", "recvbuff"); goto done; }
     if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclBroadcast()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclBroadcast((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (int)c_root, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclAllReduce(CALL_PARAMETERS) {
+static PyObject *call_ncclAllReduce(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -1621,15 +1612,15 @@ COLD static PyObject *call_ncclAllReduce(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclAllReduce()", "recvbuff"); goto done; }
     if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclAllReduce()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclAllReduce((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (ncclRedOp_t)c_op, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclReduceScatter(CALL_PARAMETERS) {
+static PyObject *call_ncclReduceScatter(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -1654,15 +1645,15 @@ COLD static PyObject *call_ncclReduceScatter(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclReduceScatter()", "recvbuff"); goto done; }
     if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclReduceScatter()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclReduceScatter((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_recvcount, (ncclDataType_t)c_datatype, (ncclRedOp_t)c_op, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclAllGather(CALL_PARAMETERS) {
+static PyObject *call_ncclAllGather(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -1685,15 +1676,15 @@ COLD static PyObject *call_ncclAllGather(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclAllGather()", "recvbuff"); goto done; }
     if (UNLIKELY(to_address(args[5], &scratch, &c_stream) < 0)) { bad_argument("ncclAllGather()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclAllGather((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_sendcount, (ncclDataType_t)c_datatype, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclAlltoAll(CALL_PARAMETERS) {
+static PyObject *call_ncclAlltoAll(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -1716,15 +1707,15 @@ COLD static PyObject *call_ncclAlltoAll(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclAlltoAll()", "recvbuff"); goto done; }
     if (UNLIKELY(to_address(args[5], &scratch, &c_stream) < 0)) { bad_argument("ncclAlltoAll()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclAlltoAll((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclGather(CALL_PARAMETERS) {
+static PyObject *call_ncclGather(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -1749,15 +1740,15 @@ COLD static PyObject *call_ncclGather(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclGather()", "recvbuff"); goto done; }
     if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclGather()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclGather((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (int)c_root, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclScatter(CALL_PARAMETERS) {
+static PyObject *call_ncclScatter(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[7];
     if (UNLIKELY(names || nargs != 7)) {
@@ -1782,9 +1773,9 @@ COLD static PyObject *call_ncclScatter(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[1], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclScatter()", "recvbuff"); goto done; }
     if (UNLIKELY(to_address(args[6], &scratch, &c_stream) < 0)) { bad_argument("ncclScatter()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclScatter((const void *)c_sendbuff, (void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (int)c_root, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
@@ -2068,7 +2059,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclSend(CALL_PARAMETERS) {
+static PyObject *call_ncclSend(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -2091,15 +2082,15 @@ COLD static PyObject *call_ncclSend(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[0], &scratch, &c_sendbuff) < 0)) { bad_argument("ncclSend()", "sendbuff"); goto done; }
     if (UNLIKELY(to_address(args[5], &scratch, &c_stream) < 0)) { bad_argument("ncclSend()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclSend((const void *)c_sendbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (int)c_peer, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclRecv(CALL_PARAMETERS) {
+static PyObject *call_ncclRecv(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[6];
     if (UNLIKELY(names || nargs != 6)) {
@@ -2122,9 +2113,9 @@ COLD static PyObject *call_ncclRecv(CALL_PARAMETERS) {
     if (UNLIKELY(to_address(args[0], &scratch, &c_recvbuff) < 0)) { bad_argument("ncclRecv()", "recvbuff"); goto done; }
     if (UNLIKELY(to_address(args[5], &scratch, &c_stream) < 0)) { bad_argument("ncclRecv()", "stream"); goto done; }
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = group_depth ? NULL : PyEval_SaveThread();
     status = table.ncclRecv((void *)c_recvbuff, (size_t)c_count, (ncclDataType_t)c_datatype, (int)c_peer, (ncclComm_t)c_comm, (cudaStream_t)c_stream);
-    Py_END_ALLOW_THREADS
+    cupola_take_back(others);
     result = LIKELY(status == 0) ? succeeded() : failed(status, 0);
 done:
     scratch_free(&scratch);
@@ -2229,7 +2220,7 @@ done:
     scratch_free(&scratch);
     return result;
 }
-COLD static PyObject *call_ncclGroupStart(CALL_PARAMETERS) {
+static PyObject *call_ncclGroupStart(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -2238,12 +2229,11 @@ COLD static PyObject *call_ncclGroupStart(CALL_PARAMETERS) {
     }
     (void)args;
     ncclResult_t status;
-    Py_BEGIN_ALLOW_THREADS
     status = table.ncclGroupStart();
-    Py_END_ALLOW_THREADS
+    if (status == 0) group_depth++;
     return LIKELY(status == 0) ? succeeded() : failed(status, 0);
 }
-COLD static PyObject *call_ncclGroupEnd(CALL_PARAMETERS) {
+static PyObject *call_ncclGroupEnd(CALL_PARAMETERS) {
     (void)self;
     PyObject *bound[1];
     if (UNLIKELY(names || nargs != 0)) {
@@ -2252,6 +2242,7 @@ COLD static PyObject *call_ncclGroupEnd(CALL_PARAMETERS) {
     }
     (void)args;
     ncclResult_t status;
+    if (group_depth) group_depth--;
     Py_BEGIN_ALLOW_THREADS
     status = table.ncclGroupEnd();
     Py_END_ALLOW_THREADS
