@@ -116,12 +116,12 @@ def show(found: dict[str, Any]) -> None:
         )
 
 
-def scaling(counts: list[int]) -> list[dict[str, Any]]:
-    """Steps a second of the plate, by the number of ranks."""
+def scaling(counts: list[int], width: int, steps: int) -> list[dict[str, Any]]:
+    """The time of a step by the number of ranks: of a square plate, and of a quarter of one for each rank."""
     rows: list[dict[str, Any]] = []
     for ranks in counts:
         environment = {"CUPOLA_CPU_DEVICES": str(ranks), "CUPOLA_CPU_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        program = ["-m", "benchmarks.transfers.heat", "2048", "2048", str(512 * ranks)]
+        program = ["-m", "benchmarks.transfers.heat", *map(str, (steps, width, width, width // 4 * ranks))]
         found = json.loads(mpiexec(ranks, program, environment, bind=True))
         strong, weak = found["seconds"]
         rows.append({"ranks": ranks, "device": found["device"], "strong": strong, "weak": weak})
@@ -143,13 +143,15 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--sizes", default="8,4K,64K,1M,16M", help="bytes, separated by commas")
     parser.add_argument("--scaling", metavar="RANKS", help="numbers of ranks, separated by commas")
+    parser.add_argument("--width", type=int, default=2048, help="of the plate for --scaling; on GPUs: 16384")
+    parser.add_argument("--steps", type=int, default=12, help="that --scaling measures; on GPUs: 200")
     parser.add_argument("--strict", action="store_true", help="fail where a line takes more than is asked")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found: Any
     if given.scaling:
         over = 0
-        found = scaling([int(count) for count in given.scaling.split(",")])
+        found = scaling([int(count) for count in given.scaling.split(",")], given.width, given.steps)
         show_scaling(found)
     else:
         sizes = [size_of(text) for text in given.sizes.split(",")]
