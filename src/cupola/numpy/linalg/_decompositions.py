@@ -206,16 +206,20 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
     return _eigh(x, UPLO.upper() == "L", False)[0]
 
 
+# From NumPy 2.5 on, also real eigenvalues of real matrices are complex numbers.
+_ALWAYS_COMPLEX = numpy.lib.NumpyVersion(numpy.__version__) >= "2.5.0.dev0"
 # What cuSOLVER calls the types in functions that take them by number.
 _NUMBERS = {"f": 0, "d": 1, "F": 4, "D": 5}
 
 
 def _eig(x: Any, vectors: bool) -> tuple[ndarray, ndarray, bool]:
-    """Eigenvalues, vectors in columns, and whether the matrices are real and so are all of their eigenvalues.
+    """Eigenvalues, vectors in columns, and whether both are to be real: of real matrices with real eigenvalues.
 
     Those of a real matrix are found by real arithmetic: the complex ones are pairs, and no others have imaginary parts.
     """
     values, to = given(x, square=True)
+    if values.size and not UFUNCS["isfinite"](values).all():  # of which cuSOLVER says that it has an internal error
+        raise numpy.linalg.LinAlgError("Array must not contain infs or NaNs")
     n = values.shape[-1]
     whole = numpy.result_type(to, numpy.complex64)
     work = columns_first(values, to)
@@ -236,11 +240,11 @@ def _eig(x: Any, vectors: bool) -> tuple[ndarray, ndarray, bool]:
             check(info[i : i + 1], "Eigenvalues did not converge")  # which waits, so `beside` may go
         cusolver.destroy_params(params)
         there = w.to_numpy()
-        if numpy.isnan(there).any():
-            raise numpy.linalg.LinAlgError("Array must not contain infs or NaNs")
     all_real = to.kind == "f" and not there.imag.any()
     if vectors and to.kind == "f" and not all_real:
         v = _joined_pairs(w.imag[:, :, None], v)
+    if _ALWAYS_COMPLEX:
+        v, all_real = v.astype(whole, copy=False), False
     return w.reshape((*values.shape[:-2], n)), v.mT.reshape(values.shape), all_real
 
 
@@ -253,12 +257,12 @@ def _joined_pairs(imaginary: ndarray, v: ndarray) -> ndarray:
 
 
 def eig(x: Any, /) -> EigResult:
-    """Eigenvalues and eigenvectors, as ``numpy.linalg.eig``: real ones if all eigenvalues of real matrices are real."""
+    """Eigenvalues and vectors, as ``numpy.linalg.eig``: before NumPy 2.5, real ones of real matrices if all are."""
     w, v, all_real = _eig(x, True)
     return EigResult(w.real.copy() if all_real else w, v.copy())
 
 
 def eigvals(x: Any, /) -> ndarray:
-    """Eigenvalues, as ``numpy.linalg.eigvals``: real ones if all of real matrices are real."""
+    """Eigenvalues, as ``numpy.linalg.eigvals``: before NumPy 2.5, real ones of real matrices if all are real."""
     w, _, all_real = _eig(x, False)
     return w.real.copy() if all_real else w

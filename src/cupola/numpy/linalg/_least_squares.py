@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -30,8 +31,17 @@ def lstsq(x: Any, y: Any, rcond: float | None = None) -> tuple[ndarray, ndarray,
     rest = None
     if m > n:
         a, right, rest = _shortened(a, right)
-    u, s, vh = _svd(a, False, True, "SVD did not converge in Linear Least Squares")
-    there = s.to_numpy()
+    try:
+        u, s, vh = _svd(a, False, True, "SVD did not converge in Linear Least Squares")
+        there = s.to_numpy()
+        scale = _scale(x, float(there.max(initial=0)), to)
+    except numpy.linalg.LinAlgError:
+        scale = _scale(x, numpy.inf, to)
+        if scale == 1:
+            raise
+    if scale != 1:
+        found, residuals, counted, s = lstsq(on_device(x).astype(to, copy=False) * scale, y, rcond)
+        return found * scale, residuals, counted, s / scale
     limit = _share(rcond, max(m, n), to) * there.max(initial=0)
     rank = int((there > limit).sum())
     # Quotients that are not wanted are not made, as they may be infinite.
@@ -57,6 +67,18 @@ def _shortened(a: ndarray, right: ndarray) -> tuple[ndarray, ndarray, ndarray]:
         reflect(work, tau, columns)
     turned = columns[0].T
     return triu(work[0].T[:n]), turned[:n], turned[n:]
+
+
+def _scale(x: Any, largest: float, dtype: numpy.dtype) -> float:
+    """A power of two to multiply the matrix by: 1, unless squares of its numbers are beyond what the type has.
+
+    LAPACK scales the matrix, too. cuSOLVER does not: of numbers of 1e-300 seven digits are right.
+    """
+    known = numpy.finfo(dtype)
+    if float(known.tiny) < largest * largest < float(known.max) or not (there := on_device(x)).size:
+        return 1
+    exponent = math.frexp(float(UFUNCS["absolute"](there).max()))[1]
+    return 2.0 ** min(max(-exponent, known.minexp // 2), known.maxexp - 8)
 
 
 def _share(rcond: float | None, extent: int, dtype: numpy.dtype) -> float:
