@@ -15,6 +15,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,8 @@ LIMIT = 600_000  # bytes of the file
 CHUNK_BYTES = 1 << 18  # of text: what one look takes some milliseconds to unpack
 
 
-def needed() -> dict[bytes, str]:
-    """The sources that the statements compile, by name."""
+def needed(statements: Iterable[_common.Statement] | None = None) -> dict[bytes, str]:
+    """The sources that the statements compile, by name: those whose kernels come with the package, or others."""
     found: dict[bytes, str] = {}
     _evaluate.device()  # which is made current
     nothing = ObjectCode.from_ptx(NOTHING).get_kernel("nothing")
@@ -63,7 +64,7 @@ def needed() -> dict[bytes, str]:
     _rows.enqueue = lambda *arguments: None
     _rows.true_places = true_places
     try:
-        for statement in _common.statements(np):
+        for statement in _common.statements(np) if statements is None else statements:
             statement()
     finally:
         _ahead.code, _rows.enqueue, _rows.true_places = real_code, real_enqueue, real_places

@@ -22,6 +22,48 @@ def test_the_file_has_what_the_statements_need():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+EVERYDAY = """
+    x[x > 1]; x[places]; x[places] = 0; x[places] = y[places]; x[x > 1] = 0; np.add.at(x, places, 1)
+    x[1:] - x[:-1]; m[few]; m[few] = 0; m[:, few]; m[m > 1]; m[m > 1] = 0; m[1:-1, 1:-1] + m[2:, 1:-1]
+    m[:, 1].copy(); m.T.copy(); m - row; m - m[:, :1]; m - m.mean(0); m - m.mean(1, keepdims=True)
+    (m - m.mean(0)) / m.std(0); np.where(m > 1, m, 0); np.nonzero(x); np.nonzero(m); np.diff(x); np.outer(x, y)
+    np.flip(x); np.meshgrid(x, y); np.roll(x, 3); np.repeat(x, 3); np.concatenate([x, y])
+    np.concatenate([m, m], 1); np.stack([x, y]); np.stack([x, y], 1); np.tile(m, (2, 2)); np.sort(x)
+    np.argsort(x); x[np.argsort(x)]; np.unique(x); np.searchsorted(x, y); np.cumsum(m, 1); np.argmax(m, 1)
+    np.tril(m); np.eye(len(x)); np.pad(m, 1); np.vstack([m, m]); np.hstack([m, m]); np.take(x, places)
+"""
+SHOWN = f"""
+import sys
+sys.path.insert(0, {str(TOOL.parent)!r})
+import kernels_ahead
+import cupola.numpy as np
+from cupola.numpy import _ahead, _common
+
+for size in (40, 600):
+    for char in _common.NUMBERS:
+        names = {{
+            "np": np, "x": np.full(size, 2, char), "y": np.full(size, 2, char), "m": np.full((6, size), 2, char),
+            "row": np.full(size, 2, char), "places": np.zeros(size // 2, int), "few": np.zeros(2, int),
+        }}
+        for statement in {EVERYDAY!r}.replace("\\n", ";").split(";"):
+            def run(statement=statement.strip()):
+                if " = " in statement:
+                    exec(statement, names)
+                elif statement:
+                    _common._now(lambda: eval(statement, names))()
+            lacks = set(kernels_ahead.needed([run])) - _ahead.known().names
+            if lacks:
+                print(size, char, statement.strip(), len(lacks))
+"""
+
+
+@pytest.mark.unchecked(reason="checked kernels are compiled here, and kernels that do nothing leave memory unwritten")
+def test_everyday_statements_need_no_compiler():
+    """With short rows and with long ones, which have kernels of their own."""
+    done = subprocess.run([sys.executable, "-c", SHOWN], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.fixture
 def targets(device, monkeypatch):
     """What is compiled, and to what."""

@@ -245,6 +245,33 @@ def _choosing(np: Any, char: str) -> Iterator[Statement]:
     yield _calls(np.flip, a.x)
     yield _calls(np.copy, a.cube.transpose(2, 1, 0))
     yield _now(lambda: a.m[:, 1].copy())
+    # Kernels go row by row if rows are long, and otherwise element by element.
+    yield from _everyday(np, a.x, a.y, a.wide)
+    yield from _everyday(np, a.rows.reshape(-1), a.others.reshape(-1), a.rows)
+
+
+def _everyday(np: Any, x: Any, y: Any, m: Any) -> Iterator[Statement]:
+    """Of two rows and of a matrix."""
+    few, many = np.zeros(2, int), np.zeros(m.shape[1], int)
+    yield _now(lambda: x[many])
+    yield _now(lambda: m[few])
+    yield _now(lambda: m[:, many])
+    yield _set(x, many, 0)
+    yield _set(x, many, y[: len(many)])
+    yield _now(lambda: x.__setitem__(many, y[many]))
+    yield _set(m, m > 1, 0)
+    yield _set(m, few, 0)
+    yield _calls(np.nonzero, m)
+    yield _calls(np.outer, x, x)
+    yield _calls(np.tile, m, (2, 2))
+    yield _calls(np.meshgrid, x, x)
+    yield _calls(np.tril, m)
+    yield _calls(np.triu, m)
+    yield _now(lambda: m - m.mean(0))
+    yield _now(lambda: m - m.mean(1, keepdims=True))
+    yield _now(lambda: (m - m.mean(0)) / m.std(0))
+    yield _calls(np.std, m, 1)
+    yield _calls(np.cov, m)
 
 
 def _order(np: Any, char: str) -> Iterator[Statement]:
