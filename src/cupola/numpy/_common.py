@@ -69,6 +69,8 @@ def beginnings(np: Any) -> Iterator[Statement]:
     yield _calls(np.arange, 0, 1 << 15, 1, "l")
     yield _calls(np.asarray, [1, 2, 3])
     yield _now(lambda: x[np.zeros(5, int)])
+    yield _now(lambda: x[np.zeros(256, int)])  # a long row
+    yield _now(lambda: a.rows - a.rows[0])
     yield _now(lambda: np.where(x > 1, x, 0))
     yield _now(lambda: x**2)
     yield _now(lambda: x.astype("f"))
