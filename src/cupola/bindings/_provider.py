@@ -151,7 +151,7 @@ def is_cpu() -> bool:
 
     This starts no driver.
     """
-    chosen = current() or _wanted()
+    chosen = current() or wanted()
     if chosen != "auto":
         return chosen == "cpu"
     if _stands_in() or _all_hidden():
@@ -181,8 +181,8 @@ def provide_library() -> bool:
     """
     from importlib import import_module
 
-    if current() != "cpu" and _wanted() != "cpu":
-        if current() is not None or _wanted() == "gpu":
+    if current() != "cpu" and wanted() != "cpu":
+        if current() is not None or wanted() == "gpu":
             return False
         from cupola.bindings import driver
 
@@ -239,7 +239,7 @@ def override_lookup(symbol: str = "") -> Any:
 
 def keeps_sources() -> bool:
     """Whether kernels run on the CPU device, which keeps what NVRTC gets, or will, since there is no GPU."""
-    chosen = current() or _wanted()
+    chosen = current() or wanted()
     return chosen == "cpu" or (chosen == "auto" and (_stands_in() or not sign_of_a_gpu()))
 
 
@@ -295,11 +295,12 @@ def _provide_driver() -> Provision:
     global _driver
     with _lock:
         if _driver is None:
-            _driver = _choose(_wanted(), _per_thread_stream())
+            _driver = _choose(wanted(), _per_thread_stream())
         return _driver
 
 
-def _wanted() -> str:
+def wanted() -> str:
+    """The device that was asked for: auto, gpu or cpu."""
     if _requested is not None:
         return _requested
     device = os.environ.get("CUPOLA_DEVICE", "").strip().lower() or "auto"

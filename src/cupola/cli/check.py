@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .options import check_file
+
 if TYPE_CHECKING:
     from cupola.cpu.reports.findings import Finding
 
@@ -36,11 +38,8 @@ def prepare(text: str, reports: Sequence[str], device: str | None) -> str:
     names = kinds.parse(text)
     if device not in (None, "cpu"):
         raise ValueError("--check is for the CPU device only: add --device cpu (for GPUs there is compute-sanitizer)")
-    if reports:
-        from cupola.cpu.reports import formats
-
-        for path in reports:
-            formats.check_name(path)
+    for path in reports:
+        check_file("--report", path, (".json", ".sarif"))
     os.environ["CUPOLA_CHECK"] = ",".join(names)
     return "cpu"
 

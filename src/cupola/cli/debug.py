@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from types import FrameType
 
 from cupola._device_options import add_device
@@ -47,6 +48,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
     """Run a script or a module under the debugger."""
     common.require_program(options, command)
+    from cupola.cpu.debugging.points import make_watch
+
     from . import native
 
     if not options.module and native.find_program(options.program[0]):
@@ -55,26 +58,26 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
         if options.inject:
             runner.inject(options.inject, "cpu")
         runner.choose_device("cpu", options.model, options.devices)
+        runner.check_environment()
+        for each in options.watch:
+            make_watch(each)
     except ValueError as error:
         command.error(str(error))
+    if not options.module:
+        runner.read(Path(options.program[0]))  # before somebody is asked for breakpoints
     program = options.module or options.program
-    return session(program, is_module=bool(options.module), typed=options.typed, watches=options.watch, command=command)
+    return session(program, is_module=bool(options.module), typed=options.typed, watches=options.watch)
 
 
-def session(
-    program: list[str], *, is_module: bool, typed: list[str], watches: list[str], command: argparse.ArgumentParser
-) -> int:
+def session(program: list[str], *, is_module: bool, typed: list[str], watches: list[str]) -> int:
     """Run a program, with commands that somebody types."""
-    from cupola.cpu.debugging import Debugger, DebuggerError, ExpressionError
+    from cupola.cpu.debugging import Debugger
     from cupola.cpu.debugging.terminal import Terminal
 
     with Debugger() as debugger:
         terminal = Terminal(debugger, typed)
-        try:
-            for each in watches:
-                debugger.watch(each, tell=terminal.seen)
-        except (DebuggerError, ExpressionError) as error:
-            command.error(str(error))
+        for each in watches:
+            debugger.watch(each, tell=terminal.seen)
         _take_signals(terminal, debugger)
         terminal.leave = partial(_leave, terminal)
         terminal.say(
@@ -88,27 +91,27 @@ def session(
             _finish(terminal)
         if terminal.quitting:
             return 0
-        for point in debugger.breakpoints:
-            if point.number and not point.places:
-                terminal.say(f"{point} was never reached: no kernel that was launched has it")
+        for text in debugger.never_reached():
+            terminal.say(text)
         return status
 
 
-def watch(program: list[str], is_module: bool, watches: list[str], command: argparse.ArgumentParser) -> int:
+def watch(program: list[str], is_module: bool, watches: list[str]) -> int:
     """Run a program, and print the values of expressions wherever threads come to a line."""
-    from cupola.cpu.debugging import Debugger, DebuggerError, ExpressionError, Seen
+    from cupola.cpu.debugging import Debugger, Seen
     from cupola.cpu.debugging.terminal import watched
 
     def tell(seen: Seen) -> None:
         print(watched(seen), flush=True)
 
     with Debugger() as debugger:
+        for each in watches:
+            debugger.watch(each, tell=tell)
         try:
-            for each in watches:
-                debugger.watch(each, tell=tell)
-        except (DebuggerError, ExpressionError) as error:
-            command.error(str(error))
-        return _run(program, is_module=is_module)
+            return _run(program, is_module=is_module)
+        finally:
+            for text in debugger.never_reached():
+                print(f"cupola run: {text}", file=sys.stderr)
 
 
 def _run(program: list[str], *, is_module: bool) -> int:

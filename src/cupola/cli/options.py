@@ -1,8 +1,10 @@
-"""Options that several commands have in common: what is run, how it is watched, and how CUDA C++ is compiled."""
+"""Options that several commands have: what is run and watched, how CUDA C++ is compiled, and what is written where."""
 
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Sequence
 
 
 def inject(command: argparse.ArgumentParser) -> None:
@@ -47,3 +49,39 @@ def compiler(command: argparse.ArgumentParser) -> None:
     command.add_argument("-D", "--define", metavar="NAME[=VALUE]", action="append", default=[], help="a macro")
     command.add_argument("--fast-math", action="store_true", help="faster and less precise functions")
     command.add_argument("--max-registers", metavar="N", type=int, help="the most registers for a thread")
+
+
+def check_file(option: str, path: str, endings: Sequence[str]) -> None:
+    """Refuse a file that has another ending, or that cannot be written: before the program runs, not at its end.
+
+    Raises
+    ------
+    ValueError
+        With the reason.
+    """
+    if not path.endswith(tuple(endings)):
+        raise ValueError(f"{option} {path}: the name must end with {' or '.join(endings)}")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise ValueError(f"{option} {path}: there is no such folder")
+    if os.path.isdir(path):
+        raise ValueError(f"{option} {path}: that is a folder")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise ValueError(f"{option} {path}: it cannot be written, permission denied")
+
+
+def check_folder(option: str, path: str) -> None:
+    """Refuse a folder that cannot be made, or in which nothing can be written.
+
+    Raises
+    ------
+    ValueError
+        With the reason.
+    """
+    there = os.path.abspath(path)
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise ValueError(f"{option} {path}: {os.path.relpath(there)} is no folder")
+    if not os.access(there, os.W_OK):
+        raise ValueError(f"{option} {path}: nothing can be written to {os.path.relpath(there)}, permission denied")

@@ -25,12 +25,12 @@ def run(arguments: Sequence[str], *, module: str | None) -> int:
         sys.argv = [module, *arguments]
         sys.path.insert(0, os.getcwd())
         if not _exists(module):
-            raise SystemExit(f"cupola run: no module named {module}")
+            raise SystemExit(f"cupola: no module named {module}")
         with _ending():
             runpy.run_module(module, run_name="__main__", alter_sys=True)
         return 0
     script = Path(arguments[0])
-    source = _read(script)
+    source = read(script)
     sys.argv = list(arguments)
     sys.path.insert(0, str(script.resolve().parent))
     main = ModuleType("__main__")
@@ -76,13 +76,20 @@ def _exists(module: str) -> bool:
         raise
 
 
-def _read(script: Path) -> bytes:
+def read(script: Path) -> bytes:
+    """The source of a script.
+
+    Raises
+    ------
+    SystemExit
+        When it cannot be read.
+    """
     if script.is_dir():
-        raise SystemExit(f"cupola run: {script} is a folder; name a script, or use -m for a module")
+        raise SystemExit(f"cupola: {script} is a folder; name a script, or use -m for a module")
     try:
         return script.read_bytes()
     except OSError as error:
-        raise SystemExit(f"cupola run: cannot read {script}: {error.strerror}") from None
+        raise SystemExit(f"cupola: cannot read {script}: {error.strerror}") from None
 
 
 def inject(rules: Sequence[str], device: str | None) -> str:
@@ -119,10 +126,40 @@ def choose_device(device: str | None, model: str | None, devices: int | None) ->
         raise ValueError("--model and --devices are for the CPU device only: add --device cpu")
     from cupola import cpu
 
-    count = os.environ.get("CUPOLA_CPU_DEVICES") or "1"
-    if devices is None and not count.isdecimal():
-        raise ValueError(f"CUPOLA_CPU_DEVICES is {count!r}: it must be a number from 1 to 16")
-    cpu.use(model or os.environ.get("CUPOLA_CPU_MODEL") or "h200", devices or int(count))
+    cpu.use(model or os.environ.get("CUPOLA_CPU_MODEL") or "h200", _count() if devices is None else devices)
+
+
+def _count() -> int:
+    """The number of devices of the CPU device, as the environment says it."""
+    text = os.environ.get("CUPOLA_CPU_DEVICES") or "1"
+    if not (text.isdecimal() and 1 <= int(text) <= 16):
+        raise ValueError(f"CUPOLA_CPU_DEVICES is {text!r}: it must be a number from 1 to 16")
+    return int(text)
+
+
+def check_environment() -> None:
+    """Refuse what the environment says of devices, faults and checks, if the first call of CUDA would refuse it.
+
+    Raises
+    ------
+    ValueError
+        With the name of the variable.
+    """
+    from cupola.bindings import _provider
+
+    if _provider.wanted() == "gpu":
+        return
+    if os.environ.get("CUPOLA_INJECT"):
+        from cupola.cpu import _faults
+
+        _faults.check_devices(_faults.rules_of_environment(), _count())
+    if os.environ.get("CUPOLA_CHECK"):
+        from cupola.cpu.reports import kinds
+
+        try:
+            kinds.parse(os.environ["CUPOLA_CHECK"])
+        except ValueError as error:
+            raise ValueError(f"CUPOLA_CHECK: {error}") from None
 
 
 def choose_cupy(stands_in: bool | None) -> None:

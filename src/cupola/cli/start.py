@@ -21,6 +21,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Run a program written for CUDA Python unchanged: in its process, the names cuda.core, "
         "cuda.bindings and cuda.pathfinder are cupola's. Or run any other program: the CUDA libraries that it loads "
         "are the CPU device's then, or those of the GPU.",
+        allow_abbrev=False,  # `_FOR_ALL` and those of ranks.py are found by their names
     )
     add_device(command.add_argument)
     command.add_argument(
@@ -78,39 +79,26 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
     common.require_program(options, command)
     program = ["-m", *options.module] if options.module else options.program
     is_python = bool(options.module) or native.find_program(program[0]) is None
-    session = None
     try:
-        if options.coverage or options.coverage_report:
-            from . import coverage
-
-            options.device = coverage.prepare(options.device)
-            session = coverage.Session(options.coverage_report)
+        _prepare(options, is_python)
     except ValueError as error:
         command.error(str(error))
+    session = None
+    if options.coverage or options.coverage_report:
+        from . import coverage
+
+        session = coverage.Session(options.coverage_report)
     if options.ranks is not None:
         from . import ranks
 
-        if options.ranks < 1 or options.grace < 0:
-            command.error("-n must be at least 1, and --grace must not be negative")
-        given = options.given[1:]
-        if options.check is not None:  # here for all ranks, which have one report
-            try:
-                device = check.prepare(options.check, options.report, options.device)
-            except ValueError as error:
-                command.error(str(error))
-            runner.choose_device(device, None, None)
-            status = check.run(ranks.without(given, program, ("--check", "--report")), options.report)
+        given = ranks.without(options.given[1:], program, _FOR_ALL)
+        if options.check is not None:
+            status = check.run(given, options.report)
         else:
             status = ranks.run(options.ranks, ranks.without(given, program), grace=options.grace)
         if session is not None:
             session.tell()
         return status
-    try:
-        _prepare(options)
-    except ValueError as error:
-        command.error(str(error))
-    if options.watch and (options.check is not None or not is_python):
-        command.error("--watch is for programs in Python, and without --check")
     if session is not None:
         if options.check is None and is_python:
             atexit.register(session.tell)
@@ -121,7 +109,7 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
     if options.watch:
         from . import debug
 
-        return debug.watch(options.module or program, bool(options.module), options.watch, command)
+        return debug.watch(options.module or program, bool(options.module), options.watch)
     if options.check is not None:
         return check.run(program, options.report)
     if options.module:
@@ -129,17 +117,27 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
     return runner.run(program, module=None)
 
 
-def _prepare(options: argparse.Namespace) -> None:
+_FOR_ALL = ("--inject", "--check", "--report")
+"""What all ranks find in their environment, and what there is one of for all of them."""
+
+
+def _prepare(options: argparse.Namespace, is_python: bool) -> None:
     """Choose the device, and what is injected and checked, for this process and those that it starts.
 
     Raises
     ------
     ValueError
-        For options that do not go together.
+        For options that make no sense or do not go together.
     """
     from . import check
     from . import run as runner
 
+    if options.ranks is not None and (options.ranks < 1 or not options.grace >= 0):
+        raise ValueError("-n must be at least 1, and --grace must not be negative")
+    if options.coverage or options.coverage_report:
+        from . import coverage
+
+        options.device = coverage.prepare(options.device, options.coverage_report)
     if options.inject:
         options.device = runner.inject(options.inject, options.device)
     if options.check is not None:
@@ -149,6 +147,13 @@ def _prepare(options: argparse.Namespace) -> None:
     if options.watch:
         if options.device not in (None, "cpu"):
             raise ValueError("kernels are watched on the CPU device only: --watch goes with --device cpu")
+        if options.check is not None or not is_python:
+            raise ValueError("--watch is for programs in Python, and without --check")
+        from cupola.cpu.debugging.points import make_watch
+
+        for each in options.watch:
+            make_watch(each)
         options.device = "cpu"
     runner.choose_device(options.device, options.model, options.devices)
     runner.choose_cupy(options.cupy)
+    runner.check_environment()

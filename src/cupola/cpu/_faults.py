@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
+import difflib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Any
 
@@ -44,6 +46,7 @@ KINDS = {
 }
 _FAILING = ("call", "kernel", "copy", "lost")
 _MOST_SECONDS = 60.0
+_MOST_DEVICES = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,7 +240,7 @@ def faults(
     if error is not None and name not in _FAILING:
         raise TypeError(f"'error' is for {', '.join(_FAILING)}: nothing fails by {name}")
     if device is not None:
-        _check_number("device", device, 0)
+        _check_number("device", device, 0, _MOST_DEVICES - 1)
         if name in ("call", "lost", "reorder"):
             raise TypeError(f"'device' does not go with '{name}'")
     pattern, amount = "*", 0.0
@@ -247,6 +250,8 @@ def faults(
             raise TypeError(f"{name} must be a name or a pattern, got {value!r}")
         if name == "call" and not value.startswith(("cu", "*", "?", "[")):
             raise ValueError(f"call must be a function of the driver (cu...) or the runtime (cuda...), got {value!r}")
+        if name == "call":
+            _check_call(value)
         pattern = value
     elif name == "delay":
         amount = float(value)
@@ -255,7 +260,7 @@ def faults(
     elif name == "memory":
         amount = float(_bytes(value))
     elif name == "lost":
-        ordinal = _check_number("lost", value, 0)
+        ordinal = _check_number("lost", value, 0, _MOST_DEVICES - 1)
     if times is None:
         times = 1 if name in ("call", "kernel", "copy", "flip") and probability == 1 else 0
     rule = (
@@ -267,11 +272,13 @@ def faults(
     return made
 
 
-def _check_number(name: str, value: object, least: int) -> int:
+def _check_number(name: str, value: object, least: int, most: int = 2**63 - 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r}")
-    if not least <= value < 2**63:
+    if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most}, got {value}")
     return value
 
 
@@ -298,7 +305,27 @@ def _error_name(error: object) -> str:
         raise ValueError(
             f"error must be one of the driver's (CUDA_ERROR_...), which stand for the runtime's, too: {name}"
         )
-    return name if name.startswith("CUDA_") else f"CUDA_ERROR_{name.upper().replace(' ', '_')}"
+    full = name if name.startswith("CUDA_") else f"CUDA_ERROR_{name.upper().replace(' ', '_')}"
+    known = _driver.error_names()
+    if full not in known:
+        short = [each.removeprefix("CUDA_ERROR_") for each in known]
+        hint = _meant(full.removeprefix("CUDA_ERROR_"), short) or f"there are {', '.join(short)}"
+        raise ValueError(f"there is no error {full!r}: {hint}")
+    return full
+
+
+def _check_call(pattern: str) -> None:
+    """Refuse what no function can be meant by."""
+    known = _driver.injectable_calls()
+    if any(fnmatchcase(name, pattern) for name in known):
+        return
+    hint = _meant(pattern, known) or "it must be a name of CUDA's headers without _v2 and _ptsz, or a pattern for some"
+    raise ValueError(f"no function of the driver or the runtime that can fail is called {pattern!r}: {hint}")
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, known, cutoff=0.75)
+    return f"do you mean {' or '.join(close)}?" if close else ""
 
 
 # ---- from the command line and the environment ----------------------------------------------------------------------
@@ -338,25 +365,62 @@ def parse(text: str) -> Faults:
         raise ValueError(f"'{text}': {error}") from None
 
 
-def begin_from_environment() -> None:
-    """Apply the rules of ``CUPOLA_INJECT``, which are separated by semicolons, until the process ends.
-
-    Imported when the CPU device is chosen and the variable is set. Does so once.
+def rules_of_environment() -> list[Faults]:
+    """The rules of ``CUPOLA_INJECT``, which are separated by semicolons.
 
     Raises
     ------
     ValueError
         For a rule that makes no sense.
     """
+    try:
+        return [parse(part) for part in os.environ.get(ENVIRONMENT, "").split(";") if part.strip()]
+    except ValueError as error:
+        raise ValueError(f"{ENVIRONMENT}: {error}") from None
+
+
+def check_devices(rules: Iterable[Faults], count: int) -> None:
+    """Refuse rules about devices beyond the first `count`, before there are any.
+
+    Raises
+    ------
+    ValueError
+        With what to do.
+    """
+    for rule in rules:
+        device = rule._rule[3]
+        if device >= count:
+            has = f"the CPU device has {count} (more by --devices or CUPOLA_CPU_DEVICES)"
+            raise ValueError(f"'{rule._text}': there is no device {device}: {has}")
+
+
+def begin_from_environment() -> None:
+    """Apply the rules of ``CUPOLA_INJECT`` until the process ends.
+
+    Imported when the CPU device is chosen and the variable is set. Does so once.
+
+    Raises
+    ------
+    RuntimeError
+        For a rule that makes no sense; none is applied then.
+    """
     if _begun:
         return
-    text = os.environ.get(ENVIRONMENT, "")
-    rules = [parse(part) for part in text.split(";") if part.strip()]
-    for rule in rules:
-        rule._begin()
-    if rules and not _begun:
+    try:
+        rules = rules_of_environment()
+    except ValueError as error:
+        raise RuntimeError(str(error)) from None
+    try:
+        for rule in rules:
+            rule._begin()
+            _begun.append(rule)
+    except ValueError as error:
+        for rule in _begun:
+            rule.__exit__(None, None, None)
+        _begun.clear()
+        raise RuntimeError(f"{ENVIRONMENT}: {error}") from None
+    if rules:
         atexit.register(_tell)
-    _begun.extend(rules)
 
 
 def _tell() -> None:

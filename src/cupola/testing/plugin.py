@@ -96,7 +96,7 @@ def start(config: pytest.Config, *, names: bool = False) -> None:
             if report is not None or getattr(options, "cupola_cov", False):
                 from cupola.cli import coverage
 
-                chosen[0] = coverage.prepare(chosen[0])
+                chosen[0] = coverage.prepare(chosen[0], report, "--cupola-cov-report")
                 config.stash[_COVERAGE] = coverage.Session(report)
             check = getattr(options, "cupola_check", None)
             if check is not None:

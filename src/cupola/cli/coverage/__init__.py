@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from cupola.cli.options import check_folder
+
 from . import formats, html, text
 from .model import Data, placed
 
@@ -22,16 +24,27 @@ VARIABLE = "CUPOLA_COVERAGE"
 TITLE = "CUDA C++ coverage"
 
 
-def prepare(device: str | None) -> str:
+def prepare(device: str | None, report: str | None = None, option: str = "--coverage-report") -> str:
     """The device on which coverage is measured.
+
+    Parameters
+    ----------
+    device
+        That which was chosen.
+    report
+        The folder for the reports.
+    option
+        What it was said with.
 
     Raises
     ------
     ValueError
-        When another device is chosen.
+        When another device is chosen, or the reports cannot be written.
     """
     if device not in (None, "cpu"):
         raise ValueError("coverage is measured on the CPU device only: add --device cpu")
+    if report is not None:
+        check_folder(option, report)
     return "cpu"
 
 
@@ -104,6 +117,12 @@ def write(data: Data, folder: str | Path) -> None:
 def combine(folders: list[str], report: str | None) -> int:
     """``cupola coverage``: add up the reports of several runs."""
     data = Data()
+    try:
+        if report is not None:
+            check_folder("--coverage-report", report)
+    except ValueError as error:
+        print(f"cupola coverage: {error}", file=sys.stderr)
+        return 2
     for folder in folders:
         path = Path(folder)
         path = path / "coverage.json" if path.is_dir() else path

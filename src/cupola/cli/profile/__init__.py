@@ -59,14 +59,18 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
         return timeline.run(options, command)
     if options.device not in (None, "cpu"):
         command.error("kernels are counted on the CPU device only: leave --device out, or ask for a --timeline")
-    folder = tempfile.mkdtemp(prefix="cupola-profile-")
-    os.environ[VARIABLE] = folder
     try:
+        if options.roofline is not None:
+            common.check_file("--roofline", options.roofline, (".svg",))
         runner.choose_device("cpu", options.model, options.devices)
+        runner.check_environment()
     except ValueError as error:
-        shutil.rmtree(folder)
         command.error(str(error))
-    if not options.module and native.find_program(options.program[0]) is not None:
+    is_python = options.module or native.find_program(options.program[0]) is None
+    if is_python and not options.module:
+        runner.read(Path(options.program[0]))  # or there is nothing to tell
+    folder = os.environ[VARIABLE] = tempfile.mkdtemp(prefix="cupola-profile-")
+    if not is_python:
         status = check.run_child(options.program)  # which does not come back
         tell(folder, options)
         return status

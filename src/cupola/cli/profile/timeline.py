@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from cupola.cli import native
 from cupola.cli import run as runner
+from cupola.cli.options import check_file
 
 NVTX = "NVTX_INJECTION64_PATH"
 
@@ -16,15 +18,19 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
     """Run the program and record its timeline; returns its exit status."""
     if not options.module and native.find_program(options.program[0]):
         command.error(f"{options.program[0]} is not a Python program: a timeline is recorded of Python programs only")
-    if options.json or options.roofline:
-        command.error("--json and --roofline are about counts: run the program once for these, once for the timeline")
+    if options.json or options.roofline or options.lines:
+        command.error("--lines, --json and --roofline are about counts: run it once for these, once for the timeline")
     from cupola.profile import _nvtx, timeline
 
     # Libraries that name their ranges with NVTX load what this names, at their first range.
     os.environ.setdefault(NVTX, _nvtx.__file__)
     try:
-        runner.choose_device(options.device, options.model, options.devices)
         recorded = timeline(options.timeline)
+        check_file("--timeline", options.timeline, (".html", ".json"))
+        runner.choose_device(options.device, options.model, options.devices)
+        runner.check_environment()
+        if not options.module:
+            runner.read(Path(options.program[0]))
         recorded._share()
     except (ValueError, RuntimeError) as error:
         command.error(str(error))

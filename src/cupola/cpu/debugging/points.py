@@ -112,7 +112,8 @@ class Breakpoint:
             return True  # stop, so that somebody sees it
 
     def __str__(self) -> str:
-        parts = [f"breakpoint {self.number} at {self.where}"]
+        what = f"breakpoint {self.number}" if self._watch is None else f"the watch of {self._watch.expression}"
+        parts = [f"{what} at {self.where}"]
         if self.condition:
             parts.append(f"if {self.condition}")
         parts += [f"in block {self.block}"] * (self.block is not None)
@@ -194,10 +195,37 @@ class Watch:
             self._tell(made)
 
 
+def make_watch(where: str, expression: str | None = None) -> tuple[Watch, Breakpoint]:
+    """A watch, with the breakpoint at which it looks.
+
+    Parameters
+    ----------
+    where
+        The line, or both, as in ``kernel.cu:12:x[i]``.
+    expression
+        The expression; None when `where` has it.
+
+    Raises
+    ------
+    DebuggerError, ExpressionError
+        When one of them cannot be read.
+    """
+    if expression is None:
+        parts = re.match(r"((?:[^:]|::)+:\d+|\d+|[\w:]*\w):([^:].*)", where, re.DOTALL)
+        if parts is None:
+            raise DebuggerError(f"{where!r} is not FILE:LINE:EXPRESSION, such as kernel.cu:12:x[i]")
+        where, expression = parts[1], parts[2]
+    made, hidden = Watch(where, expression.strip()), Breakpoint(0, where)
+    hidden._watch = made
+    return made, hidden
+
+
 def file_and_line(where: str) -> tuple[str, int]:
     """The file and the line of ``"kernel.cu:12"`` or ``"12"``; no line for the name of a function."""
     match = re.fullmatch(r"(?:(.*[^:]):)?(\d+)", where)
     if match:
+        if not int(match[2]):
+            raise DebuggerError(f"{where!r} is no line: they count from 1")
         return match[1] or "", int(match[2])
     if not re.fullmatch(r"[A-Za-z_$~][\w$~]*(::[\w$~]+)*(<.*>)?", where):
         raise DebuggerError(f"{where!r} is neither a function, nor a line, nor FILE:LINE")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
@@ -18,7 +17,7 @@ from cupola.cpu.compiler.modules import Variant
 from cupola.cpu.compiler.ptx import ast
 
 from .code import Code
-from .points import Breakpoint, DebuggerError, Seen, Watch, dim3_or_none
+from .points import Breakpoint, Seen, Watch, dim3_or_none, make_watch
 from .state import WARP, Dim3, Launch, Threads
 from .steps import Plan
 from .stop import AS_BEFORE, GO_ON, Stop
@@ -30,6 +29,8 @@ _STOPPED = 14
 
 ENVIRONMENT = "CUPOLA_DEBUGGER"
 """Set while there is a debugger: programs are compiled with lines and without optimization, their texts are kept."""
+
+_MOST_NAMES = 8
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -61,6 +62,11 @@ class _Known:
             if not points:
                 del self.armed[number]
                 self.stops[number] = self._always(number)
+
+
+def _some(names: Iterable[str]) -> str:
+    known = sorted(set(names))
+    return ", ".join(known[:_MOST_NAMES]) + (", ..." if len(known) > _MOST_NAMES else "")
 
 
 class Debugger:
@@ -278,19 +284,26 @@ class Debugger:
         DebuggerError
             When ``where`` cannot be understood.
         """
-        if expression is None:
-            parts = re.match(r"((?:[^:]|::)+:\d+|\d+|[\w:]*\w):([^:].*)", where, re.DOTALL)
-            if parts is None:
-                raise DebuggerError(f"{where!r} is not FILE:LINE:EXPRESSION, such as kernel.cu:12:x[i]")
-            where, expression = parts[1], parts[2]
-        made = Watch(where, expression.strip())
+        made, hidden = make_watch(where, expression)
         made._tell = tell
-        hidden = Breakpoint(0, where)
-        hidden._watch = made
         with self._lock:
             self._insert(hidden)
             self.watches.append(made)
         return made
+
+    def never_reached(self) -> list[str]:
+        """Say which breakpoints and watches no kernel has that was launched, and what the kernels have instead."""
+        missing = [point for point in self.breakpoints if not point.places]
+        codes = self._codes_now()
+        if not codes:
+            return [f"{point} was never reached: no kernel was launched" for point in missing]
+        files = _some(file for code in codes for file in code.files())
+        functions = _some(name for code in codes for name in code.functions())
+        return [
+            f"{point} was never reached: no kernel that was launched has it, "
+            + (f"their files are {files}" if point._line else f"their functions are {functions}")
+            for point in missing
+        ]
 
     def _add(self, variant: Variant) -> _Known:
         """Code that was compiled for a debugger: note it, and where it is to stop."""

@@ -192,6 +192,37 @@ static void *give_runtime(const char *symbol) { return give(symbol, runtime_look
 static void *give_host(const char *symbol) { return give(symbol, host_lookup(symbol)); }
 static void *give_host_12(const char *symbol) { return give(symbol, host_lookup_12(symbol)); }
 
+static bool add_call(PyObject *set, const char *symbol) {
+    char name[64];
+    if (!injectable_name(symbol, name, sizeof name)) return true;
+    PyObject *text = PyUnicode_FromString(name);
+    bool added = text && !PySet_Add(set, text);
+    Py_XDECREF(text);
+    return added;
+}
+
+static PyObject *injectable_calls(PyObject *self, PyObject *unused) {
+    PyObject *set = PySet_New(NULL);
+    bool whole = set;
+    (void)self, (void)unused;
+    for (size_t i = 0; whole && i < lookup_count(); i++) whole = add_call(set, lookup_name(i));
+    for (size_t i = 0; whole && i < runtime_lookup_count(); i++) whole = add_call(set, runtime_lookup_name(i));
+    if (!whole) Py_CLEAR(set);
+    return set;
+}
+
+static PyObject *error_names(PyObject *self, PyObject *unused) {
+    PyObject *list = PyList_New(0);
+    CUresult status;
+    (void)self, (void)unused;
+    for (size_t i = 1; list && (status = error_at(i)); i++) {
+        PyObject *text = PyUnicode_FromString(error_name(status));
+        if (!text || PyList_Append(list, text)) Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
 static PyObject *inject(PyObject *self, PyObject *arguments) {
     struct injection_rule rule;
     const char *error;
@@ -465,6 +496,9 @@ static PyMethodDef methods[] = {
      PyDoc_STR("load_math(path: str, threads: int) -> None\n\nOpen the OpenBLAS that the math libraries use.")},
     {"load_transforms", load_transforms, METH_VARARGS,
      PyDoc_STR("load_transforms(path: str, threads: int) -> None\n\nOpen the Fourier transforms that cuFFT uses.")},
+    {"injectable_calls", injectable_calls, METH_NOARGS,
+     PyDoc_STR("injectable_calls() -> set[str]\n\nThe functions that can be made to fail, by their plain names.")},
+    {"error_names", error_names, METH_NOARGS, PyDoc_STR("error_names() -> list[str]\n\nThe errors of the driver.")},
     {"inject", inject, METH_VARARGS,
      PyDoc_STR("inject(kind: int, pattern: str, error: str, device: int, nth: int, times: int, seed: int, "
                "probability: float, amount: float) -> int\n\nBegin to inject a fault (driver/inject/inject.h).")},

@@ -19,20 +19,6 @@ def write(path: str, findings: Sequence[Finding]) -> None:
         file.write("\n")
 
 
-def check_name(path: str) -> None:
-    """Refuse a file whose ending says another format.
-
-    Raises
-    ------
-    ValueError
-        With the endings that there are.
-    """
-    if not path.endswith((".json", ".sarif")):
-        raise ValueError(f"--report {path}: the name must end with .json or .sarif")
-    if not os.path.isdir(os.path.dirname(path) or "."):
-        raise ValueError(f"--report {path}: there is no such folder")
-
-
 def _sarif(findings: Sequence[Finding]) -> dict[str, Any]:
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in CHECKS.items()]
     driver = {"name": "cupola", "informationUri": "https://github.com/cupola-project/cupola", "rules": rules}

@@ -127,6 +127,8 @@ const char *error_name(CUresult status) {
     return index < 0 ? NULL : errors[index].name;
 }
 
+CUresult error_at(size_t index) { return index < sizeof errors / sizeof *errors ? errors[index].status : CUDA_SUCCESS; }
+
 CUresult error_status(const char *name) {
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         if (!strcmp(errors[i].name, name)) return errors[i].status;

@@ -26,6 +26,7 @@ CUresult fail_handle(const char *what, const void *handle, enum handle_kind kind
 const char *error_name(CUresult status); /* "CUDA_ERROR_…", or NULL when there is no such status */
 CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult error_status(const char *name); /* the other way; CUDA_ERROR_UNKNOWN when there is no such name */
+CUresult error_at(size_t index);         /* each error in turn, from 1 on; CUDA_SUCCESS behind the last */
 
 /* The explanation of the status last returned to this thread: writes at most size bytes, returns the full length. */
 size_t explain(int status, char *text, size_t size);

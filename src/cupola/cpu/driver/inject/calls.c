@@ -133,10 +133,15 @@ static void set(unsigned index, bool meant) {
     __atomic_store_n(&inject_slots[index], to, __ATOMIC_RELEASE);
 }
 
+bool injectable_name(const char *symbol, char *name, size_t size) {
+    if (!returns_status(symbol)) return false;
+    plain_name(symbol, name, size);
+    return true;
+}
+
 void *injectable(const char *symbol, void *function, CUresult (*failed)(CUresult)) {
     char name[sizeof calls->name];
-    if (!function || !returns_status(symbol)) return function;
-    plain_name(symbol, name, sizeof name);
+    if (!function || !injectable_name(symbol, name, sizeof name)) return function;
     pthread_mutex_lock(&lock);
     unsigned index = 0;
     while (index < used && (calls[index].function != function || strcmp(calls[index].name, name))) index++;

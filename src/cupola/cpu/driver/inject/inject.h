@@ -74,6 +74,8 @@ void inject_turn(const char *what, uint64_t stream);
 /* The function to hand out for an entry point: a jump to it that can be made to fail. `failed`, if not NULL, turns a
  * status into what the function returns. The function itself when it returns no status. (calls.c) */
 void *injectable(const char *symbol, void *function, CUresult (*failed)(CUresult));
+/* The name that rules know an entry point by; false when none can be meant for it. (calls.c) */
+bool injectable_name(const char *symbol, char *name, size_t size);
 void injectable_update(void); /* the rules have changed */
 
 #endif
