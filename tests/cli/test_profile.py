@@ -67,6 +67,40 @@ def test_every_line_is_told_if_wanted(tutorial) -> None:
     assert re.search(r"^  17 +[\d,]+ +21.3 +3,072 +100% +6.0 +atomicAdd", done.stderr, re.M), done.stderr
 
 
+ONE = '''
+from cupola import Device, LaunchConfig, cpu, launch
+import cupola
+from cupola.bindings import driver
+cpu.use()
+dev = Device()
+dev.set_current()
+stream = dev.create_stream()
+source = """
+extern "C" __global__ void one(float* x) {
+    extern __shared__ float held[];
+    held[0] = *x;
+    __syncthreads();
+    *x = held[0] * 2;
+}
+"""
+one = cupola.compile(source).get_kernel("one")
+most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+driver.cuKernelSetAttribute(most, 160000, int(one.handle), 0)
+x = dev.allocate(4, stream=stream)
+launch(stream, LaunchConfig(grid=1, block=1, shmem_size=160000), one, x)
+stream.sync()
+'''
+
+
+def test_one_of_a_thing_is_no_plural(tmp_path) -> None:
+    (tmp_path / "one.py").write_text(ONE)
+    said = cupola(tmp_path, "profile", "one.py").stderr
+    assert "1 request of global memory, 1 sector, 100% of them needed" in said
+    assert "1 block of 1 warp on a multiprocessor" in said
+    assert "1 operation on 64 bytes" in said
+    assert re.findall(r"\b1 [a-z]+s\b", said) == [], said
+
+
 def test_json_has_each_line(tutorial) -> None:
     done = cupola(tutorial, "profile", "--json", "--model", "t4", "transpose.py")
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ import cupola
 from cupola import LaunchConfig, PinnedMemoryResource, launch, profile
 from cupola.profile import Record
 from cupola.profile._page import page
+from cupola.profile._summary import summary
 
 SOURCE = """
 extern "C" __global__ void slow(float* x, int n) {
@@ -142,6 +143,13 @@ def test_page(recorded, tmp_path):
     assert len(data["bars"]) == len(recorded.records) and "slow" in data["names"]
     assert data["rows"][-2:] == ["device 0, stream 1", "device 0, stream 2"]
     assert "http" not in text.replace("http-equiv", "")  # nothing is fetched
+
+
+def test_one_of_a_thing_is_no_plural():
+    record = Record("kernel", "one", 20_000, 30_000, device=0)
+    said = summary([record], 0, 30_000, 0)
+    assert said.startswith("0.030 ms, 1 record\n")
+    assert "1 gap of 10 us or more" in said
 
 
 def test_names_cannot_end_the_script():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from cupola._counted import counted
 from cupola.profile._record import Record
 
 TOP = 10
@@ -14,7 +15,7 @@ GAP = 10_000  # ns: shorter gaps between operations are not told
 
 def summary(records: Sequence[Record], begin: int, end: int, lost: int) -> str:
     """The text of :meth:`Timeline.summary`."""
-    lines = [f"{(end - begin) / 1e6:.3f} ms, {len(records)} records"]
+    lines = [f"{(end - begin) / 1e6:.3f} ms, {counted(len(records), 'record')}"]
     if lost:
         lines.append(f"{lost} more found no room: record a shorter part, or raise `most`")
     total = max(end - begin, 1)
@@ -85,7 +86,8 @@ def _devices(records: Sequence[Record], begin: int, end: int) -> list[str]:
         gaps.append((end - last, last))
         long = sorted((gap for gap in gaps if gap[0] >= GAP), reverse=True)
         share = busy / max(end - begin, 1)
-        lines += ["", f"device {device}: busy for {busy / 1e6:.3f} ms ({share:.1%}), {len(long)} gaps of 10 us or more"]
+        gap = counted(len(long), "gap")
+        lines += ["", f"device {device}: busy for {busy / 1e6:.3f} ms ({share:.1%}), {gap} of 10 us or more"]
         for length, at in long[:3]:
             lines.append(f"  nothing ran for {length / 1e6:.3f} ms from {(at - begin) / 1e6:.3f} ms on")
         peak = max((r.memory for r in own), default=0)

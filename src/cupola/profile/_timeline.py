@@ -7,6 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from cupola._counted import counted
 from cupola.bindings import _provider
 from cupola.profile import _chrome, _nvtx, _page, _ranges, _summary
 from cupola.profile._record import Record, of_raw
@@ -47,7 +48,7 @@ class Timeline:
             )
 
     def __repr__(self) -> str:
-        return f"<Timeline {len(self.records)} records>"
+        return f"<Timeline {counted(len(self.records), 'record')}>"
 
     def __enter__(self) -> Timeline:
         if not _only.acquire(blocking=False):

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from cupola._counted import counted
+
 from .model import Branch, File, Line
 from .text import percent, way
 
@@ -114,7 +116,7 @@ def _notes(file: File, number: int, line: Line) -> list[str]:
         if branch.runs:
             found.append(f'<span class="note">{_branch(file, number, branch, several)}</span>')
     for barrier in line.barriers:
-        how = f"{barrier.apart} of {barrier.runs} warps came without some of their threads"
+        how = f"{barrier.apart} of {counted(barrier.runs, 'warp')} came without some of their threads"
         if barrier.runs:
             found.append(f'<span class="note">barrier: {how if barrier.apart else "all warps came whole"}</span>')
     if several:
@@ -139,7 +141,7 @@ def _branch(file: File, number: int, branch: Branch, several: bool) -> str:
     for to, taken in branch.ways:
         goes = way(file, number, to)
         ways.append(f"{goes}: {taken}" if taken else f'<span class="bad">{goes}: never</span>')
-    parted = f"; {branch.parted} of {branch.runs} warps parted" if branch.parted else ""
+    parted = f"; {branch.parted} of {counted(branch.runs, 'warp')} parted" if branch.parted else ""
     return f'<svg width="64" height="9">{"".join(bar)}</svg> branch{where}: {", ".join(ways)}{parted}'
 
 

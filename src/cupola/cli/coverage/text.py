@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cupola._counted import counted
+
 from .model import File
 
 
@@ -87,8 +89,8 @@ def _notes(file: File) -> list[str]:
                 found.append(f"line {file.shown(number)}{where}: no thread went {goes}")
         for barrier in line.barriers:
             if barrier.apart:
-                came = f"{barrier.apart} of {barrier.runs} warps came to the barrier without some of their threads"
-                found.append(f"line {file.shown(number)}: {came}")
+                came = f"{barrier.apart} of {counted(barrier.runs, 'warp')} came to the barrier"
+                found.append(f"line {file.shown(number)}: {came} without some of their threads")
     whole = [n for n, line in lines if line.ran and line.barriers and not any(b.apart for b in line.barriers)]
     if whole:
         found.append(f"barriers never reached divergent: {ranges(file, whole)}")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from cupola._counted import counted
+
 from .model import WARP, Counts, Kernel
 
 MOST = 5
@@ -89,7 +91,7 @@ def _of_line(counts: Counts) -> Iterator[tuple[str, int, str, str]]:
             )
     lost = counts.instructions - -(-counts.threads // WARP)
     if lost > 0:
-        parted = f"; warps parted here {counts.parted} of {counts.branches} times" if counts.parted else ""
+        parted = f"; warps parted here {counts.parted:,} of {counted(counts.branches, 'time')}" if counts.parted else ""
         yield (
             "divergence",
             lost,

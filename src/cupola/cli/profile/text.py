@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from cupola._counted import counted
 from cupola.cli.output import rows
 
 from . import roofline
@@ -44,7 +45,7 @@ def report(kernels: Sequence[Kernel], model: dict[str, Any], *, lines: bool = Fa
 def _kernel(kernel: Kernel, model: dict[str, Any]) -> list[str]:
     total = kernel.total
     shape = " x ".join("x".join(map(str, _short(extent))) for extent in (kernel.grid, kernel.block))
-    times = "once" if kernel.launches == 1 else f"{kernel.launches} times"
+    times = "once" if kernel.launches == 1 else counted(kernel.launches, "time")
     said = [f"{kernel.name}, launched {times} with {shape}"]
     classes = sorted(total.classes.items(), key=lambda item: -item[1][0])
     shown = ", ".join(f"{name} {_share(runs, total.instructions)}" for name, (runs, _) in classes[:_SHOWN_CLASSES])
@@ -54,10 +55,12 @@ def _kernel(kernel: Kernel, model: dict[str, Any]) -> list[str]:
         said += _access(kind, access)
     if total.operations and total.intensity is not None:
         side = "memory" if total.intensity < roofline.ridge(model) else "arithmetic"
-        what = f"{total.operations:,} operations on {total.bytes:,} bytes, {total.intensity:.3g} a byte"
+        what = (
+            f"{counted(total.operations, 'operation')} on {counted(total.bytes, 'byte')}, {total.intensity:.3g} a byte"
+        )
         said.append(_item("intensity", f"{what}: {side} limits (the ridge is at {roofline.ridge(model):.3g})"))
     held, warps = of_kernel(kernel, model), -(-kernel.threads_of_block // 32)
-    blocks = f"{held.blocks} blocks of {warps} warps on a multiprocessor"
+    blocks = f"{counted(held.blocks, 'block')} of {counted(warps, 'warp')} on a multiprocessor"
     said.append(_item("occupancy", f"{held.share:.0%}: {blocks}, limited by {' and '.join(held.limited_by)}"))
     return said
 
@@ -91,12 +94,13 @@ def _access(kind: str, access: Access) -> list[str]:
     if access.global_requests:
         used = _share(access.least_sectors, access.sectors)
         found.append(
-            f"{access.global_requests:,} requests of global memory, {access.sectors:,} sectors, {used} of them needed"
+            f"{counted(access.global_requests, 'request')} of global memory, {counted(access.sectors, 'sector')}, "
+            f"{used} of them needed"
         )
     if access.shared_requests:
         found.append(
-            f"{access.shared_requests:,} requests of shared memory, "
-            f"{access.wavefronts - access.least_wavefronts:,} bank conflicts"
+            f"{counted(access.shared_requests, 'request')} of shared memory, "
+            f"{counted(access.wavefronts - access.least_wavefronts, 'bank conflict')}"
         )
     if kind == "atomic" and found:
         requests = access.global_requests + access.shared_requests

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from cupola._counted import counted
 from cupola.cpu.compiler.ptx import ast
 
 from .expressions import Expression
@@ -149,7 +150,7 @@ class Stop:
             raise DebuggerError(f"the thread has {self.status(thread)}: there is nothing to look at")
         if not 0 <= frame < len(frames):
             raise DebuggerError(
-                f"the thread is in {len(frames)} functions, of which 0 is the innermost; there is no {frame}"
+                f"the thread is in {counted(len(frames), 'function')}, of which 0 is the innermost; there is no {frame}"
             )
         return frames[frame]
 

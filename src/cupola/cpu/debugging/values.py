@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cupola._counted import counted
 from cupola.cpu.compiler.objects import abi
 
 from .dwarf import Type
@@ -134,7 +135,7 @@ def unreadable(value: Value) -> str:
         return "its value is not known here"
     space = SPACES[value.place.space]
     at = f"{value.place.address:#x}" if value.place.space == GLOBAL else f"offset {value.place.address}"
-    return f"there is no {space} memory of {max(1, value.type.size)} bytes at {at}"
+    return f"there is no {space} memory of {counted(max(1, value.type.size), 'byte')} at {at}"
 
 
 def make(type: Type, number: int | float) -> Value:

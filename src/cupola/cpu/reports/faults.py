@@ -7,6 +7,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Protocol
 
+from cupola._counted import counted
 from cupola.cpu import _driver
 from cupola.cpu.compiler.emit.control.body import Site
 from cupola.cpu.compiler.modules import Variant
@@ -112,7 +113,7 @@ def describe(
         elif space == 1:
             neighbour = _shared_memory(address, info.static_shared, dynamic_shared)
         elif space == 2:
-            neighbour = f"a thread of this kernel has {info.local_bytes} bytes of local memory"
+            neighbour = f"a thread of this kernel has {_bytes(info.local_bytes)} of local memory"
         elif where is None:
             neighbour = "no check covers this access: memory was freed while the kernel ran, or this is a bug in cupola"
         else:
@@ -189,7 +190,7 @@ def call_chain(sites: tuple[ast.Instruction, ...], count: int, numbers: tuple[in
         lines.append(call if times == 1 else f"{call}, {times} times")
         said += times
     if count > said:
-        lines.append(f"and {count - said} calls more")
+        lines.append(f"and {counted(count - said, 'call')} more")
     return lines
 
 
@@ -205,7 +206,7 @@ def _shared_memory(offset: int, static: int, dynamic: int) -> str:
     parts = f"{static} static and {dynamic} dynamic" if static and dynamic else "static" if static else "dynamic"
     if not static + dynamic:
         return "the block has no shared memory: pass its size at the launch"
-    return f"the block has {static + dynamic} bytes of shared memory ({parts})"
+    return f"the block has {_bytes(static + dynamic)} of shared memory ({parts})"
 
 
 def nearest(address: int, size: int, allocation: tuple[int, int, int] | None) -> str:

@@ -555,7 +555,12 @@ def add_fault(error: str, kernel: str, kind: int, text: str) -> None:
 
 def add_unset_copy(address: int, unset: int, size: int, base: int, length: int) -> None:
     """Add a copy to the host of memory that nobody has written."""
-    summary = f"{unset:,} of {size:,} bytes that are copied to the host were never written"
+    which = (
+        f"{unset:,} of {size:,} bytes that are copied to the host were"
+        if size > 1
+        else "the byte that is copied to the host was"
+    )
+    summary = f"{which} never written"
     details = [f"the first at address {address:#x}: {nearest(address, 1, (base, length, 0))}"]
     origin = _driver.lines_of_memory(base)[0]
     if origin:

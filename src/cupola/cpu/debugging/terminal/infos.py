@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
+from cupola._counted import counted
 from cupola.cpu import _driver
 
 from ..dwarf import Variable
@@ -36,9 +37,9 @@ class Infos(Screen):
             self.say("There are no breakpoints.")
         for each in stops:
             state = "" if each.enabled else ", disabled"
-            self.say(f"{each}{state}, hit {each.hits} times{places(each, bool(self.debugger._codes_now()))}")
+            self.say(f"{each}{state}, hit {counted(each.hits, 'time')}{places(each, bool(self.debugger._codes_now()))}")
         for watch in self.debugger.watches:
-            self.say(f"watching {watch.expression} at {watch.where}: seen {len(watch.values)} times")
+            self.say(f"watching {watch.expression} at {watch.where}: seen {counted(len(watch.values), 'time')}")
 
     def _info_args(self, argument: str) -> None:
         frame = self._frame()
