@@ -33,3 +33,37 @@ def test_errors_say_why(tmp_path: Path, has_error: bool) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:1] == (["Call to cuDeviceGet failed"] if has_error else []) and ("99" in done.stdout) == has_error
+
+
+DECORATORS = """
+class config:
+    CUDA_DEBUGINFO_DEFAULT = 0
+
+def jit(func_or_sig=None, device=False, debug=None, lineinfo=False):
+    return lineinfo
+"""
+DECORATED = """
+from numba.cuda.decorators import config, jit
+print(jit(), jit("void()", device=True), jit(lineinfo=False), jit(debug=True), jit("void()", False, None, False))
+config.CUDA_DEBUGINFO_DEFAULT = 1
+print(jit(), jit(debug=False))
+"""
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (["run"], ["False False False False False", "False False"]),
+        (["run", "--check", "race"], ["True True False False False", "False True"]),
+        (["profile"], ["True True False False False", "False True"]),
+    ],
+)
+def test_kernels_have_lines_while_somebody_looks(tmp_path: Path, options: list[str], lines: list[str]) -> None:
+    folder = tmp_path / "numba" / "cuda"
+    folder.mkdir(parents=True)
+    (folder / "decorators.py").write_text(DECORATORS)
+    (tmp_path / "program.py").write_text(DECORATED)
+    command = [sys.executable, "-m", "cupola", *options, "--device", "cpu", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout.splitlines()) == (0, lines), done.stderr

@@ -92,6 +92,18 @@ def test_lines_of_the_ptx():
     assert seen[-1][2:] == (5, 12, 9)
 
 
+def test_the_file_of_the_ptx_has_a_short_name():
+    """Not all types of the kernel's parameters, as its name has them in C++ and in numba."""
+    files = []
+    with cupola.cpu.debugger() as debugger:
+        text = PTX.replace("plain", "_ZN6shapes5plainIiEEvPf")
+        code = Program(text, "ptx", ProgramOptions(arch="sm_90")).compile("cubin")
+        debugger.breakpoint("shapes::plain", thread=5)
+        debugger.on_stop(lambda stop: files.append(stop.file))
+        launched(code, "_ZN6shapes5plainIiEEvPf", 9)
+    assert files == ["plain.ptx"]
+
+
 def test_kernels_of_several_streams_stop_one_at_a_time():
     inside = threading.Semaphore(1)
     seen = []

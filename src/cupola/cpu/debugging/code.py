@@ -137,7 +137,12 @@ class Code:
 
     def file_of(self, location: ast.Location) -> str:
         """The file of a location; of the PTX where there is no other."""
-        return location.file or f"{self.name}.ptx"
+        return location.file or self._ptx_file
+
+    @cached_property
+    def _ptx_file(self) -> str:
+        """The PTX as a file: names of C++ and numba have all types in them."""
+        return f"{self.function_of_kernel().partition('<')[0].rpartition('::')[2]}.ptx"
 
     def line_of(self, location: ast.Location) -> int:
         """The line of a location; of the PTX where there is no other.
