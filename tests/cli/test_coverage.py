@@ -276,6 +276,7 @@ def test_the_plugin_reports_behind_the_tests(tmp_path) -> None:
         ("_ZplRK1AS1_", "_ZplRK1AS1_"),
         ("_ZN6cudapy8__main__4turnB2v1B9cw51cXTLSE5ArrayIiLi1E1CE", "cudapy::__main__::turn"),
         ("_Z", "_Z"),
+        ("scale_Kt1_A1f32_1t1_p16_I128", "scale"),  # of cuTile, with the types of its arguments
     ],
 )
 def test_names_of_functions(symbol: str, name: str) -> None:

@@ -19,6 +19,7 @@ from cupola.cpu.compiler.modules import Variant
 from cupola.cpu.compiler.passes.call_graph import CallGraph, calls
 from cupola.cpu.compiler.passes.inline_calls import Inliner
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.reports.names import of_tiles
 
 from . import dwarf
 
@@ -44,9 +45,8 @@ class Call:
 
 def plain_name(symbol: str) -> str:
     """A function's name without what says its types: ``saxpy`` of ``_Z5saxpyPfi``, and of cuTile's names."""
-    tiles = re.fullmatch(r"(\w+)@[^@]*:\d+:\d+.*|([A-Za-z_]\w*?)_Kt\d+(?:_\w+)*", symbol)
-    if tiles is not None:
-        return tiles[1] or tiles[2]
+    if tiles := of_tiles(symbol):
+        return tiles
     match = re.match(r"_ZN?K?(?=\d)", symbol)
     if match is None:
         return symbol

@@ -1,4 +1,5 @@
-"""C++ names of functions from mangled ones (Itanium C++ ABI), as far as kernels and their helpers usually need it.
+"""Names of functions as they are written, from mangled ones: of C++ (Itanium C++ ABI), as far as kernels and their
+helpers usually need it, and of cuTile.
 
 What is not understood stays mangled. Parameters are left out, and so are ABI tags, of which numba has long ones.
 """
@@ -21,13 +22,19 @@ class _Unknown(Exception):
 
 
 def readable(symbol: str) -> str:
-    """``scale<float>`` for ``_Z5scaleIfEvPT_f``; other names as they are."""
+    """``scale<float>`` for ``_Z5scaleIfEvPT_f``, and what cuTile has put types to; other names as they are."""
     if not symbol.startswith("_Z"):
-        return symbol
+        return of_tiles(symbol) or symbol
     try:
         return _Reader(symbol[2:]).encoding()
     except (_Unknown, IndexError):
         return symbol
+
+
+def of_tiles(symbol: str) -> str:
+    """The name of a function in cuTile; empty if it is none."""
+    tiles = re.fullmatch(r"(\w+)@[^@]*:\d+:\d+.*|([A-Za-z_]\w*?)_Kt\d+(?:_\w+)*", symbol)
+    return (tiles[1] or tiles[2]) if tiles else ""
 
 
 def matches(symbol: str, pattern: str) -> bool:
