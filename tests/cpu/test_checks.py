@@ -65,6 +65,31 @@ def run(device, stream, kernel, *, sync=False):
     stream.sync()
 
 
+ADDITIONS = r"""
+extern "C" __global__ void in_a_warp(int* x) { x[0] += 1; }
+extern "C" __global__ void in_a_block(int* x) { if (threadIdx.x % 32 == 0) x[0] += 1; }
+extern "C" __global__ void in_a_grid(int* x) { if (threadIdx.x == 0) x[0] += 1; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "advice"),
+    [
+        ("in_a_warp", 1, "atomicAdd(); or if this is a loop, put __syncwarp() between its turns"),
+        ("in_a_block", 1, "atomicAdd(); or if this is a loop, put __syncthreads() between its turns"),
+        ("in_a_grid", 2, "atomicAdd(), or give each block an element of its own"),
+    ],
+)
+def test_no_barrier_is_advised_within_a_line(device, stream, name, grid, advice):
+    kernel = Program(ADDITIONS, "c++", ProgramOptions(name="add.cu", lineinfo=True)).compile("cubin").get_kernel(name)
+    x = device.array(np.zeros(1, np.int32), stream=stream)
+    with cpu.checks(race=True) as checks:
+        launch(stream, LaunchConfig(grid=grid, block=64), kernel, x)
+        stream.sync()
+    assert any(finding.advice.endswith(advice) for finding in checks.findings), checks.findings
+    assert not any("between the two" in finding.advice for finding in checks.findings)
+
+
 def test_a_finding_says_where(device, stream, reverse):
     with cpu.checks(race=True) as checks:
         run(device, stream, reverse)

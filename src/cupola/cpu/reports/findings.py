@@ -432,7 +432,8 @@ def _finding(kernel: str, row: _Row, mine: ast.Instruction | None, other: ast.In
             summary = f"{_SPACES[row.space]} memory is {done} before a copy {way} it is complete"
             return Finding(kind, kernel, summary, places, details, advice=_ADVICE_COPY)
         summary = f"{_SPACES[row.space]} memory is accessed by two threads, and nothing orders the accesses"
-        return Finding(kind, kernel, summary, places, details, advice=_advice(row))
+        is_one = here.file is not None and (here.file, here.line) == (there.file, there.line)
+        return Finding(kind, kernel, summary, places, details, advice=_advice(row, is_one))
     if row.what == ENDED:
         return _ended(kernel, row, here)
     if row.what == UNSET:
@@ -477,8 +478,15 @@ def _ended(kernel: str, row: _Row, here: Place) -> Finding:
     return Finding(_KINDS[row.what], kernel, summary, (place,), (_memory(row) + whose,), advice=_ADVICE_END)
 
 
-def _advice(row: _Row) -> str:
+def _advice(row: _Row, is_one_line: bool) -> str:
+    """What would order two accesses. Nothing comes between those of one line but other lines of a loop."""
     atomics = {row.kind, row.other_kind} & {_ATOMIC}
+    if is_one_line and not atomics:
+        if row.block != row.other_block:
+            return "use an atomic operation, such as atomicAdd(), or give each block an element of its own"
+        is_near = _warp(row.thread, row) == _warp(row.other_thread, row)
+        barrier = "__syncwarp()" if is_near else "__syncthreads()"
+        return f"use an atomic operation, such as atomicAdd(); or if this is a loop, put {barrier} between its turns"
     if row.block != row.other_block:
         advice = "order the blocks: two launches, or a barrier of the grid (cooperative groups)"
         advice += "; or atomic operations with fences"
