@@ -74,7 +74,7 @@ lint: $(VENV)/.installed-dev
 
 # All C, that which Cython makes included. The build folder stays: the next time only what has changed is compiled.
 warnings: $(VENV)/.installed-dev
-	@export PATH=$(CURDIR)/$(BIN):$$PATH; \
+	@export PATH=$(CURDIR)/$(BIN):$$PATH CYTHON=$(CURDIR)/$(BIN)/cython; \
 	if [ ! -f $(WARNINGS)/build.ninja ]; then meson setup $(WARNINGS) -Dbuildtype=release -Dwerror=true >/dev/null; fi; \
 	ninja --quiet -C $(WARNINGS)
 
