@@ -181,10 +181,10 @@ def summary(plan: Plan, types: Types) -> str:
 
 def pythonic(text: str, plan: Plan, types: Types) -> str:
     """The header's text with the Python names of functions and parameters; "nvvmX does" becomes "Does"."""
-    text = re.sub(rf"^(?:{plan.function.name}(?:\(\))? )?([a-z])(?!\w*_)", lambda m: m[1].upper(), text)
-    python = {f.name: f"`{types.names.function(f.name)}`" for f in types.module.functions if f is not plan.function}
+    own = plan.function.name
+    text = re.sub(rf"^(?:{own}(?:\(\))? )?([a-z])(?!\w*_)", lambda m: m[1].upper(), text)
     text = re.sub(r"#(?=[a-zA-Z])", "", text)
-    text = re.sub(r"`?\b(\w+)\b`?(\(\))?", lambda m: python.get(m[1], m[0]), text)
+    text = re.sub(r"`?\b(\w+)\b`?(\(\))?", lambda m: m[0] if m[1] == own else types.quoted.get(m[1], m[0]), text)
     renamed = {a.name: a.python_name for a in plan.arguments if a.name != a.python_name}
     return re.sub(r"\b[a-z]+[A-Z]\w+\b", lambda m: renamed.get(m[0], m[0]), text)
 

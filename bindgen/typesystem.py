@@ -224,6 +224,11 @@ class Types:
             self.handles[name] = Handle(name, "integer", size, scalar=scalar, doc=typedef.doc)
 
     @cached_property
+    def quoted(self) -> dict[str, str]:
+        """How texts name each function: that of Python, as code."""
+        return {f.name: f"`{self.names.function(f.name)}`" for f in self.module.functions}
+
+    @cached_property
     def _record_tags(self) -> dict[str, str]:
         """The class that stands for ``struct TAG``: the last of its chain without a version, else the tag's own."""
         return {f"{c.record.kind} {c.record.tag}": c.record.tag for c in self.records.values() if c.record.tag}
