@@ -17,7 +17,7 @@ site=$build/venv/lib/$("$python" -c 'import sys; print(f"python{sys.version_info
 # Options that were changed make a new build.
 if [[ ! -f $build/build.ninja || $(cat "$build/options" 2>/dev/null) != "$*" ]]; then
     rm -rf "$build"
-    CYTHON=$(command -v cython) meson setup "$build" "$@" -Dpython.purelibdir="$site" -Dpython.platlibdir="$site" >/dev/null
+    CYTHON=${CYTHON:-$(command -v cython)} meson setup "$build" "$@" -Dpython.purelibdir="$site" -Dpython.platlibdir="$site" >/dev/null
     # The C that Cython makes is the same in each build. It comes from another one with ninja's notes on what it was made of, by
     # which ninja makes again what is too old, or was made by another command: all of them name Cython by its path.
     for other in build/*/.ninja_log; do
