@@ -730,3 +730,38 @@ def test_arrays_that_are_gone_leave_nothing_to_the_next(device):
         same(one, numpy.ones((2 * k + 1) % 5 + 1) * (2 * k + 1))
     for k, one in enumerate(pending[100:]):
         same(one, numpy.ones((2, 2)) * k)
+
+
+def test_shapes_changed_in_place(device):
+    for n in (numpy, np):
+        x = n.arange(6.0)
+        before = x * 2
+        x.resize(2, 2)
+        more = n.arange(3)
+        more.resize((2, 3), refcheck=False)
+        y = n.arange(6.0)
+        later = y + 1
+        y.shape = (2, -1)
+        y[0, 0] = 9
+        same(np.asarray(x), numpy.asarray([[0.0, 1], [2, 3]]))
+        same(np.asarray(more), numpy.asarray([[0, 1, 2], [0, 0, 0]]))
+        same(np.asarray(y), numpy.asarray([[9.0, 1, 2], [3, 4, 5]]))
+        same(np.asarray(before), numpy.arange(6.0) * 2)
+        same(np.asarray(later), numpy.arange(6.0) + 1)
+        with pytest.raises(ValueError):
+            y.shape = (4,)
+        with pytest.raises(AttributeError, match="Incompatible shape for in-place modification"):
+            y.T.shape = (6,)
+        with pytest.raises(ValueError):
+            y.T.resize(2)
+        with pytest.raises(ValueError, match="own its data"):
+            y[:1].resize(2)
+    with pytest.raises(AttributeError, match=r"x\.view\(dtype\)"):
+        y.dtype = "i8"
+
+
+def test_what_is_refused_is_no_copy(device):
+    np.report(reset=True)
+    with pytest.raises(TypeError, match="cannot be on a device"):
+        np.asarray(["a"])
+    assert not np.report(reset=True)

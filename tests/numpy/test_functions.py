@@ -174,6 +174,40 @@ n.pad(i, (2, 3), "linear_ramp", end_values=-7), n.pad(m, ((1, 9), (2, 0)), "refl
 n.cov(m, aweights=m[0]), n.cov(m, fweights=i[:3] % 3 + 1), n.cov(m, aweights=m[0], ddof=0)
 n.subtract.reduce(m, axis=1, initial=5.0, where=m > 1), n.bitwise_and.reduce(i, where=i > 2)
 n.unique(n.zeros((0, 3)), axis=0, return_counts=True), n.unique(n.zeros((3, 0)), axis=0, return_inverse=True)
+n.zeros((2, 3), order="F").strides, n.ones((2, 3), int, "F").strides
+n.full((2, 2), [1, 2], order="F"), n.eye(2, 3, 1, order="F")
+n.zeros_like(m.T).strides, n.zeros_like(a.transpose(2, 0, 1)).strides, n.empty_like(m.T, order="C").strides
+n.full_like(a.T, 2, order="A").strides, n.copy(a.transpose(2, 0, 1)).strides, m.T.copy("A").strides, m.copy("F")
+n.array(m, order="F").strides, n.asarray(m.T, order="C").strides, n.array([[1, 2], [3, 4]], order="F").strides
+m.ravel("F"), a.transpose(2, 0, 1).ravel("K"), a.T.flatten("A"), m.flatten("F"), a.transpose(2, 0, 1).flatten("K")
+m.reshape(9, order="F"), m.reshape((-1, 3), copy=True), m.T.reshape(9, order="A"), m.T.reshape(9, order="F", copy=False)
+m.astype("f4", "F").strides, m.astype("f4", casting="same_kind"), m.item(5), m.item(-1), m.item((0, 1)), m.item(1, 2)
+n.eye(N=2, M=3), n.vander(i, N=3), n.tile(A=i, reps=2), n.clip(i, 0, 2, n.zeros(8, int)), n.kaiser(M=3, beta=1)
+n.concat([i, f], dtype="f4"), n.stack([i, f], dtype="f4"), n.vstack([i, f], dtype="f4"), n.hstack([i, i], casting="no")
+n.mean(c, where=n.asarray([True, False, True, True])), n.mean(a, axis=1, where=a > 0), n.mean(m, where=n.asarray(False))
+n.var(a, where=a > 0), n.std(a, axis=0, where=a > 0, ddof=1)
+n.std(m, where=m > 1, keepdims=True), n.var(m, correction=1)
+n.nanmean(m, where=m > 1, axis=0), n.nansum(f, initial=3), n.nanprod(f[:4], initial=2, where=f[:4] > 0)
+n.nanmax(f, initial=3, where=f < 5), n.nanmin(f, initial=3, where=f < 5)
+n.nanmax(f[1:2]), n.nanargmin(f, out=n.asarray(0))
+n.nanvar(f[:4], where=f[:4] > 0), n.nanstd(f[:4], correction=1), n.nanvar(f[:4], mean=n.asarray(1.0))
+n.quantile(m, 0.3, axis=1, weights=m, method="inverted_cdf")
+n.percentile(i, [0, 25, 100], weights=n.abs(i), method="inverted_cdf")
+n.quantile(m, [0, 0.4, 1], axis=0, weights=n.asarray([1, 0, 2]), method="inverted_cdf")
+n.median(i, overwrite_input=True)
+n.quantile(m, 0.5, axis=(0, 1), weights=m, method="inverted_cdf", keepdims=True)
+n.nanquantile(f[:4], 0.5, weights=n.asarray([1.0, 5, 1, 1]), method="inverted_cdf")
+n.cov(m, dtype="f8"), n.corrcoef(m, dtype="f8"), n.cov(m, dtype="f4").dtype.itemsize
+n.interp(n.asarray([1.0, 400, -10]), n.asarray([0, 90, 180, 270]), n.arange(4), period=360)
+n.intersect1d(i, n.asarray([3, 1]), return_indices=True), n.setdiff1d(i, n.asarray([1]), assume_unique=True)
+n.logspace([0, 1], [2, 3], 3, axis=1), n.geomspace([1, 2], [8, 16], 4, axis=1), n.arange(start=1, stop=5)
+n.isneginf(f, out=n.zeros(8, bool)), n.compress([True, False, True], m, axis=1, out=n.zeros((3, 2)))
+n.ravel_multi_index((n.asarray([1, 0]), n.asarray([2, 1])), (2, 3), order="F"), n.unravel_index([5, 3], (2, 3), "F")
+n.ravel_multi_index((n.asarray([5, 0]), n.asarray([2, 7])), (2, 3), mode=("clip", "wrap"))
+n.trim_zeros(n.asarray([[0, 0, 0], [0, 1, 0]])), n.trim_zeros(n.asarray([[0, 0, 0], [0, 1, 0]]), axis=1)
+n.divmod(i, 3, n.zeros(8, int)), n.divmod(i, 3, out=(None, n.zeros(8))), n.modf(f, n.zeros(8)), n.frexp(f)
+n.pad(m, {0: 1}), n.pad(m, {-1: (1, 2)}, "edge"), n.bincount([], weights=[]), n.bincount([], minlength=2)
+n.full(2, 2.9, int), n.full_like(i, 2.5), n.full(2, -1.5, "i1")
 """.strip().splitlines()
 
 
@@ -202,6 +236,12 @@ n.linalg.norm(m, n.inf, axis=0), n.linalg.vector_norm(i, ord=3), n.linalg.matrix
 n.linalg.cond(m), n.linalg.matrix_power(m, 3), n.linalg.matrix_power(m, -2), n.linalg.matrix_power(m, 0)
 n.linalg.trace(a), n.linalg.diagonal(a, offset=1), n.linalg.multi_dot([m, a[0], a[0].T]), n.linalg.outer(i, i)
 n.linalg.tensorsolve(n.eye(6).reshape((2, 3, 6)), m[:2]), n.linalg.tensorinv(n.eye(6).reshape((2, 3, 6)))
+n.linalg.slogdet(m * n.nan), n.linalg.slogdet(m * -1), n.linalg.slogdet(n.stack([m, m * 0, m * n.nan]))
+n.linalg.slogdet(m.astype(complex) * n.nan), n.linalg.multi_dot([m, m, m], out=n.zeros((3, 3)))
+n.cross([1, 2], [3, 4, 5]), n.cross([1, 2, 3], [4, 5]), n.cross([[1, 2]], [[3, 4]])
+n.polyfit(n.arange(5.0), f[2] * n.arange(5.0) ** 2, 1, w=n.asarray([1.0, 2, 1, 1, 3]))
+n.polyfit(n.arange(5.0), n.stack([n.arange(5.0), n.arange(5.0) ** 2]).T, 1, cov=True)
+n.polyfit(n.arange(5.0), n.arange(5.0) ** 2, 1, cov="unscaled"), n.polyfit([0, 1, 2], [1, 3, 4], 1, full=True)[0]
 """.strip().splitlines()
 
 TRANSFORMS = """
@@ -210,6 +250,7 @@ n.fft.rfft(i), n.fft.rfft(m, 4, axis=0), n.fft.irfft(c), n.fft.irfft(c, 5, norm=
 n.fft.ihfft(i)
 n.fft.fft2(m), n.fft.ifftn(a), n.fft.rfftn(a), n.fft.irfftn(n.fft.rfftn(a)), n.fft.fftn(a, (2, 5), axes=(0, 2))
 n.fft.fftfreq(5, 0.1), n.fft.rfftfreq(6), n.fft.fftshift(m), n.fft.ifftshift(m, axes=1)
+n.fft.fft2(m, out=n.zeros((3, 3), complex)), n.fft.irfftn(m, out=n.zeros((3, 4))), n.fft.hfft(c, out=n.zeros(6))
 """.strip().splitlines()
 
 
@@ -232,6 +273,57 @@ def test_linear_algebra(device, case):
 @pytest.mark.parametrize("case", TRANSFORMS)
 def test_transform(device, case):
     compare(evaluate(np, case), evaluate(numpy, case))
+
+
+REFUSED = """
+n.zeros(True)
+n.zeros((2, True))
+n.zeros(3, order="K")
+m.copy("Q")
+m.ravel("Q")
+m.reshape(9, order="K")
+m.T.reshape(9, copy=False)
+m.item(9)
+m.item(1, 2, 3)
+m.astype(int, casting="safe")
+n.full(2, 300, "i1")
+n.concatenate([f, f], dtype=int)
+n.concatenate([f, f], out=n.zeros(16, int))
+n.concatenate([i, f], out=n.zeros(16), dtype="f4")
+n.expand_dims(m)
+n.var(m, ddof=1, correction=1)
+n.nanmax(f, where=f > 0)
+n.quantile(i, 0.5, weights=n.ones(8))
+n.quantile(m, 0.5, weights=n.ones(3), method="inverted_cdf")
+n.quantile(m, 0.5, axis=0, weights=n.ones(2), method="inverted_cdf")
+n.quantile(i, 0.5, weights=-n.ones(8), method="inverted_cdf")
+n.polyfit(n.arange(3.0), n.arange(3.0), 2, cov=True)
+n.polyfit(n.arange(3.0), n.arange(4.0), 1)
+n.polyfit(n.arange(3.0), n.arange(3.0), -1)
+n.interp([1.0], [1.0], [2.0], period=0)
+n.linalg.cross([1.0, 2], [3.0, 4])
+n.cross([1], [2])
+n.ravel_multi_index([[1, 5]], (4,))
+n.trim_zeros(n.asarray([0.0, 1]), "x")
+n.pad(m, 1, mode="constant", foo=1)
+n.pad(i, -1)
+n.histogram([1, 2, n.inf])
+n.histogram(i, 0)
+n.histogram(i, [3, 1, 2])
+n.copyto(i, 2.5)
+n.divmod(i, 3, out=(None,))
+n.spacing(c)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_as_by_numpy(device, case):
+    refusals = (TypeError, ValueError, IndexError, OverflowError)
+    with pytest.raises(refusals) as right:
+        evaluate(numpy, case)
+    with pytest.raises(refusals) as ours:
+        evaluate(np, case)
+    assert issubclass(right.type, ours.type) or issubclass(ours.type, right.type)
 
 
 def test_transform_of_a_view_that_begins_between_two_numbers(device):

@@ -217,6 +217,44 @@ def test_parameters(text):
             assert own.kind in (own.KEYWORD_ONLY, own.POSITIONAL_OR_KEYWORD)
 
 
+# What NumPy's functions take and those here do not: parameters about objects and pickles, and one of its own.
+NOT_TAKEN = {"array": {"ndmax"}, "load": {"fix_imports", "encoding", "max_header_size"}, "einsum_path": {"einsum_call"}}
+
+
+def named(module, theirs):
+    """The functions that both modules have, with parameters that can be looked at."""
+    for name in sorted(set(module.__all__) & set(dir(theirs))):
+        ours, right = getattr(module, name), getattr(theirs, name)
+        if inspect.isfunction(ours) and callable(right) and not isinstance(right, (numpy.ufunc, type)):
+            yield pytest.param(name, ours, right, id=f"{module.__name__}.{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "right"),
+    [*named(np, numpy), *named(np.linalg, numpy.linalg), *named(np.fft, numpy.fft)],
+)
+def test_parameters_have_numpys_names(name, ours, right):
+    """Each may be given by its name, and by its place."""
+    try:
+        wanted = list(inspect.signature(right).parameters.values())
+    except ValueError:  # NumPy says nothing about some of them
+        return
+    own = list(inspect.signature(ours).parameters.values())
+    if any(one.kind is one.VAR_KEYWORD for one in own):
+        return
+    by_name = {one.name: one for one in own}
+    for place, one in enumerate(wanted):
+        if one.name in ("like", "kwargs", "start_or_stop") or one.name in NOT_TAKEN.get(name, ()):
+            continue
+        if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL):
+            assert own[place].kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD, one.VAR_POSITIONAL)
+            continue
+        assert one.name in by_name, (one.name, list(by_name))
+        assert by_name[one.name].kind is not one.POSITIONAL_ONLY, one.name
+        if one.kind is one.POSITIONAL_OR_KEYWORD and name != "clip":
+            assert own[place].name == one.name
+
+
 MEMBERS = """
 T device dtype mT ndim shape size __abs__ __add__ __and__ __array_namespace__ __bool__ __complex__ __dlpack__
 __dlpack_device__ __eq__ __float__ __floordiv__ __ge__ __getitem__ __gt__ __index__ __int__ __invert__ __le__ __lshift__

@@ -12,13 +12,15 @@ from cupola.numpy._flags import Flags
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import made_current, write
 from cupola.numpy._ndarray import _operand, brought_here, elementwise, ndarray
+from cupola.numpy._order import extents_of
 from cupola.numpy.functions import _choosing, _numeric, _products, _reductions, _shapes, _sorting
+from cupola.numpy.functions._creation import zeros
 
 # Functions whose first argument is the array.
 METHODS = {
     **{name: getattr(_reductions, name) for name in ("mean", "var", "std", "cumsum", "cumprod")},
-    **{name: getattr(_choosing, name) for name in ("argmax", "argmin", "clip", "nonzero", "put", "take")},
-    **{name: getattr(_shapes, name) for name in ("repeat", "resize", "swapaxes")},
+    **{name: getattr(_choosing, name) for name in ("argmax", "argmin", "clip", "nonzero", "take")},
+    **{name: getattr(_shapes, name) for name in ("repeat", "swapaxes")},
     **{name: getattr(_sorting, name) for name in ("argsort", "argpartition", "searchsorted")},
     **{name: getattr(_products, name) for name in ("dot", "trace")},
     "round": _numeric.round,
@@ -40,9 +42,50 @@ def sort(self: ndarray, axis: int = -1, kind: Any = None, order: Any = None, *, 
     write(self, _sorting.sort(self, axis, kind, order, stable=stable))
 
 
-def partition(self: ndarray, kth: Any, axis: int = -1) -> None:
+def partition(self: ndarray, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
     """Sort the elements in place."""
     sort(self, axis)
+
+
+def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
+    """Change the extents in place; what is new is zero. Views keep the elements that there were.
+
+    Parameters
+    ----------
+    *new_shape : int, or a tuple of int
+        The extents.
+    refcheck : bool
+        Means nothing here.
+    """
+    shape = extents_of(new_shape[0] if len(new_shape) == 1 else new_shape)
+    if not self.is_contiguous:
+        raise ValueError("resize only works on single-segment arrays")
+    if self.base is not None:
+        raise ValueError("cannot resize this array: it does not own its data")
+    made = zeros(shape, self.dtype)
+    count = min(made.size, self.size)
+    write(made._view_only(-1)._part(slice(0, count)), self.reshape(-1)._part(slice(0, count)))
+    self._before_writing()
+    memory = made._memory()
+    self._describe(shape, self.dtype)
+    self._node, self._stream = None, made._stream
+    self._settle(memory)
+
+
+def set_attribute(self: ndarray, name: str, value: Any) -> None:
+    """Assignments to attributes: of the shape, where no elements have to move."""
+    if name == "shape":
+        shape = self.reshape(value, copy=False).shape if self.is_contiguous else None
+        if shape is None:
+            raise AttributeError(
+                "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
+            )
+        self._before_writing()
+        self._describe(shape, self.dtype)
+    elif name in ("dtype", "strides"):
+        raise AttributeError(f"x.{name} cannot be assigned: x.view(dtype) is the same memory as elements of a type")
+    else:
+        object.__setattr__(self, name, value)
 
 
 def conjugate(self: ndarray) -> ndarray:
@@ -110,9 +153,14 @@ def rdivmod(self: ndarray, other: Any) -> Any:
     return _numeric.divmod(other, self)
 
 
-def compress(self: ndarray, condition: Any, axis: int | None = None) -> ndarray:
+def put(self: ndarray, indices: Any, values: Any, mode: str = "raise") -> None:
+    """Overwrite elements by their places in row-major order."""
+    _choosing.put(self, indices, values, mode)
+
+
+def compress(self: ndarray, condition: Any, axis: int | None = None, out: Any = None) -> ndarray:
     """Slices for which a condition holds."""
-    return _choosing.compress(condition, self, axis)
+    return _choosing.compress(condition, self, axis, out)
 
 
 def round_(self: ndarray, decimals: int = 0) -> ndarray:
@@ -210,7 +258,7 @@ for _name, _function in {
     "sort": sort, "partition": partition, "conj": conjugate, "conjugate": conjugate, "view": view, "tobytes": tobytes,
     "__contains__": contains, "__divmod__": divmod_, "__rdivmod__": rdivmod, "__round__": round_,
     "dump": dump, "dumps": dumps, "tofile": tofile, "byteswap": byteswap, "flags": property(Flags),
-    "compress": compress, "__matmul__": matmul,
+    "compress": compress, "put": put, "resize": resize, "__setattr__": set_attribute, "__matmul__": matmul,
     "__rmatmul__": rmatmul, "__imatmul__": imatmul, "__pow__": power, "to_device": to_device, "set": from_host,
     "device": property(device), "flat": property(flat, set_flat),
 }.items():  # fmt: skip

@@ -115,7 +115,6 @@ INSTEAD = {
     "polynomial": "poly1d, polyfit, polyval, roots, polyadd and the like are there",
     "rec": "structured dtypes are there",
     "recarray": "structured dtypes are there",
-    "spacing": "nextafter(x, inf) - x is it",
     "strings": "text stays on the host",
     "timedelta64": "times are numbers on a device: x.view('int64') before asarray",
 }

@@ -34,6 +34,7 @@ from cupola.numpy._lazy import (
     write,
 )
 from cupola.numpy._operations import MEMORY
+from cupola.numpy._order import copied, extents_of, in_order, is_column_major, letter, nested, turns
 from cupola.numpy._report import noted
 
 # Of the attributes of NumPy's arrays that are not here: what does the same.
@@ -170,8 +171,13 @@ class ndarray(Lazy):
         return found if dtype is None else found.astype(dtype)
 
     def item(self, *index: Any) -> Any:
-        """The element as a Python number; of an array of one element, or at an index."""
-        return (self[index] if index else self).to_numpy().item()
+        """The element as a Python number; of an array of one element, at indices, or at a place in row-major order."""
+        if len(index) == 1 and not isinstance(index[0], tuple):
+            return self.reshape(-1)[index[0]].to_numpy().item()
+        key = index[0] if len(index) == 1 else index
+        if key and len(key) != self.ndim:
+            raise ValueError("incorrect number of indices for array")
+        return (self[key] if key else self).to_numpy().item()
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
@@ -266,8 +272,24 @@ class ndarray(Lazy):
             raise ValueError("mT needs at least two dimensions")
         return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
 
-    def reshape(self, *shape: Any) -> ndarray:
-        """The same elements in row-major order with other extents: a view if there is one, else a copy."""
+    def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> ndarray:
+        """The same elements with other extents: a view if there is one, else a copy.
+
+        Parameters
+        ----------
+        *shape : int, or a tuple of int
+            The extents; one of them may be -1.
+        order : str
+            Which elements follow each other: C row-major, F column-major, A the latter if that is how they lie.
+        copy : bool, optional
+            Whether it must be a copy; False: a ValueError instead of one.
+
+        Returns
+        -------
+        ndarray
+        """
+        if order != "C" or copy is not None:
+            return self._reshaped(shape, order, copy)
         try:
             return super().reshape(*shape)
         except ValueError as error:
@@ -275,31 +297,58 @@ class ndarray(Lazy):
                 raise
             return self.copy().reshape(*shape)
 
+    def _reshaped(self, shape: tuple[Any, ...], order: Any, copy: bool | None) -> ndarray:
+        extents = extents_of(shape[0] if len(shape) == 1 else shape)
+        if letter(order) == "K":
+            raise ValueError("order 'K' is not permitted for reshaping")
+        if turns(self, order):
+            return self.transpose().reshape(extents[::-1], copy=copy).transpose()
+        if copy is False:
+            self._compute_now()
+            return self._view_only(extents)
+        return (self.copy() if copy else self).reshape(extents)
+
     def _view_only(self, shape: Any) -> ndarray:
         """The view of that shape; a ValueError if there is none."""
         return super().reshape(shape)
 
-    def ravel(self) -> ndarray:
-        """All elements in one dimension: a view if there is one, else a copy."""
-        return self.reshape(-1)
+    def ravel(self, order: Any = "C") -> ndarray:
+        """All elements in one dimension, in an order C, F, A or K: a view if there is one, else a copy."""
+        return self.reshape(-1) if order == "C" else self._as_it_lies(order).reshape(-1)
 
-    def flatten(self) -> ndarray:
-        """A copy of all elements in one dimension."""
+    def _as_it_lies(self, order: Any) -> ndarray:
+        """The view whose row-major order is that order of this array."""
+        if letter(order) == "K":
+            return self.transpose(*nested(self.strides))
+        return self.transpose() if turns(self, order) else self
+
+    def flatten(self, order: Any = "C") -> ndarray:
+        """A copy of all elements in one dimension, in an order C, F, A or K."""
+        source = self if order == "C" else self._as_it_lies(order)
         made = empty(self.size, self.dtype)
-        write(made._view_only(self.shape), self)
+        write(made._view_only(source.shape), source)
         return made
 
-    def copy(self) -> ndarray:
-        """A copy in row-major order."""
-        return _lazy.made_copy(self)
+    def copy(self, order: Any = "C") -> ndarray:
+        """A copy in an order: C row-major, F column-major, A and K as it lies in memory."""
+        made: ndarray = _lazy.made_copy(self) if order == "C" else copied(self, order)
+        return made
 
-    def astype(self, dtype: Any, *, copy: bool = True) -> ndarray:
+    def astype(
+        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+    ) -> ndarray:
         """The elements converted to another type.
 
         Parameters
         ----------
         dtype : optional
             What ``numpy.dtype`` takes.
+        order : str
+            C row-major, F column-major; A and K: those of a copy are as it was, those of another type row-major.
+        casting : str
+            Which conversions are allowed, as for ``numpy.can_cast``.
+        subok : bool
+            Means nothing here.
         copy : bool
             Whether an array of that type is copied.
 
@@ -308,9 +357,15 @@ class ndarray(Lazy):
         ndarray
         """
         to = known_type(dtype)
+        if casting != "unsafe" and not numpy.can_cast(self.dtype, to, casting):
+            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {to!r} according to the rule {casting!r}")
         if to == self.dtype:
-            return self.copy() if copy else self
-        return pending(make_node("convert", (self,), (to,), to, self.shape))
+            same: ndarray = copied(self, order) if copy else in_order(self, order)
+            return same
+        made: ndarray = pending(make_node("convert", (self,), (to,), to, self.shape))
+        if order != "K":
+            made = in_order(made, order)
+        return made
 
     def squeeze(self, axis: Any = None) -> ndarray:
         """The view without dimensions of one element: without those in `axis`, or all."""
@@ -401,10 +456,12 @@ def known_type(dtype: Any) -> numpy.dtype:
     return found
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> ndarray:
     """An array whose elements are whatever the memory holds, as ``numpy.empty``."""
     if device is not None:
         on(device)
+    if order != "C" and is_column_major(order):
+        return empty(extents_of(shape)[::-1], dtype).transpose()
     made = _lazy.made_empty(shape, dtype)
     if made is not None:
         return made
@@ -424,8 +481,14 @@ def on(place: Any) -> None:
         )
 
 
-def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, order: Any = "K") -> ndarray:
+def array(
+    object: Any, dtype: Any = None, *, copy: bool | None = True, order: Any = "K", subok: bool = False, ndmin: int = 0
+) -> ndarray:
     """An array with the elements of another one, as ``numpy.array``: a copy, unless `copy` is None or False."""
+    obj = object
+    if order != "K":
+        ordered: ndarray = in_order(array(obj, dtype, copy=copy, ndmin=ndmin), as_on_host(obj, order))
+        return ordered
     if ndmin or not copy:
         if copy is False and not isinstance(obj, ndarray):
             raise ValueError("array(copy=False): these elements can only be had in a copy")
@@ -457,6 +520,12 @@ def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int =
         memory = new_memory(host.shape, host.dtype, queue)
         memory.copy_from(host, stream=queue)
         return adopt(memory, queue)
+
+
+def as_on_host(obj: Any, order: Any) -> str:
+    """The order that is asked for; of an array of the host, A means F if it is column-major."""
+    found = letter(order, "K")
+    return "F" if found == "A" and isinstance(obj, numpy.ndarray) and obj.flags.fnc else found
 
 
 def brought_here(x: ndarray) -> ndarray:
@@ -656,20 +725,30 @@ def _initial(how: str, values: ndarray, axes: Any, to: numpy.dtype, keepdims: bo
     return combined.astype(to, copy=False)
 
 
-def mean(obj: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+def counted(where: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> ndarray:
+    """How many elements of an array of that shape a mask has along axes."""
+    return reduce("sum", broadcast(on_device(where), shape), axis, numpy.int64, None, keepdims)
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+) -> ndarray:
     """The mean of the elements, as ``numpy.mean``."""
-    if dtype is None and out is None and keepdims is False:
-        usual = _lazy.mean(obj, axis)
+    if dtype is None and out is None and keepdims is False and where is True:
+        usual = _lazy.mean(a, axis)
         if usual is not None:
             return usual
-    values = on_device(obj)
+    values = on_device(a)
     to = known_type(dtype) if dtype is not None else values.dtype if values.dtype.kind in "fc" else numpy.dtype(float)
     inner = numpy.dtype("float32") if to.char == "e" else to
     count = 1
     for one in _axes(axis, values.ndim):
         count *= values.shape[one]
-    total = reduce("sum", values, axis, None if inner == values.dtype else inner, None, keepdims)
-    result: ndarray = UFUNCS["divide"](total, inner.type(count)).astype(to, copy=False)
+    total = reduce("sum", values, axis, None if inner == values.dtype else inner, None, keepdims, None, where)
+    by: Any = inner.type(count)
+    if where is not True:
+        by = counted(where, values.shape, axis, keepdims).astype(inner)
+    result: ndarray = UFUNCS["divide"](total, by).astype(to, copy=False)
     if out is not None:
         write(out, result)
         result = out

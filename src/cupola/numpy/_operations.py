@@ -7,6 +7,8 @@ computed as ``int`` and cut back by the cast to the type of the result, which wr
 
 from __future__ import annotations
 
+_INFINITE = "__longlong_as_double(0x7ff0000000000000)"
+
 # Kinds of NumPy's types: b bool, i and u integers, f floating-point numbers, c complex numbers. The first row of an
 # operation that has the kind of the loop counts. {0} and {1} are the operands, T is the name of their type.
 OPERATIONS: dict[str, dict[str, str]] = {
@@ -88,6 +90,9 @@ OPERATIONS: dict[str, dict[str, str]] = {
     "logaddexp": {"f": "logaddexp<T>({0}, {1})"},
     "logaddexp2": {"f": "logaddexp2<T>({0}, {1})"},
     "heaviside": {"f": "({0} != {0} ? {0} : {0} == 0 ? {1} : T({0} > 0))"},
+    # NumPy has the distance away from zero, with a sign, but of halves that to the next greater one.
+    "spacing": {"e": f"next_half({{0}}, T({_INFINITE})) - {{0}} + ({{0}} - {{0}})",
+                "f": f"nextafter({{0}}, {{0}} < 0 ? T(-{_INFINITE}) : T({_INFINITE})) - {{0}}"},
     "nextafter": {"e": "next_half({0}, {1})", "f": "nextafter({0}, {1})"},
     "ldexp": {"f": "ldexp({0}, {1} > 99999 ? 99999 : {1} < -99999 ? -99999 : (int){1})"},
     "gcd": {"iu": "greatest_divisor<T>({0}, {1})"},

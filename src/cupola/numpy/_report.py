@@ -59,7 +59,7 @@ class Report(tuple[Row, ...]):
 
 
 class noted:
-    """A block of code that is counted as one wait, copy or compilation."""
+    """A block of code that is counted as one wait, copy or compilation, unless it raises an error."""
 
     __slots__ = ("_began", "_kind")
 
@@ -69,7 +69,9 @@ class noted:
     def __enter__(self) -> None:
         self._began = time.perf_counter()
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object = None, *error: object) -> None:
+        if kind is not None:
+            return
         took = time.perf_counter() - self._began
         frame: Any = sys._getframe(1)
         while frame is not None:

@@ -182,13 +182,13 @@ cdef class Array:
     cdef int set_shape(self, object shape, object dtype) except -1:
         cdef Py_ssize_t extent, axis, stride, count = 1
         self.set_type(dtype)
-        if PyIndex_Check(shape):
+        if PyIndex_Check(shape) and not isinstance(shape, bool):
             shape = (shape,)
         elif not isinstance(shape, (tuple, list)):
             raise TypeError(f"a shape is an int or a tuple of them, got {type(shape).__name__}")
         self.set_rank(len(shape))
         for axis in range(self.rank):
-            if not PyIndex_Check(shape[axis]):
+            if not PyIndex_Check(shape[axis]) or isinstance(shape[axis], bool):
                 raise TypeError(f"a shape is an int or a tuple of them, got {shape!r}")
             extent = PyNumber_AsSsize_t(shape[axis], OverflowError)
             if extent < 0:

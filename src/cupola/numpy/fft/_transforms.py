@@ -106,37 +106,37 @@ def _transform(x: Any, n: int | None, axis: int, norm: Any, kind: str, forward: 
     return result
 
 
-def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.fft``."""
-    return _transform(x, n, axis, norm, "c", True, out)
+    return _transform(a, n, axis, norm, "c", True, out)
 
 
-def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.ifft``."""
-    return _transform(x, n, axis, norm, "c", False, out)
+    return _transform(a, n, axis, norm, "c", False, out)
 
 
-def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.rfft``."""
-    return _transform(x, n, axis, norm, "r", True, out)
+    return _transform(a, n, axis, norm, "r", True, out)
 
 
-def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.irfft``."""
-    return _transform(x, n, axis, norm, "h", False, out)
+    return _transform(a, n, axis, norm, "h", False, out)
 
 
 _OTHER = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None) -> ndarray:
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.hfft``."""
-    return irfft(UFUNCS["conjugate"](on_device(x)), n, axis, _OTHER.get(norm, norm))
+    return irfft(UFUNCS["conjugate"](on_device(a)), n, axis, _OTHER.get(norm, norm), out)
 
 
-def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = None) -> ndarray:
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.ihfft``."""
-    made: ndarray = UFUNCS["conjugate"](rfft(x, n, axis, _OTHER.get(norm, norm)))
+    made: ndarray = UFUNCS["conjugate"](rfft(a, n, axis, _OTHER.get(norm, norm)), out=out)
     return made
 
 
@@ -154,69 +154,77 @@ def _sizes(values: ndarray, s: Any, axes: Any, to_real: bool = False) -> tuple[l
     return sizes, chosen
 
 
-def _several(x: Any, s: Any, axes: Any, norm: Any, forward: bool) -> ndarray:
+def _several(x: Any, s: Any, axes: Any, norm: Any, forward: bool, out: Any) -> ndarray:
     made = on_device(x)
     for size, axis in reversed(list(zip(*_sizes(made, s, axes), strict=True))):
         made = _transform(made, size, axis, norm, "c", forward)
-    return made
+    return _into(out, made)
 
 
-def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = None) -> ndarray:
+def _into(out: Any, made: ndarray) -> ndarray:
+    if out is None:
+        return made
+    write(out, made)
+    result: ndarray = out
+    return result
+
+
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.fftn``."""
-    return _several(x, s, axes, norm, True)
+    return _several(a, s, axes, norm, True, out)
 
 
-def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = None) -> ndarray:
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.ifftn``."""
-    return _several(x, s, axes, norm, False)
+    return _several(a, s, axes, norm, False, out)
 
 
-def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = None) -> ndarray:
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.rfftn``."""
-    values = on_device(x)
+    values = on_device(a)
     sizes, chosen = _sizes(values, s, axes)
     made = rfft(values, sizes[-1], chosen[-1], norm)
     for size, axis in reversed(list(zip(sizes[:-1], chosen[:-1], strict=True))):
         made = _transform(made, size, axis, norm, "c", True)
-    return made
+    return _into(out, made)
 
 
-def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = None) -> ndarray:
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.irfftn``."""
-    made = on_device(x)
+    made = on_device(a)
     sizes, chosen = _sizes(made, s, axes, True)
     for size, axis in zip(sizes[:-1], chosen[:-1], strict=True):
         made = _transform(made, size, axis, norm, "c", False)
-    return irfft(made, sizes[-1], chosen[-1], norm)
+    return irfft(made, sizes[-1], chosen[-1], norm, out)
 
 
-def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> ndarray:
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.fft2``."""
-    return fftn(x, s, axes, norm)
+    return fftn(a, s, axes, norm, out)
 
 
-def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> ndarray:
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.ifft2``."""
-    return ifftn(x, s, axes, norm)
+    return ifftn(a, s, axes, norm, out)
 
 
-def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> ndarray:
+def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.rfft2``."""
-    return rfftn(x, s, axes, norm)
+    return rfftn(a, s, axes, norm, out)
 
 
-def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> ndarray:
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> ndarray:
     """As ``numpy.fft.irfft2``."""
-    return irfftn(x, s, axes, norm)
+    return irfftn(a, s, axes, norm, out)
 
 
-def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
+def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> ndarray:
     """As ``numpy.fft.fftfreq``. The host computes them."""
     on(device)
     return array(numpy.fft.fftfreq(n, d), dtype)
 
 
-def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
+def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> ndarray:
     """As ``numpy.fft.rfftfreq``. The host computes them."""
     on(device)
     return array(numpy.fft.rfftfreq(n, d), dtype)
@@ -228,11 +236,11 @@ def _shift(x: Any, axes: Any, sign: int) -> ndarray:
     return roll(values, tuple([sign * (values.shape[axis] // 2) for axis in chosen]), chosen)
 
 
-def fftshift(x: Any, /, axes: Any = None) -> ndarray:
+def fftshift(x: Any, axes: Any = None) -> ndarray:
     """As ``numpy.fft.fftshift``."""
     return _shift(x, axes, 1)
 
 
-def ifftshift(x: Any, /, axes: Any = None) -> ndarray:
+def ifftshift(x: Any, axes: Any = None) -> ndarray:
     """As ``numpy.fft.ifftshift``."""
     return _shift(x, axes, -1)

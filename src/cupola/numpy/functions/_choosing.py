@@ -12,6 +12,7 @@ from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import pending, write
 from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device
+from cupola.numpy._order import is_column_major
 from cupola.numpy._rows import as_rows, back, best
 from cupola.numpy._rows import nonzero as _nonzero
 from cupola.numpy.functions._creation import arange, asarray
@@ -38,11 +39,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     return pending(_lazy.make_node("where", (chosen, one, other), (numpy.dtype(bool), to, to), to, shape))
 
 
-def clip(
-    x: Any, /, min: Any = None, max: Any = None, *, out: Any = None, a_min: Any = None, a_max: Any = None
-) -> ndarray:
+def clip(a: Any, min: Any = None, max: Any = None, out: Any = None, *, a_min: Any = None, a_max: Any = None) -> ndarray:
     """Values limited to an interval, as ``numpy.clip``."""
-    result = on_device(x)
+    result = on_device(a)
     min, max = (a_min if min is None else min), (a_max if max is None else max)
     if result.dtype.kind in "iu":
         # Bounds that are numbers of Python may lie outside of the type, where they limit nothing.
@@ -67,22 +66,22 @@ def clip(
 # --- where something is -------------------------------------------------------------------------------------------
 
 
-def nonzero(x: Any, /) -> tuple[ndarray, ...]:
+def nonzero(a: Any) -> tuple[ndarray, ...]:
     """The indices of what is not zero, as ``numpy.nonzero``. Waits for their number."""
-    values = on_device(x)
+    values = on_device(a)
     if values.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
     return _nonzero(values)
 
 
-def flatnonzero(x: Any) -> ndarray:
+def flatnonzero(a: Any) -> ndarray:
     """As ``numpy.flatnonzero``. Waits for the number."""
-    return _nonzero(on_device(x).ravel())[0]
+    return _nonzero(on_device(a).ravel())[0]
 
 
-def argwhere(x: Any) -> ndarray:
+def argwhere(a: Any) -> ndarray:
     """As ``numpy.argwhere``. Waits for the number."""
-    values = on_device(x)
+    values = on_device(a)
     places = _nonzero(values if values.ndim else values.reshape(1))
     made = _ndarray.empty((places[0].size, values.ndim), numpy.int64)
     for k in range(values.ndim):
@@ -90,9 +89,9 @@ def argwhere(x: Any) -> ndarray:
     return made
 
 
-def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> ndarray:
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarray:
     """How many elements are not zero, as ``numpy.count_nonzero``."""
-    return _lazy.reduce("sum", on_device(x).astype(bool, copy=False), axis, numpy.int64, None, keepdims)
+    return _lazy.reduce("sum", on_device(a).astype(bool, copy=False), axis, numpy.int64, None, keepdims)
 
 
 def _best(x: Any, axis: Any, keepdims: bool, out: Any, greatest: bool) -> ndarray:
@@ -113,30 +112,28 @@ def _best(x: Any, axis: Any, keepdims: bool, out: Any, greatest: bool) -> ndarra
     return made
 
 
-def argmax(x: Any, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> ndarray:
+def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> ndarray:
     """Where the greatest element is, the first of several; as ``numpy.argmax``."""
-    return _best(x, axis, keepdims, out, True)
+    return _best(a, axis, keepdims, out, True)
 
 
-def argmin(x: Any, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> ndarray:
+def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> ndarray:
     """Where the least element is, the first of several; as ``numpy.argmin``."""
-    return _best(x, axis, keepdims, out, False)
+    return _best(a, axis, keepdims, out, False)
 
 
-def nanargmax(x: Any, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> ndarray:
     """As ``argmax``, without NaN."""
-    values = on_device(x)
-    return argmax(
-        where(values != values, -numpy.inf, values) if values.dtype.kind == "f" else values, axis, keepdims=keepdims
-    )
+    values = on_device(a)
+    filled = where(values != values, -numpy.inf, values) if values.dtype.kind == "f" else values
+    return argmax(filled, axis, out, keepdims=keepdims)
 
 
-def nanargmin(x: Any, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> ndarray:
     """As ``argmin``, without NaN."""
-    values = on_device(x)
-    return argmin(
-        where(values != values, numpy.inf, values) if values.dtype.kind == "f" else values, axis, keepdims=keepdims
-    )
+    values = on_device(a)
+    filled = where(values != values, numpy.inf, values) if values.dtype.kind == "f" else values
+    return argmin(filled, axis, out, keepdims=keepdims)
 
 
 # --- by places ----------------------------------------------------------------------------------------------------
@@ -154,9 +151,9 @@ def _within(indices: Any, extent: int, mode: str) -> Any:
     return clip(found, 0, extent - 1)
 
 
-def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None, mode: str = "raise") -> ndarray:
+def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements at places along an axis, as ``numpy.take``."""
-    values = on_device(x)
+    values = on_device(a)
     if axis is None:
         values, axis = values.ravel(), 0
     (axis,) = _axes(axis, values.ndim)
@@ -172,40 +169,40 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None, mode
     return made
 
 
-def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> ndarray:
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> ndarray:
     """An element for each index along an axis, as ``numpy.take_along_axis``."""
-    values, places = on_device(x), asarray(indices)
+    values, places = on_device(arr), asarray(indices)
     if axis is None:
         values, axis = values.ravel(), 0
     return _index.gather(*_index.along(values, places, axis))
 
 
-def put_along_axis(x: ndarray, indices: Any, values: Any, axis: int | None) -> None:
+def put_along_axis(arr: ndarray, indices: Any, values: Any, axis: int | None) -> None:
     """Overwrite an element for each index along an axis, as ``numpy.put_along_axis``."""
     places = on_device(indices)
     if axis is None:
-        x, axis = x._view_only(-1), 0
-    layout, at = _index.along(x, places, axis)
-    write(layout, _ndarray._operand(values, x.dtype), at)
+        arr, axis = arr._view_only(-1), 0
+    layout, at = _index.along(arr, places, axis)
+    write(layout, _ndarray._operand(values, arr.dtype), at)
 
 
-def put(x: ndarray, indices: Any, values: Any, mode: str = "raise") -> None:
+def put(a: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
     """Overwrite elements by their places in row-major order, as ``numpy.put``."""
-    places = on_device(_within(indices, x.size, mode)).reshape(-1)
-    new = _ndarray._operand(values, x.dtype)
+    places = on_device(_within(ind, a.size, mode)).reshape(-1)
+    new = _ndarray._operand(v, a.dtype)
     if isinstance(new, ndarray) and new.size not in (1, places.size):
         new = getitem(new.reshape(-1), arange(places.size) % new.size)
     elif isinstance(new, ndarray):
         new = new.reshape(-1)
-    flat = x.reshape(-1)
+    flat = a.reshape(-1)
     setitem(flat, places, new)
-    if flat.buffer is not x.buffer:
-        write(x, flat.reshape(x.shape))
+    if flat.buffer is not a.buffer:
+        write(a, flat.reshape(a.shape))
 
 
-def choose(which: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
     """An element of one of several arrays, as ``numpy.choose``."""
-    given = broadcast_arrays(_within(on_device(which), len(choices), mode), *[on_device(one) for one in choices])
+    given = broadcast_arrays(_within(on_device(a), len(choices), mode), *[on_device(one) for one in choices])
     stacked = _ndarray.empty((len(choices), *given[0].shape), numpy.result_type(*[one.dtype for one in given[1:]]))
     for k, one in enumerate(given[1:]):
         write(stacked._part(k), one)
@@ -216,19 +213,19 @@ def choose(which: Any, choices: Any, out: Any = None, mode: str = "raise") -> nd
     return made
 
 
-def fill_diagonal(x: ndarray, value: Any, wrap: bool = False) -> None:
+def fill_diagonal(a: ndarray, val: Any, wrap: bool = False) -> None:
     """Overwrite the diagonal, as ``numpy.fill_diagonal``."""
-    if x.ndim < 2:
+    if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
-    x._compute_now()
-    if x.ndim == 2 and wrap and x.shape[0] > x.shape[1]:
-        flat = x._view_only(-1)
-        part = flat._part(slice(None, None, x.shape[1] + 1))
+    a._compute_now()
+    if a.ndim == 2 and wrap and a.shape[0] > a.shape[1]:
+        flat = a._view_only(-1)
+        part = flat._part(slice(None, None, a.shape[1] + 1))
     else:
-        if x.ndim > 2 and len(set(x.shape)) > 1:
+        if a.ndim > 2 and len(set(a.shape)) > 1:
             raise ValueError("All dimensions of input must be of equal length")
-        part = x._view_of([min(x.shape)], [sum(x.strides)])
-    write(part, _ndarray._operand(value, x.dtype))
+        part = a._view_of([min(a.shape)], [sum(a.strides)])
+    write(part, _ndarray._operand(val, a.dtype))
 
 
 def ix_(*sequences: Any) -> tuple[ndarray, ...]:
@@ -244,88 +241,108 @@ def ix_(*sequences: Any) -> tuple[ndarray, ...]:
     return tuple(found)
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[ndarray, ...]:
-    """Indices for places in row-major order, as ``numpy.unravel_index``; out of bounds they are wrapped."""
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[ndarray, ...]:
+    """Indices for places in row-major or column-major order, as ``numpy.unravel_index``; out of bounds they wrap."""
+    turned = is_column_major(order)
     places = on_device(indices).astype(numpy.int64, copy=False)
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
     found: list[ndarray] = []
-    for extent in reversed((shape,) if isinstance(shape, int) else tuple(shape)):
+    for extent in extents if turned else reversed(extents):
         found.append(places % extent)
         places = places // extent
-    return tuple(reversed(found))
+    return tuple(found if turned else reversed(found))
 
 
-def ravel_multi_index(indices: Any, dims: Any) -> ndarray:
-    """Places in row-major order for indices, as ``numpy.ravel_multi_index``; their bounds are not checked."""
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> ndarray:
+    """Places in row-major or column-major order for indices, as ``numpy.ravel_multi_index``.
+
+    Bounds of arrays of the device are not checked, since that would wait for them; the modes clip and wrap keep them.
+    """
+    given, extents = list(multi_index), list(dims) if isinstance(dims, (tuple, list)) else [dims]
+    if len(given) != len(extents):
+        raise ValueError(f"parameter multi_index must be a sequence of length {len(extents)}")
+    modes = [mode] * len(given) if isinstance(mode, str) else list(mode)
+    if is_column_major(order):
+        given, extents, modes = given[::-1], extents[::-1], modes[::-1]
     place: Any = 0
-    for index, extent in zip(indices, dims, strict=True):
-        place = place * extent + on_device(index).astype(numpy.int64, copy=False)
+    for index, extent, how in zip(given, extents, modes, strict=True):
+        if how == "raise" and not isinstance(index, ndarray):
+            values = numpy.asarray(index)
+            if ((values < 0) | (values >= extent)).any():
+                raise ValueError("invalid entry in coordinates array")
+        place = place * extent + on_device(_within(index, extent, how)).astype(numpy.int64, copy=False)
     return on_device(place)
 
 
 # --- by conditions --------------------------------------------------------------------------------------------------
 
 
-def compress(condition: Any, x: Any, axis: int | None = None) -> ndarray:
+def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> ndarray:
     """Slices for which a condition holds, as ``numpy.compress``. Waits for their number."""
     (places,) = _nonzero(on_device(condition))
-    return take(x, places, axis)
+    return take(a, places, axis, out)
 
 
-def extract(condition: Any, x: Any) -> ndarray:
+def extract(condition: Any, arr: Any) -> ndarray:
     """Elements for which a condition holds, as ``numpy.extract``. Waits for their number."""
-    return take(on_device(x).ravel(), flatnonzero(condition))
+    return take(on_device(arr).ravel(), flatnonzero(condition))
 
 
-def putmask(x: ndarray, mask: Any, values: Any) -> None:
+def putmask(a: ndarray, mask: Any, values: Any) -> None:
     """Overwrite elements where a mask holds, as ``numpy.putmask``."""
-    new = _ndarray._operand(values, x.dtype)
-    if isinstance(new, ndarray) and new.shape != x.shape:
-        new = getitem(new.reshape(-1), (arange(x.size) % new.size).reshape(x.shape))
-    kinds = (numpy.dtype(bool), x.dtype, x.dtype)
-    write(x, _lazy.make_node("where", (on_device(mask), new, x), kinds, x.dtype, x.shape))
+    new = _ndarray._operand(values, a.dtype)
+    if isinstance(new, ndarray) and new.shape != a.shape:
+        new = getitem(new.reshape(-1), (arange(a.size) % new.size).reshape(a.shape))
+    kinds = (numpy.dtype(bool), a.dtype, a.dtype)
+    write(a, _lazy.make_node("where", (on_device(mask), new, a), kinds, a.dtype, a.shape))
 
 
-def place(x: ndarray, mask: Any, values: Any) -> None:
+def place(arr: ndarray, mask: Any, vals: Any) -> None:
     """Overwrite elements where a mask holds by the next of these values, as ``numpy.place``."""
     flags = on_device(mask).astype(bool, copy=False)
-    new = on_device(values).reshape(-1).astype(x.dtype, copy=False)
+    new = on_device(vals).reshape(-1).astype(arr.dtype, copy=False)
     (places,) = _nonzero(flags.reshape(-1))
     if places.size == 0:
         return
     if new.size == 0:
         raise ValueError("Cannot insert from an empty array!")
-    setitem(x, flags, getitem(new, arange(places.size) % new.size))
+    setitem(arr, flags, getitem(new, arange(places.size) % new.size))
 
 
-def copyto(x: ndarray, values: Any, casting: Any = "same_kind", where: Any = True) -> None:
+_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # a number of Python fits into what has its kind, or a higher one
+
+
+def copyto(dst: ndarray, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Overwrite elements, as ``numpy.copyto``."""
-    new = _ndarray._operand(values, x.dtype)
-    if isinstance(new, ndarray) and not numpy.can_cast(new.dtype, x.dtype, casting):
-        raise TypeError(f"Cannot cast array data from {new.dtype!r} to {x.dtype!r} according to the rule {casting!r}")
+    new = _ndarray._operand(src, dst.dtype)
+    if _ndarray.is_weak(src) and casting != "unsafe" and _KINDS[numpy.asarray(src).dtype.kind] > _KINDS[dst.dtype.kind]:
+        raise TypeError(f"Cannot cast scalar from {type(src).__name__} to {dst.dtype!r} according to {casting!r}")
+    if isinstance(new, ndarray) and not numpy.can_cast(new.dtype, dst.dtype, casting):
+        raise TypeError(f"Cannot cast array data from {new.dtype!r} to {dst.dtype!r} according to the rule {casting!r}")
     if where is True:
-        write(x, new)
+        write(dst, new)
         return
-    kinds = (numpy.dtype(bool), x.dtype, x.dtype)
-    write(x, _lazy.make_node("where", (on_device(where), new, x), kinds, x.dtype, x.shape))
+    kinds = (numpy.dtype(bool), dst.dtype, dst.dtype)
+    write(dst, _lazy.make_node("where", (on_device(where), new, dst), kinds, dst.dtype, dst.shape))
 
 
-def select(conditions: Any, choices: Any, default: Any = 0) -> ndarray:
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
     """The choice of the first condition that holds, as ``numpy.select``."""
-    if len(conditions) != len(choices):
+    if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
     made = default
-    for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
         made = where(condition, choice, made)
     return on_device(made)
 
 
-def piecewise(x: Any, conditions: Any, functions: Any, *args: Any, **kwargs: Any) -> ndarray:
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -> ndarray:
     """Functions of elements, by conditions, as ``numpy.piecewise``; each is computed for all elements."""
     values = on_device(x)
-    conditions = [on_device(one) for one in conditions]
+    condlist = [on_device(one) for one in condlist]
     made: Any = 0
-    if len(functions) == len(conditions) + 1:
-        made = functions[-1](values, *args, **kwargs) if callable(functions[-1]) else functions[-1]
-    for condition, function in zip(conditions, functions, strict=False):
+    if len(funclist) == len(condlist) + 1:
+        made = funclist[-1](values, *args, **kwargs) if callable(funclist[-1]) else funclist[-1]
+    for condition, function in zip(condlist, funclist, strict=False):
         made = where(condition, function(values, *args, **kwargs) if callable(function) else function, made)
     return broadcast(on_device(made), values.shape).astype(values.dtype, copy=False)

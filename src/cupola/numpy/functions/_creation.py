@@ -14,7 +14,8 @@ from cupola.numpy._evaluate import current_stream
 from cupola.numpy._index import setitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import Node, compute_into, write
-from cupola.numpy._ndarray import array, brought_here, empty, known_type, ndarray, on, on_device
+from cupola.numpy._ndarray import array, as_on_host, brought_here, empty, known_type, ndarray, on, on_device
+from cupola.numpy._order import copied, extents_of, in_order, is_column_major, letter, nested, turns, undone
 
 __all__ = [
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "asnumpy", "copy", "diag",
@@ -27,37 +28,38 @@ LARGE = 1 << 14  # elements of sequences that the device computes; the host comp
 _NUMBERS = (int, float)
 
 
-def asarray(obj: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
     """As ``numpy.asarray``: an array of the device as it is, else a copy of the data there.
 
     What is on another device is copied to the current one, and waited for.
     """
     on(device)
-    if isinstance(obj, ndarray) and not copy and (dtype is None or known_type(dtype) == obj.dtype):
-        found = brought_here(obj)
-        if found is not obj and copy is False:
+    if isinstance(a, ndarray) and not copy and (dtype is None or known_type(dtype) == a.dtype):
+        found = brought_here(a)
+        if found is not a and copy is False:
             raise ValueError("asarray(copy=False): the array is on another device")
-        return found
+        return found if order is None else in_order(found, order)
     if copy is False:
         raise ValueError("asarray(copy=False): these elements can only be had in a copy")
-    return array(obj, dtype)
+    made = array(a, dtype)
+    return made if order is None else in_order(made, as_on_host(a, order))
 
 
-def asanyarray(obj: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
+def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
     """As ``asarray``."""
-    return asarray(obj, dtype, order, device=device, copy=copy)
+    return asarray(a, dtype, order, device=device, copy=copy)
 
 
-def ascontiguousarray(obj: Any, dtype: Any = None) -> ndarray:
+def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
     """As ``numpy.ascontiguousarray``: in one piece, of at least one dimension."""
-    found = asarray(obj, dtype)
+    found = asarray(a, dtype)
     found = found.reshape(1) if found.ndim == 0 else found
     return found if found.is_contiguous else found.copy()
 
 
-def asfortranarray(obj: Any, dtype: Any = None) -> ndarray:
+def asfortranarray(a: Any, dtype: Any = None) -> ndarray:
     """As ``numpy.asfortranarray``: in column-major order."""
-    found = asarray(obj, dtype)
+    found = asarray(a, dtype)
     return found if found.T.is_contiguous else found.T.copy().T
 
 
@@ -84,16 +86,18 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return array(numpy.frombuffer(buffer, dtype, count, offset))
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> ndarray:
     """An array of one value, as ``numpy.full``."""
     on(device)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else numpy.asarray(fill_value).dtype
-    return _filled(empty(shape, dtype), fill_value)
+    return _filled(empty(shape, dtype, order), fill_value)
 
 
 def _filled(made: ndarray, fill_value: Any) -> ndarray:
-    value = _ndarray._operand(fill_value, made.dtype)
+    # What is no integer is converted as elements are, and not refused as by x.fill().
+    weak = None if type(fill_value) is float and made.dtype.kind in "iu" else made.dtype
+    value = _ndarray._operand(numpy.float64(fill_value) if weak is None else fill_value, weak)
     if made.is_contiguous and isinstance(value, numpy.generic):
         _lazy.fill(made, value)
     else:
@@ -101,36 +105,44 @@ def _filled(made: ndarray, fill_value: Any) -> ndarray:
     return made
 
 
-def _uniform(shape: Any, dtype: Any, device: Any, one: bool) -> ndarray:
+def _uniform(shape: Any, dtype: Any, order: Any, device: Any, one: bool) -> ndarray:
     if device is not None:
         on(device)
+    if order != "C" and is_column_major(order):
+        return full(extents_of(shape)[::-1], int(one), dtype or float).transpose()
     made = _lazy.made_uniform(shape, dtype, one)
     return full(shape, int(one), dtype) if made is None else made
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> ndarray:
     """An array of zeros, as ``numpy.zeros``."""
-    return _uniform(shape, dtype, device, False)
+    return _uniform(shape, dtype, order, device, False)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> ndarray:
     """An array of ones, as ``numpy.ones``."""
-    return _uniform(shape, dtype, device, True)
+    return _uniform(shape, dtype, order, device, True)
 
 
 def empty_like(
-    x: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    prototype: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
-    """An array of the shape and type of another one, as ``numpy.empty_like``; row-major unless `order` is F."""
+    """An array of the shape and type of another one, as ``numpy.empty_like``."""
     on(device)
-    extents, to = x.shape if shape is None else shape, x.dtype if dtype is None else dtype
-    if order != "F":
+    extents, to = prototype.shape if shape is None else shape, prototype.dtype if dtype is None else dtype
+    how = letter(order, "K")
+    if how in ("C", "F"):
+        return empty(extents, to, how)
+    if getattr(prototype, "is_contiguous", True):
         return empty(extents, to)
-    return empty((extents,) if isinstance(extents, int) else tuple(extents)[::-1], to).T
+    axes, whole = nested(prototype.strides), extents_of(extents)
+    if len(axes) != len(whole) or (how == "A" and not turns(prototype, "A")):
+        return empty(extents, to)
+    return empty([whole[axis] for axis in axes], to).transpose(*undone(axes))
 
 
 def full_like(
-    x: Any,
+    a: Any,
     fill_value: Any,
     dtype: Any = None,
     order: Any = "K",
@@ -140,21 +152,21 @@ def full_like(
     device: Any = None,
 ) -> ndarray:
     """One value in the shape and type of another array, as ``numpy.full_like``."""
-    return _filled(empty_like(x, dtype, order, subok, shape, device=device), fill_value)
+    return _filled(empty_like(a, dtype, order, subok, shape, device=device), fill_value)
 
 
 def zeros_like(
-    x: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Zeros of the shape and type of another array, as ``numpy.zeros_like``."""
-    return full_like(x, 0, dtype, order, subok, shape, device=device)
+    return full_like(a, 0, dtype, order, subok, shape, device=device)
 
 
 def ones_like(
-    x: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> ndarray:
     """Ones of the shape and type of another array, as ``numpy.ones_like``."""
-    return full_like(x, 1, dtype, order, subok, shape, device=device)
+    return full_like(a, 1, dtype, order, subok, shape, device=device)
 
 
 # --- sequences --------------------------------------------------------------------------------------------------
@@ -173,7 +185,7 @@ def _of_host(host: numpy.ndarray) -> ndarray:
     return array(host) if made is None else made
 
 
-def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> ndarray:
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> ndarray:
     """Evenly spaced values in an interval, as ``numpy.arange``."""
     if device is not None:
         on(device)
@@ -201,7 +213,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
 
 
 def linspace(
-    start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
     """Evenly spaced values, as ``numpy.linspace``."""
@@ -238,24 +250,29 @@ def _moved_first(ndim: int, axis: int) -> list[int]:
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> ndarray:
     """Values evenly spaced on a logarithmic scale, as ``numpy.logspace``."""
-    made = UFUNCS["power"](base, linspace(start, stop, num, endpoint))
+    made = UFUNCS["power"](base, linspace(start, stop, num, endpoint, axis=axis))
     result: ndarray = made if dtype is None else made.astype(dtype)
     return result
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> ndarray:
-    """A geometric progression, as ``numpy.geomspace``. The host computes it."""
-    return array(numpy.geomspace(start, stop, num, endpoint, dtype))
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> ndarray:
+    """A geometric progression, as ``numpy.geomspace``. The host computes it; it waits for ends that are arrays."""
+    first, last = (one.to_numpy() if isinstance(one, ndarray) else one for one in (start, stop))
+    return array(numpy.geomspace(first, last, num, endpoint, dtype, axis))
 
 
-def eye(n: int, m: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None) -> ndarray:
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: Any = None, order: Any = "C", *, device: Any = None
+) -> ndarray:
     """Ones on a diagonal, as ``numpy.eye``."""
-    made = zeros((n, n if m is None else m), dtype, device=device)
+    if order != "C" and is_column_major(order):
+        return eye(N if M is None else M, N, -k, dtype, device=device).transpose()
+    made = zeros((N, N if M is None else M), dtype, device=device)
     columns = made.shape[1]
-    length = min(n, columns - k) if k >= 0 else min(n + k, columns)
+    length = min(N, columns - k) if k >= 0 else min(N + k, columns)
     if length > 0:
         start = k if k >= 0 else -k * columns
         write(made.reshape(-1)[start : start + (length - 1) * (columns + 1) + 1 : columns + 1], made.dtype.type(1))
@@ -272,9 +289,9 @@ def _from_diagonal(shape: tuple[int, ...]) -> ndarray:
     return arange(shape[-1]) - arange(shape[-2]).reshape((-1, 1))
 
 
-def tri(n: int, m: int | None = None, k: int = 0, dtype: Any = float) -> ndarray:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> ndarray:
     """Ones at and below a diagonal, as ``numpy.tri``."""
-    return (_from_diagonal((n, n if m is None else m)) <= k).astype(dtype)
+    return (_from_diagonal((N, N if M is None else M)) <= k).astype(dtype)
 
 
 def _triangle(x: Any, keep: Any) -> ndarray:
@@ -289,19 +306,19 @@ def _triangle(x: Any, keep: Any) -> ndarray:
     return _lazy.pending(node)
 
 
-def tril(x: Any, /, k: int = 0) -> ndarray:
+def tril(m: Any, k: int = 0) -> ndarray:
     """The elements at and below a diagonal, as ``numpy.tril``."""
-    return _triangle(x, lambda away: away <= k)
+    return _triangle(m, lambda away: away <= k)
 
 
-def triu(x: Any, /, k: int = 0) -> ndarray:
+def triu(m: Any, k: int = 0) -> ndarray:
     """The elements at and above a diagonal, as ``numpy.triu``."""
-    return _triangle(x, lambda away: away >= k)
+    return _triangle(m, lambda away: away >= k)
 
 
-def diag(x: Any, k: int = 0) -> ndarray:
+def diag(v: Any, k: int = 0) -> ndarray:
     """The diagonal of a matrix, or a matrix with that diagonal, as ``numpy.diag``."""
-    values = on_device(x)
+    values = on_device(v)
     if values.ndim == 2:
         return values.diagonal(k)
     if values.ndim != 1:
@@ -314,17 +331,17 @@ def diag(x: Any, k: int = 0) -> ndarray:
     return made
 
 
-def diagflat(x: Any, k: int = 0) -> ndarray:
+def diagflat(v: Any, k: int = 0) -> ndarray:
     """A matrix with these elements on its diagonal, as ``numpy.diagflat``."""
-    return diag(on_device(x).ravel(), k)
+    return diag(on_device(v).ravel(), k)
 
 
-def vander(x: Any, n: int | None = None, increasing: bool = False) -> ndarray:
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     """Powers of numbers, as ``numpy.vander``."""
     values = on_device(x)
     if values.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
-    count = values.size if n is None else n
+    count = values.size if N is None else N
     powers = arange(count) if increasing else arange(count)[::-1]
     made: ndarray = values.reshape((-1, 1)) ** powers
     return made
@@ -362,6 +379,7 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **more: Any) 
     return function(*meshgrid(*[arange(n, dtype=dtype) for n in shape], indexing="ij"), **more)
 
 
-def copy(x: Any, order: Any = "K") -> ndarray:
+def copy(a: Any, order: Any = "K", subok: bool = False) -> ndarray:
     """As ``numpy.copy``."""
-    return x.copy() if isinstance(x, ndarray) else on_device(x).copy()
+    made: ndarray = copied(on_device(a), order)
+    return made

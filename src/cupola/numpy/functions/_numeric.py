@@ -24,7 +24,7 @@ from cupola.numpy.functions._reductions import min as _min
 from cupola.numpy.functions._reductions import percentile, std
 from cupola.numpy.functions._reductions import sum as _sum
 from cupola.numpy.functions._shapes import broadcast_arrays, concatenate, moveaxis
-from cupola.numpy.functions._sorting import searchsorted
+from cupola.numpy.functions._sorting import argsort, searchsorted
 
 __all__ = [
     "allclose", "angle", "around", "array_equal", "array_equiv", "bartlett", "bincount", "blackman", "convolve",
@@ -37,19 +37,19 @@ __all__ = [
 _BESSEL = ElementwiseKernel("T x", "T y", "y = cyl_bessel_i0(x)", "i0")
 
 
-def real(x: Any, /) -> ndarray:
+def real(val: Any) -> ndarray:
     """The real parts, as ``numpy.real``: a view."""
-    return on_device(x).real
+    return on_device(val).real
 
 
-def imag(x: Any, /) -> ndarray:
+def imag(val: Any) -> ndarray:
     """The imaginary parts, as ``numpy.imag``: a view, or zeros."""
-    return on_device(x).imag
+    return on_device(val).imag
 
 
-def angle(x: Any, deg: bool = False) -> ndarray:
+def angle(z: Any, deg: bool = False) -> ndarray:
     """The angles of complex numbers, as ``numpy.angle``."""
-    values = on_device(x)
+    values = on_device(z)
     made: ndarray = UFUNCS["arctan2"](values.imag, values.real)
     return made * (180 / math.pi) if deg else made
 
@@ -66,33 +66,33 @@ def iscomplex(x: Any) -> ndarray:
     return made
 
 
-def real_if_close(x: Any, tol: float = 100) -> ndarray:
+def real_if_close(a: Any, tol: float = 100) -> ndarray:
     """The real parts if all imaginary parts are almost zero. Waits for them."""
-    values = on_device(x)
+    values = on_device(a)
     if values.dtype.kind != "c":
         return values
     limit = tol * numpy.finfo(values.dtype).eps if tol > 1 else tol
     return values.real if bool(_all(UFUNCS["absolute"](values.imag) < limit)) else values
 
 
-def isposinf(x: Any) -> ndarray:
+def isposinf(x: Any, out: Any = None) -> ndarray:
     """Whether elements are positive infinities."""
-    made: ndarray = on_device(x) == numpy.inf
+    made: ndarray = UFUNCS["equal"](on_device(x), numpy.inf, out=out)
     return made
 
 
-def isneginf(x: Any) -> ndarray:
+def isneginf(x: Any, out: Any = None) -> ndarray:
     """Whether elements are negative infinities."""
-    made: ndarray = on_device(x) == -numpy.inf
+    made: ndarray = UFUNCS["equal"](on_device(x), -numpy.inf, out=out)
     return made
 
 
 # --- rounding -------------------------------------------------------------------------------------------------------
 
 
-def round(x: Any, /, decimals: int = 0, out: Any = None) -> ndarray:
+def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
     """The nearest number of so many decimals, half to even, as ``numpy.round``."""
-    values = on_device(x)
+    values = on_device(a)
     if values.dtype.kind in "biu":
         made = values.copy()
         if decimals < 0:
@@ -118,22 +118,49 @@ def fix(x: Any, out: Any = None) -> ndarray:
     return made
 
 
-def divmod(x: Any, y: Any, /) -> tuple[ndarray, ndarray]:
+def _pair(one: ndarray, other: ndarray, out: tuple[Any, ...]) -> tuple[ndarray, ndarray]:
+    """Two results, written to the arrays in `out` that are not None."""
+    if len(out) != 2:
+        raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
+    # Both are made from the operands before one of them is overwritten.
+    made = [
+        value if to is None else value.astype(to.dtype, copy=True) for value, to in zip((one, other), out, strict=True)
+    ]
+    for value, to in zip(made, out, strict=True):
+        if to is not None:
+            value._compute_now()
+    for value, to in zip(made, out, strict=True):
+        if to is not None:
+            write(to, value)
+    first, second = (value if to is None else to for value, to in zip(made, out, strict=True))
+    return first, second
+
+
+def divmod(
+    x1: Any, x2: Any, out1: Any = None, out2: Any = None, /, *, out: tuple[Any, ...] = (None, None)
+) -> tuple[ndarray, ndarray]:
     """Quotient and remainder, as ``numpy.divmod``."""
-    return UFUNCS["floor_divide"](x, y), UFUNCS["remainder"](x, y)
+    outs = (out1, out2) if out == (None, None) else out
+    return _pair(UFUNCS["floor_divide"](x1, x2), UFUNCS["remainder"](x1, x2), outs)
 
 
-def modf(x: Any, /) -> tuple[ndarray, ndarray]:
+def modf(
+    x: Any, out1: Any = None, out2: Any = None, /, *, out: tuple[Any, ...] = (None, None)
+) -> tuple[ndarray, ndarray]:
     """Fraction and integer part, as ``numpy.modf``."""
+    outs = (out1, out2) if out == (None, None) else out
     values = on_device(x)
     values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
     whole = UFUNCS["trunc"](values)
     part = where(UFUNCS["isinf"](values), values.dtype.type(0), values - whole)
-    return UFUNCS["copysign"](part, values), whole
+    return _pair(UFUNCS["copysign"](part, values), whole, outs)
 
 
-def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
+def frexp(
+    x: Any, out1: Any = None, out2: Any = None, /, *, out: tuple[Any, ...] = (None, None)
+) -> tuple[ndarray, ndarray]:
     """Mantissa and exponent to the base 2, as ``numpy.frexp``."""
+    outs = (out1, out2) if out == (None, None) else out
     values = on_device(x)
     values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
     odd = (values == 0) | ~UFUNCS["isfinite"](values)
@@ -144,7 +171,7 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
     low, high = UFUNCS["absolute"](mantissa) < 0.5, UFUNCS["absolute"](mantissa) >= 1
     mantissa = where(low, mantissa * 2, where(high, mantissa / 2, mantissa))
     exponent = exponent - low.astype(numpy.int32) + high.astype(numpy.int32)
-    return where(odd, values, mantissa), where(odd, numpy.int32(0), exponent)
+    return _pair(where(odd, values, mantissa), where(odd, numpy.int32(0), exponent), outs)
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> ndarray:
@@ -178,9 +205,9 @@ def sinc(x: Any) -> ndarray:
 # --- comparing arrays -----------------------------------------------------------------------------------------------
 
 
-def isclose(x: Any, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ndarray:
+def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ndarray:
     """Whether elements are almost equal, as ``numpy.isclose``."""
-    one, other = asarray_of(x), asarray_of(y)
+    one, other = asarray_of(a), asarray_of(b)
     if other.dtype.kind in "biu":
         other = other.astype(numpy.float64)
     near = (UFUNCS["absolute"](one - other) <= atol + rtol * UFUNCS["absolute"](other)) & UFUNCS["isfinite"](other)
@@ -194,14 +221,14 @@ def asarray_of(x: Any) -> ndarray:
     return on_device(x) if not isinstance(x, numpy.generic) else asarray(x)
 
 
-def allclose(x: Any, y: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are almost equal, as ``numpy.allclose``. Waits for the answer."""
-    return bool(_all(isclose(x, y, rtol, atol, equal_nan)))
+    return bool(_all(isclose(a, b, rtol, atol, equal_nan)))
 
 
-def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     """Whether shapes and elements are equal, as ``numpy.array_equal``. Waits for the answer."""
-    one, other = on_device(x), on_device(y)
+    one, other = on_device(a1), on_device(a2)
     if one.shape != other.shape:
         return False
     same = one == other
@@ -210,10 +237,10 @@ def array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
     return bool(_all(same))
 
 
-def array_equiv(x: Any, y: Any) -> bool:
+def array_equiv(a1: Any, a2: Any) -> bool:
     """Whether elements are equal where the shapes are broadcast, as ``numpy.array_equiv``. Waits for the answer."""
     try:
-        one, other = broadcast_arrays(x, y)
+        one, other = broadcast_arrays(a1, a2)
     except ValueError:
         return False
     return bool(_all(one == other))
@@ -226,9 +253,9 @@ def _slice(axis: int, start: int | None, end: int | None) -> tuple[slice, ...]:
     return (*[slice(None)] * axis, slice(start, end))
 
 
-def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
     """Differences of neighbors, as ``numpy.diff``."""
-    values = on_device(x)
+    values = on_device(a)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     if n == 0:
@@ -251,16 +278,16 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     return values
 
 
-def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
     """Differences of neighbors of all elements, as ``numpy.ediff1d``."""
-    made = diff(on_device(x).ravel())
+    made = diff(on_device(ary).ravel())
     parts = [one for one in (to_begin, made, to_end) if one is not None]
     return made if len(parts) == 1 else concatenate([on_device(one).reshape(-1) for one in parts]).astype(made.dtype)
 
 
-def gradient(x: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Slopes by differences, as ``numpy.gradient``; steps are numbers or coordinates."""
-    values = on_device(x)
+    values = on_device(f)
     axes = _axes(axis, values.ndim)
     steps = [1.0] * len(axes) if not spacing else list(spacing) * (len(axes) if len(spacing) == 1 else 1)
     if len(steps) != len(axes):
@@ -335,9 +362,9 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
     return _sum(pairs, -1)
 
 
-def unwrap(x: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> ndarray:
+def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> ndarray:
     """Angles without jumps, as ``numpy.unwrap``."""
-    values = on_device(x)
+    values = on_device(p)
     values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
     (axis,) = _axes(axis, values.ndim)
     steps = diff(values, axis=axis)
@@ -354,13 +381,23 @@ def unwrap(x: Any, discont: float | None = None, axis: int = -1, *, period: floa
 # --- interpolation, windows ----------------------------------------------------------------------------
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> ndarray:
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
     """Linear interpolation between points, as ``numpy.interp``."""
     at, places, values = on_device(x).astype(numpy.float64, copy=False), on_device(xp), on_device(fp)
     places = places.astype(numpy.float64, copy=False)
     values = values.astype(numpy.complex128 if values.dtype.kind == "c" else numpy.float64, copy=False)
     if places.shape != values.shape or places.ndim != 1 or places.size == 0:
         raise ValueError("fp and xp are not of the same length, or have no elements")
+    if period is not None:
+        if period == 0:
+            raise ValueError("period must be a non-zero value")
+        period = abs(period)
+        at, places = UFUNCS["remainder"](at, period), UFUNCS["remainder"](places, period)
+        order = argsort(places)
+        places, values = getitem(places, order), getitem(values, order)
+        places = concatenate([places._part(slice(-1, None)) - period, places, places._part(slice(0, 1)) + period])
+        values = concatenate([values._part(slice(-1, None)), values, values._part(slice(0, 1))])
+        left = right = None
     last = places.size - 1
     k = clip(searchsorted(places, at, "right") - 1, 0, builtins.max(last - 1, 0))
     a, b = getitem(values, k), getitem(values, UFUNCS["minimum"](k + 1, last))
@@ -375,8 +412,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> nda
 
 
 def _window(name: str) -> Any:
-    def window(n: int, *more: Any) -> ndarray:
-        return array(getattr(numpy, name)(n, *more))
+    def window(*args: Any, **kwargs: Any) -> ndarray:
+        return array(getattr(numpy, name)(*args, **kwargs))
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"As ``numpy.{name}``. The host computes it."
@@ -386,10 +423,10 @@ def _window(name: str) -> Any:
 bartlett, blackman, hamming, hanning, kaiser = map(_window, ("bartlett", "blackman", "hamming", "hanning", "kaiser"))
 
 
-def convolve(x: Any, y: Any, mode: str = "full") -> ndarray:
+def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     """The convolution of two sequences, as ``numpy.convolve``."""
-    one, other = on_device(x), on_device(y)
-    one, other = (a.reshape(1) if a.ndim == 0 else a for a in (one, other))
+    one, other = on_device(a), on_device(v)
+    one, other = (x.reshape(1) if x.ndim == 0 else x for x in (one, other))
     if one.ndim != 1 or other.ndim != 1:
         raise ValueError("object too deep for desired array")
     if one.size == 0 or other.size == 0:
@@ -410,15 +447,15 @@ def convolve(x: Any, y: Any, mode: str = "full") -> ndarray:
     return made._part(slice(*cut[mode]))
 
 
-def correlate(x: Any, y: Any, mode: str = "valid") -> ndarray:
+def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
     """The correlation of two sequences, as ``numpy.correlate``."""
-    other = on_device(y)
+    other = on_device(v)
     turned = (
         UFUNCS["conjugate"](other)._part(slice(None, None, -1))
         if other.dtype.kind == "c"
         else other._part(slice(None, None, -1))
     )
-    one = on_device(x)
+    one = on_device(a)
     made = convolve(one, turned, mode)
     if mode == "same" and one.size < other.size and one.size % 2 == 0:
         whole = convolve(one, turned, "full")
@@ -438,12 +475,13 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     values = on_device(x)
     if values.ndim != 1:
         raise ValueError(f"bincount of an array of {values.ndim} dimensions: it must have one")
-    if values.dtype.kind not in "biu":
+    if values.dtype.kind not in "biu" and values.size:
         raise TypeError(f"Cannot cast array data from {values.dtype!r} to dtype('int64') according to the rule 'safe'")
     minlength = operator.index(minlength)
     if minlength < 0:
         raise ValueError("'minlength' must not be negative")
     if not values.size:
+        values = values.astype(numpy.int64)
         weights = None  # they do not matter then, not for the type either
     if weights is not None:
         weights = on_device(weights)
@@ -471,19 +509,27 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     return made
 
 
-def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> ndarray:
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
     """The edges of bins, as ``numpy.histogram_bin_edges``; without a range it waits for the extremes."""
+    if weights is not None and isinstance(bins, str):
+        raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
     if isinstance(bins, ndarray):
         return bins
     if not isinstance(bins, (int, numpy.integer, str)):
+        if not isinstance(bins, numpy.ndarray) and (numpy.diff(bins) < 0).any():
+            raise ValueError("`bins` must increase monotonically, when an array")
         return asarray(bins)
-    values = on_device(x)
+    if not isinstance(bins, str) and bins < 1:
+        raise ValueError("`bins` must be positive, when an integer")
+    values = on_device(a)
     if range is None:
         low, high = (_min(values).item(), _max(values).item()) if values.size else (0, 1)
     else:
         low, high = range
         if low > high:
             raise ValueError("max must be larger than min in range parameter.")
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"{'autodetected' if range is None else 'supplied'} range of [{low}, {high}] is not finite")
     if low == high:
         low, high = low - 0.5, high + 0.5
     if isinstance(bins, str):
@@ -553,17 +599,19 @@ def _stone(values: ndarray, spread: float, ends: tuple[float, float]) -> float:
     return spread / (errors.index(builtins.min(errors)) + 1)
 
 
-def histogram(x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None) -> Any:
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> Any:
     """How many elements are in each bin, as ``numpy.histogram``."""
-    values = on_device(x).reshape(-1)
-    edges = histogram_bin_edges(values, bins, range)
+    values = on_device(a).reshape(-1)
+    edges = histogram_bin_edges(values, bins, range, weights)
     counts = _counts([(values, edges)], weights).reshape(-1)
     if density:
         return counts / diff(edges) / _sum(counts), edges
     return counts, edges
 
 
-def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None) -> Any:
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> Any:
     """How many pairs are in each bin, as ``numpy.histogram2d``."""
     pair = bins if isinstance(bins, (list, tuple)) and len(bins) == 2 else (bins, bins)
     ranges = (None, None) if range is None else range
@@ -575,7 +623,9 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool
     return counts, rows, columns
 
 
-def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None) -> Any:
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> Any:
     """How many points are in each bin of several dimensions, as ``numpy.histogramdd``."""
     if isinstance(sample, (list, tuple)):
         columns = [on_device(one).reshape(-1) for one in sample]

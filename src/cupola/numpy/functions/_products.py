@@ -14,7 +14,8 @@ from cupola.numpy._handles import handle
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import product, reduce, write
 from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device
-from cupola.numpy.functions._shapes import moveaxis, stack
+from cupola.numpy.functions._creation import zeros
+from cupola.numpy.functions._shapes import concatenate, moveaxis, stack
 
 __all__ = [
     "cross",
@@ -164,89 +165,94 @@ def vecdot(x: Any, y: Any, /, axis: int = -1) -> ndarray:
     return reduce("any", a & b, -1, None, None, False) if to.kind == "b" else reduce("sum", a * b, -1, to, None, False)
 
 
-def dot(x: Any, y: Any, out: Any = None) -> ndarray:
+def dot(a: Any, b: Any, out: Any = None) -> ndarray:
     """As ``numpy.dot``: the last axis of the first with the last but one of the second."""
-    a, b = on_device(x), on_device(y)
-    if a.ndim == 0 or b.ndim == 0:
-        made: ndarray = UFUNCS["multiply"](a, b)
-    elif b.ndim == 1 or (a.ndim <= 2 and b.ndim == 2):
-        made = matmul(a, b)
+    x, y = on_device(a), on_device(b)
+    if x.ndim == 0 or y.ndim == 0:
+        made: ndarray = UFUNCS["multiply"](x, y)
+    elif y.ndim == 1 or (x.ndim <= 2 and y.ndim == 2):
+        made = matmul(x, y)
     else:
-        made = tensordot(a, b, (a.ndim - 1, b.ndim - 2))
+        made = tensordot(x, y, (x.ndim - 1, y.ndim - 2))
     if out is not None:
         write(out, made)
         made = out
     return made
 
 
-def inner(x: Any, y: Any, /) -> ndarray:
+def inner(a: Any, b: Any, /) -> ndarray:
     """As ``numpy.inner``: the last axes with each other."""
-    a, b = on_device(x), on_device(y)
-    if a.ndim == 0 or b.ndim == 0:
-        made: ndarray = UFUNCS["multiply"](a, b)
+    x, y = on_device(a), on_device(b)
+    if x.ndim == 0 or y.ndim == 0:
+        made: ndarray = UFUNCS["multiply"](x, y)
         return made
-    return tensordot(a, b, (a.ndim - 1, b.ndim - 1))
+    return tensordot(x, y, (x.ndim - 1, y.ndim - 1))
 
 
-def outer(x: Any, y: Any, /, out: Any = None) -> ndarray:
+def outer(a: Any, b: Any, out: Any = None) -> ndarray:
     """All products of two elements, as ``numpy.outer``."""
-    made: ndarray = UFUNCS["multiply"](on_device(x).reshape((-1, 1)), on_device(y).reshape((1, -1)), out=out)
+    made: ndarray = UFUNCS["multiply"](on_device(a).reshape((-1, 1)), on_device(b).reshape((1, -1)), out=out)
     return made
 
 
-def vdot(x: Any, y: Any, /) -> ndarray:
+def vdot(a: Any, b: Any, /) -> ndarray:
     """The product of two arrays as vectors, of which the first is conjugated, as ``numpy.vdot``."""
-    return vecdot(on_device(x).reshape(-1), on_device(y).reshape(-1))
+    return vecdot(on_device(a).reshape(-1), on_device(b).reshape(-1))
 
 
-def tensordot(x: Any, y: Any, /, axes: Any = 2) -> ndarray:
+def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     """The sum of products over axes, as ``numpy.tensordot``."""
-    a, b = on_device(x), on_device(y)
+    x, y = on_device(a), on_device(b)
     if isinstance(axes, int):
-        if axes < 0 or axes > min(a.ndim, b.ndim):
-            raise ValueError(f"tensordot over {axes} axes of arrays of {a.ndim} and {b.ndim} dimensions")
-        ours, theirs = tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))
+        if axes < 0 or axes > min(x.ndim, y.ndim):
+            raise ValueError(f"tensordot over {axes} axes of arrays of {x.ndim} and {y.ndim} dimensions")
+        ours, theirs = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
     else:
-        ours, theirs = (_axes(tuple(one) if isinstance(one, (list, tuple)) else (one,), x.ndim)
-                        for one, x in zip(axes, (a, b), strict=True))  # fmt: skip
-    if [a.shape[k] for k in ours] != [b.shape[k] for k in theirs]:
+        ours, theirs = (_axes(tuple(one) if isinstance(one, (list, tuple)) else (one,), a.ndim)
+                        for one, a in zip(axes, (x, y), strict=True))  # fmt: skip
+    if [x.shape[k] for k in ours] != [y.shape[k] for k in theirs]:
         raise ValueError("shape-mismatch for sum")
-    free, rest = [k for k in range(a.ndim) if k not in ours], [k for k in range(b.ndim) if k not in theirs]
-    count = math.prod([a.shape[k] for k in ours])
-    shape = (*[a.shape[k] for k in free], *[b.shape[k] for k in rest])
-    left = a.transpose((*free, *ours)).reshape((math.prod([a.shape[k] for k in free]), count))
-    right = b.transpose((*theirs, *rest)).reshape((count, math.prod([b.shape[k] for k in rest])))
+    free, rest = [k for k in range(x.ndim) if k not in ours], [k for k in range(y.ndim) if k not in theirs]
+    count = math.prod([x.shape[k] for k in ours])
+    shape = (*[x.shape[k] for k in free], *[y.shape[k] for k in rest])
+    left = x.transpose((*free, *ours)).reshape((math.prod([x.shape[k] for k in free]), count))
+    right = y.transpose((*theirs, *rest)).reshape((count, math.prod([y.shape[k] for k in rest])))
     return matmul(left, right).reshape(shape)
 
 
-def kron(x: Any, y: Any) -> ndarray:
+def kron(a: Any, b: Any) -> ndarray:
     """The Kronecker product, as ``numpy.kron``."""
-    a, b = on_device(x), on_device(y)
-    n = max(a.ndim, b.ndim)
-    a, b = (one.reshape((*[1] * (n - one.ndim), *one.shape)) for one in (a, b))
-    wide = a.reshape(tuple([e for k in a.shape for e in (k, 1)])) * b.reshape(
-        tuple([e for k in b.shape for e in (1, k)])
+    x, y = on_device(a), on_device(b)
+    n = max(x.ndim, y.ndim)
+    x, y = (one.reshape((*[1] * (n - one.ndim), *one.shape)) for one in (x, y))
+    wide = x.reshape(tuple([e for k in x.shape for e in (k, 1)])) * y.reshape(
+        tuple([e for k in y.shape for e in (1, k)])
     )
-    made: ndarray = wide.reshape(tuple([p * q for p, q in zip(a.shape, b.shape, strict=True)]))
+    made: ndarray = wide.reshape(tuple([p * q for p, q in zip(x.shape, y.shape, strict=True)]))
     return made
 
 
-def cross(x: Any, y: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> ndarray:
-    """The cross product of vectors of three elements, as ``numpy.cross``."""
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> ndarray:
+    """The cross product of vectors of three elements or two, as ``numpy.cross``."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = moveaxis(on_device(x), axisa, -1), moveaxis(on_device(y), axisb, -1)
-    if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise ValueError("incompatible dimensions for cross product: the vectors must have three elements")
+    x, y = moveaxis(on_device(a), axisa, -1), moveaxis(on_device(b), axisb, -1)
+    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
+        raise ValueError("incompatible dimensions for cross product: the vectors must have three elements, or two")
 
     def part(of: ndarray, k: int) -> ndarray:
         return of._part((..., k))
 
+    if x.shape[-1] == y.shape[-1] == 2:  # the third element of what they would give with zeros behind them
+        return part(x, 0) * part(y, 1) - part(x, 1) * part(y, 0)
+    x, y = (
+        one if one.shape[-1] == 3 else concatenate([one, zeros((*one.shape[:-1], 1), one.dtype)], -1) for one in (x, y)
+    )
     pairs = ((1, 2), (2, 0), (0, 1))
-    made = [part(a, i) * part(b, j) - part(a, j) * part(b, i) for i, j in pairs]
+    made = [part(x, i) * part(y, j) - part(x, j) * part(y, i) for i, j in pairs]
     return stack(made, -1 if axisc == -1 else axisc)
 
 
-def trace(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> ndarray:
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> ndarray:
     """The sum of a diagonal, as ``numpy.trace``."""
-    return reduce("sum", on_device(x).diagonal(offset, axis1, axis2), -1, dtype, out, False)
+    return reduce("sum", on_device(a).diagonal(offset, axis1, axis2), -1, dtype, out, False)

@@ -30,51 +30,51 @@ __all__ = [
 
 
 def sum(
-    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
     where: Any = True,
 ) -> ndarray:  # fmt: skip
     """The sum of elements, as ``numpy.sum``."""
-    return reduce("sum", x, axis, dtype, out, keepdims, initial, where)
+    return reduce("sum", a, axis, dtype, out, keepdims, initial, where)
 
 
 def prod(
-    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
     where: Any = True,
 ) -> ndarray:  # fmt: skip
     """The product of elements, as ``numpy.prod``."""
-    return reduce("prod", x, axis, dtype, out, keepdims, initial, where)
+    return reduce("prod", a, axis, dtype, out, keepdims, initial, where)
 
 
 def max(
-    x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> ndarray:
     """The greatest element, or a NaN, as ``numpy.max``."""
-    return reduce("max", x, axis, None, out, keepdims, initial, where)
+    return reduce("max", a, axis, None, out, keepdims, initial, where)
 
 
 def min(
-    x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> ndarray:
     """The least element, or a NaN, as ``numpy.min``."""
-    return reduce("min", x, axis, None, out, keepdims, initial, where)
+    return reduce("min", a, axis, None, out, keepdims, initial, where)
 
 
 amax, amin = max, min
 
 
-def any(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
     """Whether any element is not zero, as ``numpy.any``."""
-    return reduce("any", x, axis, None, out, keepdims, None, where)
+    return reduce("any", a, axis, None, out, keepdims, None, where)
 
 
-def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> ndarray:
     """Whether no element is zero, as ``numpy.all``."""
-    return reduce("all", x, axis, None, out, keepdims, None, where)
+    return reduce("all", a, axis, None, out, keepdims, None, where)
 
 
-def ptp(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
     """The greatest element less the least one, as ``numpy.ptp``."""
-    made: ndarray = UFUNCS["subtract"](max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims), out=out)
+    made: ndarray = UFUNCS["subtract"](max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims), out=out)
     return made
 
 
@@ -82,21 +82,33 @@ def _count(values: ndarray, axis: Any) -> int:
     return math.prod([values.shape[one] for one in _axes(axis, values.ndim)])
 
 
+def _less(ddof: float, correction: float | None) -> float:
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
 def var(
-    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
-    correction: float | None = None, mean: Any = None,
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    where: Any = True, mean: Any = None, correction: float | None = None,
 ) -> ndarray:  # fmt: skip
     """The variance, as ``numpy.var``."""
-    values = on_device(x)
+    values = on_device(a)
     to = known_type(dtype) if dtype is not None else values.dtype if values.dtype.kind in "fc" else numpy.dtype(float)
     inner = numpy.dtype("float32") if to.char == "e" else to
-    less = ddof if correction is None else correction
+    less = _less(ddof, correction)
     if mean is None:
-        mean = _ndarray.mean(values, axis, inner, keepdims=True)
+        mean = _ndarray.mean(values, axis, inner, keepdims=True, where=where)
     away = values.astype(inner, copy=False) - mean
     squares = away * away if inner.kind != "c" else away.real * away.real + away.imag * away.imag
-    total = reduce("sum", squares, axis, None, None, keepdims)
-    left = total.dtype.type(builtins.max(_count(values, axis) - less, 0))
+    total = reduce("sum", squares, axis, None, None, keepdims, None, where)
+    if where is True:
+        left: Any = total.dtype.type(builtins.max(_count(values, axis) - less, 0))
+    else:
+        counted = _ndarray.counted(where, values.shape, axis, keepdims)
+        left = UFUNCS["maximum"](counted.astype(total.dtype) - total.dtype.type(less), total.dtype.type(0))
     real = numpy.dtype(f"f{to.itemsize // 2}") if to.kind == "c" else to
     made: ndarray = (total / left).astype(real, copy=False)
     if out is not None:
@@ -106,18 +118,18 @@ def var(
 
 
 def std(
-    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
-    correction: float | None = None, mean: Any = None,
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    where: Any = True, mean: Any = None, correction: float | None = None,
 ) -> ndarray:  # fmt: skip
     """The standard deviation, as ``numpy.std``."""
-    spread = var(x, axis, dtype, None, ddof, keepdims, correction=correction, mean=mean)
+    spread = var(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction, mean=mean)
     made: ndarray = UFUNCS["sqrt"](spread, out=out)
     return made
 
 
-def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
     """The weighted mean, as ``numpy.average``."""
-    values = on_device(x)
+    values = on_device(a)
     if weights is None:
         made = mean(values, axis, keepdims=keepdims)
         total: Any = full(made.shape, _count(values, axis), made.dtype)
@@ -135,14 +147,15 @@ def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 
 def cov(
-    x: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
-    aweights: Any = None,
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
+    aweights: Any = None, *, dtype: Any = None,
 ) -> ndarray:  # fmt: skip
     """The covariances of variables, as ``numpy.cov``."""
-    values = _variables(x, rowvar)
+    values = _variables(m, rowvar)
     if y is not None:
         values = concatenate([values, _variables(y, rowvar)], 0)
-    values = values.astype(numpy.result_type(values.dtype, numpy.float64), copy=False)
+    to = known_type(numpy.result_type(values.dtype, numpy.float64) if dtype is None else dtype)
+    values = values.astype(to, copy=False)
     less = (0 if bias else 1) if ddof is None else ddof
     scale = _weights(fweights, aweights, values.shape[1])
     if scale is None:
@@ -155,7 +168,7 @@ def cov(
         down = total - less * (1 if aweights is None else sum(scale * on_device(aweights)) / total)
         down = UFUNCS["maximum"](down, 0.0)
     made: ndarray = (scaled @ UFUNCS["conjugate"](away).T) * (numpy.float64(1) / down)
-    return made.squeeze()
+    return made.squeeze().astype(to, copy=False)
 
 
 def _weights(fweights: Any, aweights: Any, count: int) -> ndarray | None:
@@ -184,9 +197,9 @@ def _variables(x: Any, rowvar: bool) -> ndarray:
     return values.T if not rowvar and values.shape[0] != 1 else values
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> ndarray:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> ndarray:
     """The correlations of variables, as ``numpy.corrcoef``."""
-    found = cov(x, y, rowvar)
+    found = cov(x, y, rowvar, dtype=dtype)
     if found.ndim == 0:
         return found / found
     spread = UFUNCS["sqrt"](found.diagonal().real)
@@ -219,14 +232,14 @@ def running(how: str, x: Any, axis: int | None, dtype: Any = None, out: Any = No
     return made
 
 
-def cumsum(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Running sums, as ``numpy.cumsum``."""
-    return running("sum", x, axis, dtype, out)
+    return running("sum", a, axis, dtype, out)
 
 
-def cumprod(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Running products, as ``numpy.cumprod``."""
-    return running("prod", x, axis, dtype, out)
+    return running("prod", a, axis, dtype, out)
 
 
 def _cumulative(how: str, x: Any, axis: int | None, dtype: Any, out: Any, include_initial: bool) -> ndarray:
@@ -258,70 +271,93 @@ def _filled(x: Any, value: Any) -> ndarray:
     return _where(values != values, values.dtype.type(value), values) if values.dtype.kind in "fc" else values
 
 
-def nansum(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-    """The sum of elements that are no NaN."""
-    return reduce("sum", _filled(x, 0), axis, dtype, out, keepdims)
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> ndarray:  # fmt: skip
+    """The sum of elements that are no NaN, as ``numpy.nansum``."""
+    return reduce("sum", _filled(a, 0), axis, dtype, out, keepdims, initial, where)
 
 
-def nanprod(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-    """The product of elements that are no NaN."""
-    return reduce("prod", _filled(x, 1), axis, dtype, out, keepdims)
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None,
+    where: Any = True,
+) -> ndarray:  # fmt: skip
+    """The product of elements that are no NaN, as ``numpy.nanprod``."""
+    return reduce("prod", _filled(a, 1), axis, dtype, out, keepdims, initial, where)
 
 
-def nancumsum(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Running sums in which NaN counts as 0."""
-    return running("sum", _filled(x, 0), axis, dtype, out)
+    return running("sum", _filled(a, 0), axis, dtype, out)
 
 
-def nancumprod(x: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Running products in which NaN counts as 1."""
-    return running("prod", _filled(x, 1), axis, dtype, out)
+    return running("prod", _filled(a, 1), axis, dtype, out)
 
 
-def _nan_extreme(how: str, x: Any, axis: Any, out: Any, keepdims: bool) -> ndarray:
+def _nan_extreme(how: str, x: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
     values = on_device(x)
     if values.dtype.kind != "f":
-        return reduce(how, values, axis, None, out, keepdims)
-    best = reduce(how, _filled(values, -numpy.inf if how == "max" else numpy.inf), axis, None, None, keepdims)
-    nothing = reduce("all", values != values, axis, None, None, keepdims)
-    made: ndarray = _where(nothing, values.dtype.type(numpy.nan), best)
+        return reduce(how, values, axis, None, out, keepdims, initial, where)
+    filled = _filled(values, -numpy.inf if how == "max" else numpy.inf)
+    made: ndarray = reduce(how, filled, axis, None, None, keepdims, initial, where)
+    if initial is None:
+        nothing = reduce("all", values != values, axis, None, None, keepdims)
+        made = _where(nothing, values.dtype.type(numpy.nan), made)
     if out is not None:
         write(out, made)
         made = out
     return made
 
 
-def nanmax(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-    """The greatest element that is no NaN."""
-    return _nan_extreme("max", x, axis, out, keepdims)
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> ndarray:
+    """The greatest element that is no NaN, as ``numpy.nanmax``."""
+    return _nan_extreme("max", a, axis, out, keepdims, initial, where)
 
 
-def nanmin(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-    """The least element that is no NaN."""
-    return _nan_extreme("min", x, axis, out, keepdims)
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> ndarray:
+    """The least element that is no NaN, as ``numpy.nanmin``."""
+    return _nan_extreme("min", a, axis, out, keepdims, initial, where)
 
 
-def nanmean(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-    """The mean of elements that are no NaN."""
-    values = on_device(x)
+def _valid(values: ndarray, where: Any) -> ndarray:
+    """Which elements count: those that are no NaN, and that a mask has."""
+    valid: ndarray = values == values
+    return valid if where is True else valid & on_device(where)
+
+
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+) -> ndarray:
+    """The mean of elements that are no NaN, as ``numpy.nanmean``."""
+    values = on_device(a)
     if values.dtype.kind not in "fc":
-        return mean(values, axis, dtype, out, keepdims)
-    total = nansum(values, axis, dtype, None, keepdims)
-    made: ndarray = UFUNCS["divide"](total, sum(values == values, axis, keepdims=keepdims).astype(total.dtype), out=out)
+        return mean(values, axis, dtype, out, keepdims, where=where)
+    total = nansum(values, axis, dtype, None, keepdims, where=where)
+    counted = sum(_valid(values, where), axis, keepdims=keepdims)
+    made: ndarray = UFUNCS["divide"](total, counted.astype(total.dtype), out=out)
     return made
 
 
 def nanvar(
-    x: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
-) -> ndarray:
-    """The variance of elements that are no NaN."""
-    values = on_device(x)
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    where: Any = True, mean: Any = None, correction: float | None = None,
+) -> ndarray:  # fmt: skip
+    """The variance of elements that are no NaN, as ``numpy.nanvar``."""
+    values = on_device(a)
     if values.dtype.kind not in "fc":
-        return var(values, axis, dtype, out, ddof, keepdims)
-    away = values - nanmean(values, axis, dtype, keepdims=True)
+        return var(values, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    away = values - (nanmean(values, axis, dtype, keepdims=True, where=where) if mean is None else mean)
     squares = away * away if values.dtype.kind == "f" else away.real * away.real + away.imag * away.imag
-    total = nansum(squares, axis, None, None, keepdims)
-    left = sum(values == values, axis, keepdims=keepdims).astype(total.dtype) - ddof
+    total = nansum(squares, axis, None, None, keepdims, where=where)
+    counted = sum(_valid(values, where), axis, keepdims=keepdims)
+    left = counted.astype(total.dtype) - total.dtype.type(_less(ddof, correction))
     made: ndarray = _where(left > 0, total / left, total.dtype.type(numpy.nan))
     if out is not None:
         write(out, made)
@@ -330,10 +366,12 @@ def nanvar(
 
 
 def nanstd(
-    x: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
-) -> ndarray:
-    """The standard deviation of elements that are no NaN."""
-    made: ndarray = UFUNCS["sqrt"](nanvar(x, axis, dtype, None, ddof, keepdims), out=out)
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
+    where: Any = True, mean: Any = None, correction: float | None = None,
+) -> ndarray:  # fmt: skip
+    """The standard deviation of elements that are no NaN, as ``numpy.nanstd``."""
+    spread = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    made: ndarray = UFUNCS["sqrt"](spread, out=out)
     return made
 
 
@@ -382,7 +420,9 @@ def _ordered(values: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...]]:
     return sort(rows, False, False)[0], left
 
 
-def _quantile(x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_nan: bool, out: Any = None) -> ndarray:
+def _quantile(
+    x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_nan: bool, out: Any = None, weights: Any = None
+) -> ndarray:
     values = on_device(x)
     if method not in (*METHODS, *PLACES, *STEPS):
         raise ValueError(f"{method!r} is not a valid method of quantiles: {', '.join((*METHODS, *PLACES, *STEPS))} are")
@@ -391,6 +431,10 @@ def _quantile(x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_na
     wanted = numpy.asarray(q.to_numpy() if isinstance(q, ndarray) else q)
     if not ((wanted >= 0) & (wanted <= 1)).all():
         raise ValueError("Quantiles must be in the range [0, 1]")
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+        return _weighted_quantile(values, wanted, axis, keepdims, without_nan, out, on_device(weights))
     kept = values.dtype.kind == "f" or (method in DISCRETE and values.dtype != bool)
     inner = values if kept else values.astype(numpy.float64)
     # Quantiles that are given as an array or a list have a type that counts, a number of Python has none.
@@ -461,41 +505,92 @@ def _between(a: ndarray, b: ndarray, share: Any) -> ndarray:
     return made
 
 
-def quantile(
-    x: Any, q: Any, axis: Any = None, out: Any = None, method: str = "linear", keepdims: bool = False
+def _weighted_quantile(
+    values: ndarray, wanted: numpy.ndarray, axis: Any, keepdims: bool, without_nan: bool, out: Any, weights: ndarray
 ) -> ndarray:
-    """Quantiles, as ``numpy.quantile``."""
-    return _quantile(x, q, axis, keepdims, method, False, out)
+    """For each quantile the first of the sorted elements up to which there is that share of the weight."""
+    axes = _axes(axis, values.ndim)
+    if weights.shape != values.shape:
+        if axis is None:
+            raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        if weights.shape != tuple([values.shape[one] for one in axes]):
+            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+        kept = [one for one in range(values.ndim) if one not in axes]
+        weights = moveaxis(_ndarray.broadcast(weights, (*[values.shape[one] for one in kept], *weights.shape)),
+                           range(len(kept), values.ndim), axes)  # fmt: skip
+    if bool(any(weights < 0)):
+        raise ValueError("Weights must be non-negative.")
+    if without_nan:
+        weights = _where(values != values, weights.dtype.type(0), weights)
+    kept = [one for one in range(values.ndim) if one not in axes]
+    left = tuple([values.shape[one] for one in kept])
+    many, count = math.prod(left), math.prod([values.shape[one] for one in axes])
+    rows, shares = (one.transpose((*kept, *axes)).reshape((many, count)) for one in (values, weights))
+    ordered, order = sort(as_rows(rows, 1)[0], False, True)
+    assert order is not None
+    upto = cumsum(take_along_axis(shares.astype(numpy.float64, copy=False), order, 1), 1)
+    upto = upto / upto._part((slice(None), slice(-1, None)))
+    found = []
+    for one in wanted.reshape(-1).tolist():
+        below = upto < one if one else upto <= 0  # of no share at all it is the first that has a weight
+        place = UFUNCS["minimum"](sum(below, 1, keepdims=True), count - 1)
+        made = take_along_axis(ordered, place, 1)
+        if not without_nan:
+            last = ordered._part((slice(None), slice(-1, None)))
+            made = _where(last != last, last, made)
+        found.append(made.reshape((1, *left)))
+    result = concatenate(found, 0).reshape((*wanted.shape, *left))
+    if keepdims:
+        result = expand_dims(result, tuple([one + wanted.ndim for one in axes]))
+    if out is not None:
+        write(out, result)
+        result = out
+    return result
+
+
+def quantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> ndarray:  # fmt: skip
+    """Quantiles, as ``numpy.quantile``; the input is never overwritten."""
+    return _quantile(a, q, axis, keepdims, method, False, out, weights)
 
 
 def percentile(
-    x: Any, q: Any, axis: Any = None, out: Any = None, method: str = "linear", keepdims: bool = False
-) -> ndarray:
-    """Percentiles, as ``numpy.percentile``."""
-    wanted = q.to_numpy() if isinstance(q, ndarray) else q
-    return _quantile(x, numpy.true_divide(wanted, 100), axis, keepdims, method, False, out)
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> ndarray:  # fmt: skip
+    """Percentiles, as ``numpy.percentile``; the input is never overwritten."""
+    return _quantile(a, _hundredth(q), axis, keepdims, method, False, out, weights)
 
 
 def nanquantile(
-    x: Any, q: Any, axis: Any = None, out: Any = None, method: str = "linear", keepdims: bool = False
-) -> ndarray:
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> ndarray:  # fmt: skip
     """Quantiles of elements that are no NaN."""
-    return _quantile(x, q, axis, keepdims, method, True, out)
+    return _quantile(a, q, axis, keepdims, method, True, out, weights)
 
 
 def nanpercentile(
-    x: Any, q: Any, axis: Any = None, out: Any = None, method: str = "linear", keepdims: bool = False
-) -> ndarray:
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: bool = False, *, weights: Any = None,
+) -> ndarray:  # fmt: skip
     """Percentiles of elements that are no NaN."""
-    wanted = q.to_numpy() if isinstance(q, ndarray) else q
-    return _quantile(x, numpy.true_divide(wanted, 100), axis, keepdims, method, True, out)
+    return _quantile(a, _hundredth(q), axis, keepdims, method, True, out, weights)
 
 
-def median(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
-    """The median, as ``numpy.median``."""
-    return _quantile(x, 0.5, axis, keepdims, "linear", False, out)
+def _hundredth(q: Any) -> Any:
+    return numpy.true_divide(q.to_numpy() if isinstance(q, ndarray) else q, 100)
 
 
-def nanmedian(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> ndarray:
+    """The median, as ``numpy.median``; the input is never overwritten."""
+    return _quantile(a, 0.5, axis, keepdims, "linear", False, out)
+
+
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> ndarray:
     """The median of elements that are no NaN."""
-    return _quantile(x, 0.5, axis, keepdims, "linear", True, out)
+    return _quantile(a, 0.5, axis, keepdims, "linear", True, out)

@@ -82,39 +82,39 @@ def _unique_parts(values: ndarray, axis: int) -> list[Any]:
 
 
 def unique(
-    x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
     axis: int | None = None,
     *, equal_nan: bool = True, sorted: bool = True,
 ) -> Any:  # fmt: skip
     """The different elements, sorted, as ``numpy.unique``. Waits for their number."""
     if axis is not None:
-        found = _unique_parts(on_device(x), axis)
+        found = _unique_parts(on_device(ar), axis)
     else:
-        found = _unique(x, equal_nan, return_index, return_inverse, return_counts)
+        found = _unique(ar, equal_nan, return_index, return_inverse, return_counts)
     wanted = [True, return_index, return_inverse, return_counts]
     made = tuple([one for one, want in zip(found, wanted, strict=True) if want])
     return made[0] if len(made) == 1 else made
 
 
-def unique_values(x: Any, /) -> ndarray:
+def unique_values(x: Any) -> ndarray:
     """The different elements; NaN differ. Waits for their number."""
     made: ndarray = _unique(x, False, False, False, False)[0]
     return made
 
 
-def unique_counts(x: Any, /) -> Any:
+def unique_counts(x: Any) -> Any:
     """The different elements and how often each occurs, as ``numpy.unique_counts``."""
     found = _unique(x, False, False, False, True)
     return _Counts(found[0], found[3])
 
 
-def unique_inverse(x: Any, /) -> Any:
+def unique_inverse(x: Any) -> Any:
     """The different elements and the number of that of each element, as ``numpy.unique_inverse``."""
     found = _unique(x, False, False, True, False)
     return _Inverse(found[0], found[2])
 
 
-def unique_all(x: Any, /) -> Any:
+def unique_all(x: Any) -> Any:
     """The different elements, where each is first, the numbers and how often, as ``numpy.unique_all``."""
     return _All(*_unique(x, False, True, True, True))
 
@@ -139,9 +139,11 @@ class _All(NamedTuple):
 _Counts.__name__, _Inverse.__name__, _All.__name__ = "UniqueCountsResult", "UniqueInverseResult", "UniqueAllResult"
 
 
-def isin(x: Any, y: Any, /, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> ndarray:
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> ndarray:
     """Whether each element is one of others, as ``numpy.isin``."""
-    values, others = on_device(x), on_device(y).reshape(-1)
+    values, others = on_device(element), on_device(test_elements).reshape(-1)
     to = known_type(numpy.result_type(values.dtype, others.dtype))
     if others.size == 0:
         flags = values != values if values.dtype.kind != "f" else values.astype(bool) & False
@@ -157,26 +159,29 @@ def in1d(x: Any, y: Any, assume_unique: bool = False, invert: bool = False) -> n
     return isin(on_device(x).reshape(-1), y, invert=invert)
 
 
-def union1d(x: Any, y: Any) -> ndarray:
+def union1d(ar1: Any, ar2: Any) -> ndarray:
     """The different elements of two arrays, as ``numpy.union1d``."""
-    made: ndarray = unique(concatenate([on_device(x).reshape(-1), on_device(y).reshape(-1)]))
+    made: ndarray = unique(concatenate([on_device(ar1).reshape(-1), on_device(ar2).reshape(-1)]))
     return made
 
 
-def intersect1d(x: Any, y: Any, assume_unique: bool = False) -> ndarray:
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The different elements that both arrays have, as ``numpy.intersect1d``."""
-    one, other = unique(x), unique(y)
+    (one, first), (other, second) = unique(ar1, return_index=True), unique(ar2, return_index=True)
     to = known_type(numpy.result_type(one.dtype, other.dtype))
-    made: ndarray = getitem(one, isin(one, other))
-    return made.astype(to, copy=False)
+    shared = isin(one, other)
+    made: ndarray = getitem(one, shared).astype(to, copy=False)
+    if not return_indices:
+        return made
+    return made, getitem(first, shared), getitem(second, isin(other, one))
 
 
-def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> ndarray:
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     """The different elements that only the first array has, as ``numpy.setdiff1d``."""
-    one = unique(x)
-    return getitem(one, isin(one, y, invert=True))
+    one = on_device(ar1).reshape(-1) if assume_unique else unique(ar1)
+    return getitem(one, isin(one, ar2, invert=True))
 
 
-def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> ndarray:
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> ndarray:
     """The different elements that one of two arrays has, as ``numpy.setxor1d``."""
-    return union1d(setdiff1d(x, y), setdiff1d(y, x))
+    return union1d(setdiff1d(ar1, ar2), setdiff1d(ar2, ar1))

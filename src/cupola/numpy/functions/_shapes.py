@@ -23,28 +23,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
+def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """As ``numpy.reshape``: a view if there is one."""
-    values = on_device(x)
-    if order == "F":
-        wanted = (shape,) if isinstance(shape, int) else tuple(shape)
-        return reshape(values.T, wanted[::-1], copy=copy).T
-    if copy:
-        return values.copy().reshape(shape)
-    if copy is False:
-        values._compute_now()
-        return values._view_only(shape)
-    return values.reshape(shape)
+    return on_device(a).reshape(shape, order=order, copy=copy)
 
 
-def transpose(x: Any, axes: Any = None) -> ndarray:
+def transpose(a: Any, axes: Any = None) -> ndarray:
     """As ``numpy.transpose``: a view."""
-    return on_device(x).transpose(axes)
+    return on_device(a).transpose(axes)
 
 
-def permute_dims(x: Any, /, axes: Any) -> ndarray:
+def permute_dims(a: Any, axes: Any) -> ndarray:
     """As ``numpy.permute_dims``: a view."""
-    return on_device(x).transpose(axes)
+    return on_device(a).transpose(axes)
 
 
 def matrix_transpose(x: Any, /) -> ndarray:
@@ -52,27 +43,27 @@ def matrix_transpose(x: Any, /) -> ndarray:
     return on_device(x).mT
 
 
-def ravel(x: Any, order: str = "C") -> ndarray:
+def ravel(a: Any, order: str = "C") -> ndarray:
     """As ``numpy.ravel``: a view if there is one."""
-    return on_device(x).T.ravel() if order == "F" else on_device(x).ravel()
+    return on_device(a).ravel(order)
 
 
-def squeeze(x: Any, /, axis: Any = None) -> ndarray:
+def squeeze(a: Any, axis: Any = None) -> ndarray:
     """As ``numpy.squeeze``: a view."""
-    return on_device(x).squeeze(axis)
+    return on_device(a).squeeze(axis)
 
 
-def expand_dims(x: Any, /, axis: Any = 0) -> ndarray:
+def expand_dims(a: Any, axis: Any) -> ndarray:
     """As ``numpy.expand_dims``: a view with dimensions of one element."""
-    values = on_device(x)
+    values = on_device(a)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = _axes(axis, values.ndim + count)
     return values._part(tuple([None if i in axes else slice(None) for i in range(values.ndim + count)]))
 
 
-def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
+def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     """As ``numpy.moveaxis``: a view."""
-    values = on_device(x)
+    values = on_device(a)
     sources, places = _axes(source, values.ndim), _axes(destination, values.ndim)
     if len(sources) != len(places):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
@@ -82,43 +73,43 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
     return values.transpose(axes)
 
 
-def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
+def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     """As ``numpy.rollaxis``: a view."""
-    values = on_device(x)
+    values = on_device(a)
     (axis,) = _axes(axis, values.ndim)
     start = start + values.ndim if start < 0 else start
     return moveaxis(values, axis, start - 1 if axis < start else start)
 
 
-def swapaxes(x: Any, axis1: int, axis2: int) -> ndarray:
+def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """As ``numpy.swapaxes``: a view."""
-    values = on_device(x)
+    values = on_device(a)
     axes = list(range(values.ndim))
     (one,), (other,) = _axes(axis1, values.ndim), _axes(axis2, values.ndim)
     axes[one], axes[other] = other, one
     return values.transpose(axes)
 
 
-def flip(x: Any, /, axis: Any = None) -> ndarray:
+def flip(m: Any, axis: Any = None) -> ndarray:
     """As ``numpy.flip``: a view."""
-    values = on_device(x)
+    values = on_device(m)
     axes = _axes(axis, values.ndim)
     return values._part(tuple([slice(None, None, -1) if i in axes else slice(None) for i in range(values.ndim)]))
 
 
-def fliplr(x: Any) -> ndarray:
+def fliplr(m: Any) -> ndarray:
     """As ``numpy.fliplr``: a view."""
-    return flip(x, axis=1)
+    return flip(m, axis=1)
 
 
-def flipud(x: Any) -> ndarray:
+def flipud(m: Any) -> ndarray:
     """As ``numpy.flipud``: a view."""
-    return flip(x, axis=0)
+    return flip(m, axis=0)
 
 
-def rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     """As ``numpy.rot90``: a view."""
-    values, (one, other) = on_device(x), axes
+    values, (one, other) = on_device(m), axes
     if k % 4 == 0:
         return values
     if k % 4 == 2:
@@ -128,9 +119,9 @@ def rot90(x: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     return flip(values, axis=other).transpose(swapped) if k % 4 == 1 else flip(values.transpose(swapped), axis=other)
 
 
-def broadcast_to(x: Any, /, shape: Any, subok: bool = False) -> ndarray:
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> ndarray:
     """As ``numpy.broadcast_to``: a view, in which elements appear several times."""
-    return broadcast(on_device(x), (shape,) if isinstance(shape, int) else tuple(shape))
+    return broadcast(on_device(array), (shape,) if isinstance(shape, int) else tuple(shape))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -138,31 +129,31 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return numpy.broadcast_shapes(*shapes)
 
 
-def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
+def broadcast_arrays(*arrays: Any, subok: bool = False) -> tuple[ndarray, ...]:
     """As ``numpy.broadcast_arrays``: views of the same shape."""
     given = [on_device(one) for one in arrays]
     shape = numpy.broadcast_shapes(*[one.shape for one in given])
     return tuple([broadcast(one, shape) for one in given])
 
 
-def shape(x: Any) -> tuple[int, ...]:
+def shape(a: Any) -> tuple[int, ...]:
     """The extents."""
-    return x.shape if isinstance(x, ndarray) else numpy.shape(x)
+    return a.shape if isinstance(a, ndarray) else numpy.shape(a)
 
 
-def ndim(x: Any) -> int:
+def ndim(a: Any) -> int:
     """The number of dimensions."""
-    return x.ndim if isinstance(x, ndarray) else numpy.ndim(x)
+    return a.ndim if isinstance(a, ndarray) else numpy.ndim(a)
 
 
-def size(x: Any, axis: int | None = None) -> int:
+def size(a: Any, axis: int | None = None) -> int:
     """The number of elements, or an extent."""
-    return math.prod(shape(x)) if axis is None else shape(x)[axis]
+    return math.prod(shape(a)) if axis is None else shape(a)[axis]
 
 
-def require(x: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
     """As ``numpy.require``; arrays here are writable and aligned, and ``"C"`` makes one in one piece."""
-    found = on_device(x) if dtype is None else on_device(x).astype(dtype, copy=False)
+    found = on_device(a) if dtype is None else on_device(a).astype(dtype, copy=False)
     return ascontiguousarray(found) if requirements and "C" in str(requirements).upper() else found
 
 
@@ -193,7 +184,13 @@ def concatenate(
                 "all the input array dimensions except for the concatenation axis must match exactly, but the array at "
                 f"index 0 has shape {first.shape} and the array at index {k} has shape {one.shape}"
             )
+    if out is not None and dtype is not None:
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     to = known_type(numpy.result_type(*[one.dtype for one in given]) if dtype is None else dtype)
+    to = to if out is None else out.dtype
+    for one in given:
+        if one.dtype != to and not numpy.can_cast(one.dtype, to, casting):
+            raise TypeError(f"Cannot cast array data from {one.dtype!r} to {to!r} according to the rule {casting!r}")
     extent = sum([one.shape[axis] for one in given])
     whole = (*first.shape[:axis], extent, *first.shape[axis + 1 :])
     if out is not None and out.shape != whole:
@@ -208,19 +205,17 @@ def concatenate(
     return made
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> ndarray:
-    """As ``numpy.concat``."""
-    return concatenate(arrays, axis)
+concat = concatenate
 
 
-def stack(arrays: Any, /, axis: int = 0, out: Any = None) -> ndarray:
+def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> ndarray:
     """As ``numpy.stack``."""
     given = [on_device(one) for one in arrays]
     if not given:
         raise ValueError("need at least one array to stack")
     if len({one.shape for one in given}) > 1:
         raise ValueError("all input arrays must have the same shape")
-    return concatenate([expand_dims(one, axis) for one in given], axis, out)
+    return concatenate([expand_dims(one, axis) for one in given], axis, out, dtype=dtype, casting=casting)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
@@ -250,25 +245,25 @@ def atleast_3d(*arrays: Any) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def vstack(arrays: Any) -> ndarray:
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> ndarray:
     """As ``numpy.vstack``."""
-    return concatenate([atleast_2d(one) for one in arrays], 0)
+    return concatenate([atleast_2d(one) for one in tup], 0, dtype=dtype, casting=casting)
 
 
-def hstack(arrays: Any) -> ndarray:
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> ndarray:
     """As ``numpy.hstack``."""
-    given = [atleast_1d(one) for one in arrays]
-    return concatenate(given, 0 if given and given[0].ndim == 1 else 1)
+    given = [atleast_1d(one) for one in tup]
+    return concatenate(given, 0 if given and given[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
-def dstack(arrays: Any) -> ndarray:
+def dstack(tup: Any) -> ndarray:
     """As ``numpy.dstack``."""
-    return concatenate([atleast_3d(one) for one in arrays], 2)
+    return concatenate([atleast_3d(one) for one in tup], 2)
 
 
-def column_stack(arrays: Any) -> ndarray:
+def column_stack(tup: Any) -> ndarray:
     """As ``numpy.column_stack``."""
-    return concatenate([one.reshape((-1, 1)) if one.ndim < 2 else one for one in map(on_device, arrays)], 1)
+    return concatenate([one.reshape((-1, 1)) if one.ndim < 2 else one for one in map(on_device, tup)], 1)
 
 
 def block(arrays: Any) -> ndarray:
@@ -292,56 +287,56 @@ def block(arrays: Any) -> ndarray:
     return join(arrays, 0)
 
 
-def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
+def append(arr: Any, values: Any, axis: int | None = None) -> ndarray:
     """As ``numpy.append``."""
-    return concatenate([x, values], axis)
+    return concatenate([arr, values], axis)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------
 
 
-def array_split(x: Any, parts: Any, axis: int = 0) -> list[ndarray]:
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     """As ``numpy.array_split``: views."""
-    values = on_device(x)
+    values = on_device(ary)
     extent = values.shape[axis]
-    if isinstance(parts, int):
-        if parts <= 0:
+    if isinstance(indices_or_sections, int):
+        if indices_or_sections <= 0:
             raise ValueError("number sections must be larger than 0.")
-        each, more = divmod(extent, parts)
-        ends = [k * each + min(k, more) for k in range(parts + 1)]
+        each, more = divmod(extent, indices_or_sections)
+        ends = [k * each + min(k, more) for k in range(indices_or_sections + 1)]
     else:
-        ends = [0, *parts, extent]
+        ends = [0, *indices_or_sections, extent]
     (axis,) = _axes(axis, values.ndim)
     return [values._part((*[slice(None)] * axis, slice(ends[k], ends[k + 1]))) for k in range(len(ends) - 1)]
 
 
-def split(x: Any, parts: Any, axis: int = 0) -> list[ndarray]:
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     """As ``numpy.split``: views of equal size."""
-    values = on_device(x)
-    if isinstance(parts, int) and values.shape[axis] % parts:
+    values = on_device(ary)
+    if isinstance(indices_or_sections, int) and values.shape[axis] % indices_or_sections:
         raise ValueError("array split does not result in an equal division")
-    return array_split(values, parts, axis)
+    return array_split(values, indices_or_sections, axis)
 
 
-def hsplit(x: Any, parts: Any) -> list[ndarray]:
+def hsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
     """As ``numpy.hsplit``."""
-    values = on_device(x)
-    return split(values, parts, 1 if values.ndim > 1 else 0)
+    values = on_device(ary)
+    return split(values, indices_or_sections, 1 if values.ndim > 1 else 0)
 
 
-def vsplit(x: Any, parts: Any) -> list[ndarray]:
+def vsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
     """As ``numpy.vsplit``."""
-    return split(x, parts, 0)
+    return split(ary, indices_or_sections, 0)
 
 
-def dsplit(x: Any, parts: Any) -> list[ndarray]:
+def dsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
     """As ``numpy.dsplit``."""
-    return split(x, parts, 2)
+    return split(ary, indices_or_sections, 2)
 
 
-def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
+def delete(arr: Any, obj: Any, axis: int | None = None) -> ndarray:
     """As ``numpy.delete``; the places are numbers of the host: an int, a slice or a list."""
-    values = on_device(x)
+    values = on_device(arr)
     if axis is None:
         values, axis = values.ravel(), 0
     (axis,) = _axes(axis, values.ndim)
@@ -349,9 +344,9 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
     return getitem(values, (*[slice(None)] * axis, keep.tolist()))
 
 
-def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     """As ``numpy.insert``; the places are numbers of the host: an int, a slice or a list."""
-    given = on_device(x)
+    given = on_device(arr)
     if axis is None:
         given, axis = given.ravel(), 0
     (axis,) = _axes(axis, given.ndim)
@@ -374,23 +369,28 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     return made
 
 
-def trim_zeros(x: Any, trim: str = "fb") -> ndarray:
-    """As ``numpy.trim_zeros`` for one dimension. Waits for the elements."""
-    values = on_device(x)
-    places = numpy.flatnonzero(values.to_numpy())
-    if not len(places):
-        return values._part(slice(0, 0))
-    start = int(places[0]) if "f" in trim.lower() else 0
-    end = int(places[-1]) + 1 if "b" in trim.lower() else values.size
-    return values._part(slice(start, end))
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> ndarray:
+    """As ``numpy.trim_zeros``: a view. Waits for the elements."""
+    values = on_device(filt)
+    if trim.lower() not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    axes = _axes(axis, values.ndim)
+    found = numpy.nonzero(values.to_numpy())
+    key = []
+    for one, places in enumerate(found):
+        start, end = (int(places.min()), int(places.max()) + 1) if len(places) else (values.shape[one],) * 2
+        start = start if one in axes and "f" in trim.lower() else 0
+        end = end if one in axes and "b" in trim.lower() else values.shape[one]
+        key.append(slice(start, end if len(places) else start))
+    return values._part(tuple(key))
 
 
 # --- repetition ---------------------------------------------------------------------------------------------------
 
 
-def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> ndarray:
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
     """As ``numpy.repeat``; an array of repeats is waited for."""
-    values = on_device(x)
+    values = on_device(a)
     if axis is None:
         values, axis = values.ravel(), 0
     (axis,) = _axes(axis, values.ndim)
@@ -408,10 +408,10 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> ndarray:
     return getitem(values, (*[slice(None)] * axis, places.tolist()))
 
 
-def tile(x: Any, repetitions: Any, /) -> ndarray:
+def tile(A: Any, reps: Any) -> ndarray:
     """As ``numpy.tile``."""
-    values = on_device(x)
-    times = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+    values = on_device(A)
+    times = (reps,) if isinstance(reps, int) else tuple(reps)
     rank = max(values.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
     extents = (1,) * (rank - values.ndim) + values.shape
@@ -420,9 +420,9 @@ def tile(x: Any, repetitions: Any, /) -> ndarray:
     return wide.copy().reshape(tuple([time * extent for time, extent in zip(times, extents, strict=True)]))
 
 
-def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
+def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
     """As ``numpy.roll``."""
-    values = on_device(x)
+    values = on_device(a)
     if axis is None:
         return roll(values.ravel(), shift, axis=0).reshape(values.shape)
     if type(shift) is int and type(axis) is int:
@@ -446,15 +446,15 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
         cuts = [(slice(by, None), slice(0, extent - by))]
         if by:
             cuts.append((slice(0, by), slice(extent - by, None)))
-        pieces = [((*to, a), (*source, b)) for to, source in pieces for a, b in cuts]
+        pieces = [((*to, x), (*source, b)) for to, source in pieces for x, b in cuts]
     for to, source in pieces:
         write(made._part(to), values._part(source))
     return made
 
 
-def resize(x: Any, new_shape: Any) -> ndarray:
+def resize(a: Any, new_shape: Any) -> ndarray:
     """As ``numpy.resize``: with repetitions."""
-    values = on_device(x).ravel()
+    values = on_device(a).ravel()
     wanted = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
     count = math.prod(wanted)
     if values.size == 0:
@@ -528,20 +528,26 @@ def _pad_oddly(values: ndarray, widths: list[tuple[int, int]], mode: str) -> nda
     return values
 
 
-def pad(x: Any, pad_width: Any, mode: str = "constant", **more: Any) -> ndarray:
+def pad(array: Any, pad_width: Any, mode: str = "constant", **more: Any) -> ndarray:
     """As ``numpy.pad``, with NumPy's modes, but no functions."""
-    values = on_device(x)
+    values = on_device(array)
     if values.ndim == 0:
         return values.copy()
     if isinstance(pad_width, dict):
-        pad_width = [pad_width.get(k, pad_width.get(k - values.ndim, (0, 0))) for k in range(values.ndim)]
+        each = [pad_width.get(k, pad_width.get(k - values.ndim, (0, 0))) for k in range(values.ndim)]
+        pad_width = [(one, one) if isinstance(one, int) else one for one in each]
     widths = [(int(a), int(b)) for a, b in numpy.broadcast_to(numpy.asarray(pad_width), (values.ndim, 2))]
     if callable(mode):
         raise TypeError("cupola.numpy.pad takes the names of NumPy's modes; a function would have to run on the host")
+    if any([count < 0 for pair in widths for count in pair]):
+        raise ValueError("index can't contain negative values")
     if mode in ("linear_ramp", "maximum", "mean", "median", "minimum"):
         return _pad_by(values, widths, mode, **more)
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap", "empty"):
         raise ValueError(f"mode {mode!r} is not supported")
+    allowed = {"constant": "constant_values", "reflect": "reflect_type", "symmetric": "reflect_type"}.get(mode)
+    if more.keys() - {allowed}:
+        raise ValueError(f"unsupported keyword arguments for mode {mode!r}: {set(more) - {allowed}}")
     if mode in ("reflect", "symmetric") and more.get("reflect_type", "even") == "odd":
         return _pad_oddly(values, widths, mode)
     if mode in ("constant", "empty"):

@@ -41,8 +41,7 @@ def _sorted(x: Any, axis: int | None, descending: bool, places: bool, kind: Any,
 
 
 def sort(
-    x: Any,
-    /,
+    a: Any,
     axis: int | None = -1,
     kind: Any = None,
     order: Any = None,
@@ -51,12 +50,11 @@ def sort(
     stable: Any = None,
 ) -> ndarray:
     """Sorted elements, as ``numpy.sort``."""
-    return _sorted(x, axis, descending, False, kind, order, stable)
+    return _sorted(a, axis, descending, False, kind, order, stable)
 
 
 def argsort(
-    x: Any,
-    /,
+    a: Any,
     axis: int | None = -1,
     kind: Any = None,
     order: Any = None,
@@ -65,23 +63,23 @@ def argsort(
     stable: Any = None,
 ) -> ndarray:
     """The places of sorted elements, as ``numpy.argsort``."""
-    return _sorted(x, axis, descending, True, kind, order, stable)
+    return _sorted(a, axis, descending, True, kind, order, stable)
 
 
-def sort_complex(x: Any) -> ndarray:
+def sort_complex(a: Any) -> ndarray:
     """Sorted elements as complex numbers, as ``numpy.sort_complex``."""
-    made = sort(x)
+    made = sort(a)
     return made if made.dtype.kind == "c" else made.astype(numpy.result_type(made.dtype, numpy.complex64))
 
 
-def partition(x: Any, kth: Any, axis: int | None = -1) -> ndarray:
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """As ``numpy.partition``; the elements are sorted wholly."""
-    return sort(x, axis)
+    return sort(a, axis)
 
 
-def argpartition(x: Any, kth: Any, axis: int | None = -1) -> ndarray:
+def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """As ``numpy.argpartition``; the elements are sorted wholly."""
-    return argsort(x, axis)
+    return argsort(a, axis)
 
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
@@ -97,16 +95,16 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     return order
 
 
-def searchsorted(x: Any, values: Any, /, side: str = "left", sorter: Any = None) -> ndarray:
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndarray:
     """Where values belong in a sorted array, as ``numpy.searchsorted``."""
-    ordered = on_device(x)
+    ordered = on_device(a)
     if ordered.ndim != 1:
         raise ValueError("object too deep for desired array" if ordered.ndim else "searchsorted needs one dimension")
     if side not in ("left", "right"):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
     if sorter is not None:
         ordered = getitem(ordered, on_device(sorter))
-    wanted = on_device(values)
+    wanted = on_device(v)
     to = known_type(numpy.result_type(ordered.dtype, wanted.dtype))
     return _rows.search(ready(ordered.astype(to, copy=False)), ready(wanted.astype(to, copy=False)), side == "right")
 

@@ -25,14 +25,14 @@ def result_type(*arrays_and_types: Any) -> numpy.dtype:
     return numpy.result_type(*map(_type_of, arrays_and_types))
 
 
-def promote_types(one: Any, other: Any) -> numpy.dtype:
+def promote_types(type1: Any, type2: Any) -> numpy.dtype:
     """As ``numpy.promote_types``."""
-    return numpy.promote_types(one, other)
+    return numpy.promote_types(type1, type2)
 
 
-def min_scalar_type(value: Any) -> numpy.dtype:
+def min_scalar_type(a: Any) -> numpy.dtype:
     """As ``numpy.min_scalar_type``."""
-    return numpy.min_scalar_type(_type_of(value))
+    return numpy.min_scalar_type(_type_of(a))
 
 
 def common_type(*arrays: Any) -> Any:
@@ -45,7 +45,7 @@ def isfortran(a: Any) -> bool:
     return bool(a.flags.fnc)
 
 
-def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """As ``numpy.can_cast``."""
     return numpy.can_cast(_type_of(from_), to, casting)
 
@@ -55,14 +55,14 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return numpy.isdtype(numpy.dtype(dtype), kind)
 
 
-def issubdtype(one: Any, other: Any) -> bool:
+def issubdtype(arg1: Any, arg2: Any) -> bool:
     """As ``numpy.issubdtype``."""
-    return numpy.issubdtype(one, other)
+    return numpy.issubdtype(arg1, arg2)
 
 
-def isscalar(value: Any) -> bool:
+def isscalar(element: Any) -> bool:
     """As ``numpy.isscalar``; arrays are no scalars."""
-    return numpy.isscalar(value)
+    return numpy.isscalar(element)
 
 
 def iscomplexobj(x: Any) -> bool:
@@ -75,13 +75,13 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def shares_memory(x: Any, y: Any, max_work: Any = None) -> bool:
+def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     """Whether the bytes of two arrays overlap, from the first to the last of each."""
-    if not (isinstance(x, ndarray) and isinstance(y, ndarray)):
+    if not (isinstance(a, ndarray) and isinstance(b, ndarray)):
         return False
-    x._compute_now()
-    y._compute_now()
-    one, other = x._plain(), y._plain()
+    a._compute_now()
+    b._compute_now()
+    one, other = a._plain(), b._plain()
     if one.buffer is not other.buffer:
         return False
     (low, high), (lower, upper) = one._bounds(), other._bounds()

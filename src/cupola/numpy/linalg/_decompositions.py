@@ -48,9 +48,9 @@ class EigResult(NamedTuple):
     eigenvectors: ndarray
 
 
-def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
+def cholesky(a: Any, /, *, upper: bool = False) -> ndarray:
     """The Cholesky factor, as ``numpy.linalg.cholesky``. Waits to know whether there is one."""
-    values, to = given(x, square=True)
+    values, to = given(a, square=True)
     n = values.shape[-1]
     # The lower triangle of the matrix is read, and the lower factor is written, columns first.
     work = columns_first(values, to)
@@ -91,11 +91,11 @@ def reflect(work: ndarray, tau: ndarray, columns: ndarray) -> None:
     function("ormqr", to)(*head, address(room), size, address(info))
 
 
-def qr(x: Any, /, mode: str = "reduced") -> Any:
+def qr(a: Any, mode: str = "reduced") -> Any:
     """The QR decomposition, as ``numpy.linalg.qr``; modes reduced, complete, r and raw."""
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(f"Unrecognized mode {mode!r}; reduced, complete, r and raw are known")
-    values, to = given(x)
+    values, to = given(a)
     m, n = values.shape[-2:]
     k = min(m, n)
     columns = m if mode == "complete" and m > n else k
@@ -164,11 +164,11 @@ def _svd(x: Any, full: bool, vectors: bool, refused: str = "SVD did not converge
     return u.mT.reshape((*batch, m, wide)), s.reshape((*batch, n)), vh.mT.reshape((*batch, n, n))
 
 
-def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """The singular value decomposition, as ``numpy.linalg.svd``."""
     if not compute_uv:
-        return svdvals(x)
-    u, s, vh = _svd(x, full_matrices, True)
+        return svdvals(a)
+    u, s, vh = _svd(a, full_matrices, True)
     return SVDResult(u.copy(), s, vh.copy())
 
 
@@ -193,17 +193,17 @@ def _eigh(x: Any, lower: bool, vectors: bool) -> tuple[ndarray, ndarray]:
     return w.reshape((*values.shape[:-2], n)), work.mT.reshape(values.shape)
 
 
-def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
+def eigh(a: Any, UPLO: str = "L") -> EighResult:
     """Eigenvalues and eigenvectors of Hermitian matrices, as ``numpy.linalg.eigh``."""
     if UPLO.upper() not in ("L", "U"):
         raise ValueError("UPLO argument must be 'L' or 'U'")
-    w, v = _eigh(x, UPLO.upper() == "L", True)
+    w, v = _eigh(a, UPLO.upper() == "L", True)
     return EighResult(w, v.copy())
 
 
-def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
+def eigvalsh(a: Any, UPLO: str = "L") -> ndarray:
     """Eigenvalues of Hermitian matrices, as ``numpy.linalg.eigvalsh``."""
-    return _eigh(x, UPLO.upper() == "L", False)[0]
+    return _eigh(a, UPLO.upper() == "L", False)[0]
 
 
 # From NumPy 2.5 on, also real eigenvalues of real matrices are complex numbers.
@@ -256,13 +256,13 @@ def _joined_pairs(imaginary: ndarray, v: ndarray) -> ndarray:
     return made
 
 
-def eig(x: Any, /) -> EigResult:
+def eig(a: Any) -> EigResult:
     """Eigenvalues and vectors, as ``numpy.linalg.eig``: before NumPy 2.5, real ones of real matrices if all are."""
-    w, v, all_real = _eig(x, True)
+    w, v, all_real = _eig(a, True)
     return EigResult(w.real.copy() if all_real else w, v.copy())
 
 
-def eigvals(x: Any, /) -> ndarray:
+def eigvals(a: Any) -> ndarray:
     """Eigenvalues, as ``numpy.linalg.eigvals``: before NumPy 2.5, real ones of real matrices if all are real."""
-    w, _, all_real = _eig(x, False)
+    w, _, all_real = _eig(a, False)
     return w.real.copy() if all_real else w

@@ -11,6 +11,7 @@ import numpy
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import reduce
 from cupola.numpy._ndarray import broadcast, empty, ndarray, on_device
+from cupola.numpy.functions._choosing import where
 from cupola.numpy.functions._creation import eye
 from cupola.numpy.linalg._decompositions import _svd
 from cupola.numpy.linalg._products import matmul
@@ -43,9 +44,9 @@ def _factors(values: ndarray, to: numpy.dtype) -> tuple[ndarray, ndarray, ndarra
     return work, pivots, info
 
 
-def solve(x: Any, y: Any, /) -> ndarray:
+def solve(a: Any, b: Any) -> ndarray:
     """The solution of linear equations, as ``numpy.linalg.solve``. Waits to know whether there is one."""
-    return _solved(x, y, "Singular matrix")
+    return _solved(a, b, "Singular matrix")
 
 
 def _solved(x: Any, y: Any, refused: str) -> ndarray:
@@ -74,9 +75,9 @@ def _solved(x: Any, y: Any, refused: str) -> ndarray:
     return found.reshape((*batch, n)) if vector else found.copy()
 
 
-def inv(x: Any, /) -> ndarray:
+def inv(a: Any) -> ndarray:
     """The inverse, as ``numpy.linalg.inv``. Waits to know whether there is one."""
-    return inverse(x, "Singular matrix")
+    return inverse(a, "Singular matrix")
 
 
 def inverse(x: Any, refused: str = "") -> ndarray:
@@ -86,9 +87,9 @@ def inverse(x: Any, refused: str = "") -> ndarray:
     return _solved(values, broadcast(eye(n, dtype=to), values.shape), refused)
 
 
-def slogdet(x: Any, /) -> SlogdetResult:
+def slogdet(a: Any) -> SlogdetResult:
     """Sign and logarithm of the determinant, as ``numpy.linalg.slogdet``."""
-    values, to = given(x, square=True)
+    values, to = given(a, square=True)
     batch, n = values.shape[:-2], values.shape[-1]
     factors, pivots, _ = _factors(values, to)
     diagonal = factors.diagonal(0, 1, 2)
@@ -96,14 +97,16 @@ def slogdet(x: Any, /) -> SlogdetResult:
     turns = (1 - 2 * (swaps % 2)).astype(to)
     sizes = UFUNCS["absolute"](diagonal)
     signs = UFUNCS["sign"](diagonal)
+    if to.kind == "f":
+        signs = where(diagonal != diagonal, to.type(1), signs)  # what is no number has the sign that LAPACK gives it
     sign = turns * reduce("prod", signs, 1, None, None, False)
     logarithm = reduce("sum", UFUNCS["log"](sizes), 1, real_of(to), None, False)
     return SlogdetResult(sign.reshape(batch), logarithm.reshape(batch))
 
 
-def det(x: Any, /) -> ndarray:
+def det(a: Any) -> ndarray:
     """The determinant, as ``numpy.linalg.det``."""
-    values, to = given(x, square=True)
+    values, to = given(a, square=True)
     n = values.shape[-1]
     factors, pivots, _ = _factors(values, to)
     swaps = reduce("sum", pivots != on_device(list(range(1, n + 1))).astype(numpy.int32), 1, numpy.int64, None, False)
@@ -119,9 +122,9 @@ def _inverted(s: ndarray, limit: Any) -> ndarray:
     return made.astype(s.dtype, copy=False)
 
 
-def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ndarray:
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ndarray:
     """The pseudo-inverse, as ``numpy.linalg.pinv``."""
-    values, to = given(x)
+    values, to = given(a)
     m, n = values.shape[-2:]
     if values.size == 0:
         return empty((*values.shape[:-2], n, m), to)
@@ -136,34 +139,34 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     return matmul(scaled, UFUNCS["conjugate"](u).mT)
 
 
-def tensorsolve(x: Any, y: Any, axes: Any = None) -> ndarray:
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> ndarray:
     """As ``numpy.linalg.tensorsolve``."""
-    a, b = on_device(x), on_device(y)
+    x, y = on_device(a), on_device(b)
     if axes is not None:
-        order = [k for k in range(a.ndim) if k not in axes] + list(axes)
-        a = a.transpose(order)
-    shape = a.shape[b.ndim - a.ndim :] if a.ndim > b.ndim else ()
+        order = [k for k in range(x.ndim) if k not in axes] + list(axes)
+        x = x.transpose(order)
+    shape = x.shape[y.ndim - x.ndim :] if x.ndim > y.ndim else ()
     count = math.prod(shape)
-    if a.size != count**2:
+    if x.size != count**2:
         raise numpy.linalg.LinAlgError(
             "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])"
         )
-    return solve(a.reshape((count, count)), b.reshape(-1)).reshape(shape)
+    return solve(x.reshape((count, count)), y.reshape(-1)).reshape(shape)
 
 
-def tensorinv(x: Any, ind: int = 2) -> ndarray:
+def tensorinv(a: Any, ind: int = 2) -> ndarray:
     """As ``numpy.linalg.tensorinv``."""
-    a = on_device(x)
+    x = on_device(a)
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
-    shape = a.shape[ind:] + a.shape[:ind]
-    return inv(a.reshape((math.prod(a.shape[ind:]), -1))).reshape(shape)
+    shape = x.shape[ind:] + x.shape[:ind]
+    return inv(x.reshape((math.prod(x.shape[ind:]), -1))).reshape(shape)
 
 
-def matrix_power(x: Any, n: int, /) -> ndarray:
+def matrix_power(a: Any, n: int) -> ndarray:
     """Matrices to a whole power, as ``numpy.linalg.matrix_power``."""
     from_inverse = operator.index(n) < 0
-    values, _ = given(x, square=True)
+    values, _ = given(a, square=True)
     if n == 0:
         return broadcast(eye(values.shape[-1], dtype=values.dtype), values.shape).copy()
     if from_inverse:

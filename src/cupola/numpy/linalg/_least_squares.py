@@ -17,30 +17,30 @@ from cupola.numpy.linalg._products import matmul
 from cupola.numpy.linalg._solver import columns_first, computed, real_of
 
 
-def lstsq(x: Any, y: Any, rcond: float | None = None) -> tuple[ndarray, ndarray, ndarray, ndarray]:
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """Least squares, as ``numpy.linalg.lstsq``: solution, residuals, rank and singular values. Waits for the rank."""
-    a, b = on_device(x), on_device(y)
-    right = b.reshape((-1, 1)) if b.ndim == 1 else b
-    for one in (a, right):
+    x, y = on_device(a), on_device(b)
+    right = y.reshape((-1, 1)) if y.ndim == 1 else y
+    for one in (x, right):
         if one.ndim != 2:
             raise numpy.linalg.LinAlgError(f"{one.ndim}-dimensional array given. Array must be two-dimensional")
-    (m, n), to = a.shape, computed(a.dtype, b.dtype)
+    (m, n), to = x.shape, computed(x.dtype, y.dtype)
     if right.shape[0] != m:
         raise numpy.linalg.LinAlgError("Incompatible dimensions")
-    a, right = a.astype(to, copy=False), right.astype(to, copy=False)
+    x, right = x.astype(to, copy=False), right.astype(to, copy=False)
     rest = None
     if m > n:
-        a, right, rest = _shortened(a, right)
+        x, right, rest = _shortened(x, right)
     try:
-        u, s, vh = _svd(a, False, True, "SVD did not converge in Linear Least Squares")
+        u, s, vh = _svd(x, False, True, "SVD did not converge in Linear Least Squares")
         there = s.to_numpy()
-        scale = _scale(x, float(there.max(initial=0)), to)
+        scale = _scale(a, float(there.max(initial=0)), to)
     except numpy.linalg.LinAlgError:
-        scale = _scale(x, numpy.inf, to)
+        scale = _scale(a, numpy.inf, to)
         if scale == 1:
             raise
     if scale != 1:
-        found, residuals, counted, s = lstsq(on_device(x).astype(to, copy=False) * scale, y, rcond)
+        found, residuals, counted, s = lstsq(on_device(a).astype(to, copy=False) * scale, b, rcond)
         return found * scale, residuals, counted, s / scale
     limit = _share(rcond, max(m, n), to) * there.max(initial=0)
     rank = int((there > limit).sum())
@@ -53,7 +53,7 @@ def lstsq(x: Any, y: Any, rcond: float | None = None) -> tuple[ndarray, ndarray,
         residuals = reduce("sum", sizes * sizes, 0, None, None, False)
     else:
         residuals = empty(0, real_of(to))
-    return (found.reshape(n) if b.ndim == 1 else found), residuals, on_device(numpy.int32(rank)), s
+    return (found.reshape(n) if y.ndim == 1 else found), residuals, on_device(numpy.int32(rank)), s
 
 
 def _shortened(a: ndarray, right: ndarray) -> tuple[ndarray, ndarray, ndarray]:
@@ -69,13 +69,13 @@ def _shortened(a: ndarray, right: ndarray) -> tuple[ndarray, ndarray, ndarray]:
     return triu(work[0].T[:n]), turned[:n], turned[n:]
 
 
-def _scale(x: Any, largest: float, dtype: numpy.dtype) -> float:
+def _scale(a: Any, largest: float, dtype: numpy.dtype) -> float:
     """A power of two to multiply the matrix by: 1, unless squares of its numbers are beyond what the type has.
 
     LAPACK scales the matrix, too. cuSOLVER does not: of numbers of 1e-300 seven digits are right.
     """
     known = numpy.finfo(dtype)
-    if float(known.tiny) < largest * largest < float(known.max) or not (there := on_device(x)).size:
+    if float(known.tiny) < largest * largest < float(known.max) or not (there := on_device(a)).size:
         return 1
     exponent = math.frexp(float(UFUNCS["absolute"](there).max()))[1]
     return 2.0 ** min(max(-exponent, known.minexp // 2), known.maxexp - 8)

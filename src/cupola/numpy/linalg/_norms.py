@@ -89,9 +89,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
     return made
 
 
-def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ndarray:
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ndarray:
     """The rank of matrices, as ``numpy.linalg.matrix_rank``."""
-    values = _floating(x)
+    values = _floating(A)
     if values.ndim < 2:
         result: ndarray = (values != 0).any().astype(numpy.int64)
         return result

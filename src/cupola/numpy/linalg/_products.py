@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from cupola.numpy._lazy import write
 from cupola.numpy._ndarray import ndarray, on_device
 from cupola.numpy.functions import _products
 from cupola.numpy.functions._products import matmul as matmul
@@ -15,17 +16,23 @@ from cupola.numpy.functions._products import vecdot as vecdot
 from cupola.numpy.functions._shapes import matrix_transpose as matrix_transpose
 
 
-def outer(x: Any, y: Any, /) -> ndarray:
+def outer(x1: Any, x2: Any, /) -> ndarray:
     """All products of an element of one vector and one of another, as ``numpy.linalg.outer``."""
-    one, other = on_device(x), on_device(y)
+    one, other = on_device(x1), on_device(x2)
     if one.ndim != 1 or other.ndim != 1:
         raise ValueError(f"Input arrays must be one-dimensional, but they are {one.ndim=} and {other.ndim=}.")
     return _outer(one, other)
 
 
-def cross(x: Any, y: Any, /, *, axis: int = -1) -> ndarray:
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     """The cross product of vectors of three elements, as ``numpy.linalg.cross``."""
-    return _products.cross(x, y, axis=axis)
+    one, other = on_device(x1), on_device(x2)
+    if one.shape[axis] != 3 or other.shape[axis] != 3:
+        raise ValueError(
+            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {one.shape[axis]} and "
+            f"{other.shape[axis]} dimensional instead."
+        )
+    return _products.cross(one, other, axis=axis)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
@@ -38,7 +45,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
     return _products.trace(x, offset, -2, -1, dtype)
 
 
-def multi_dot(arrays: Any) -> ndarray:
+def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
     """The product of several matrices in the order that needs the least work, as ``numpy.linalg.multi_dot``."""
     chain = [on_device(one) for one in arrays]
     if len(chain) < 2:
@@ -64,4 +71,8 @@ def multi_dot(arrays: Any) -> ndarray:
 
     made = product(0, n - 1)
     shape = [*([] if first else [made.shape[0]]), *([] if last else [made.shape[1]])]
-    return made.reshape(tuple(shape))
+    made = made.reshape(tuple(shape))
+    if out is not None:
+        write(out, made)
+        made = out
+    return made

@@ -14,6 +14,7 @@ from cupola.numpy import ndarray
 from cupola.numpy._evaluate import current_stream
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import known_type
+from cupola.numpy._order import is_column_major, letter, turns
 from cupola.numpy._sharing import borrowed
 from cupola.standins.cupy._errors import CUDARuntimeError, as_cupy
 from cupola.standins.cupy._kernels import layout
@@ -21,7 +22,7 @@ from cupola.standins.cupy.cuda.device import Device
 from cupola.standins.cupy.cuda.memory import MemoryPointer, pointer_of
 from cupola.standins.cupy.cuda.stream import core_stream
 
-_plain = {name: getattr(ndarray, name) for name in ("astype", "reshape", "__setitem__", "__init__", "view", "to_numpy")}
+_plain = {name: getattr(ndarray, name) for name in ("astype", "__setitem__", "__init__", "to_numpy")}
 _METHODS: dict[str, Any] = {}
 CUPY = "cupy"
 
@@ -45,26 +46,6 @@ def column_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
         strides.append(step)
         step *= extent
     return tuple(strides)
-
-
-def is_column_major(order: Any) -> bool:
-    """Whether `order` is F; None and C mean row-major.
-
-    Raises
-    ------
-    ValueError
-        When it is something else.
-    """
-    if order not in (None, "C", "F", "c", "f"):
-        raise ValueError(f"order not understood: {order!r}")
-    return order in ("F", "f")
-
-
-def _order_of(array: ndarray, order: Any) -> bool:
-    """Whether a copy of the array is column-major, for an order C, F, A or K."""
-    if order in ("A", "K", "a", "k"):
-        return not array.is_contiguous and array.transpose().is_contiguous
-    return is_column_major(order)
 
 
 @_method
@@ -137,7 +118,7 @@ def get(
     if out is not None:
         out[...] = found
         return out
-    return numpy.asfortranarray(found) if _order_of(self, order) else found
+    return numpy.asfortranarray(found) if turns(self, order) else found
 
 
 @_method
@@ -180,55 +161,9 @@ def astype(
     to = known_type(dtype)
     if casting is not None and not numpy.can_cast(self.dtype, to, casting):
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {to!r} according to the rule {casting!r}")
-    made: ndarray = _plain["astype"](self, to, copy=copy)
-    wanted = _order_of(self, order)
-    return in_order(made, wanted) if wanted or order in ("C", "c") else made
-
-
-def in_order(array: ndarray, column: bool) -> ndarray:
-    """The array itself if it is in that order, else a copy that is."""
-    if (array.transpose() if column else array).is_contiguous:
-        return array
-    return copied(array, column)
-
-
-def copied(array: ndarray, column: bool) -> ndarray:
-    """A copy in row-major or column-major order."""
-    source = array.transpose() if column else array
-    made = ndarray(source.shape, source.dtype)
-    made[...] = source
-    return made.transpose() if column else made
-
-
-@_method
-def copy(self: ndarray, order: Any = "C") -> ndarray:
-    """A copy."""
-    return copied(self, _order_of(self, order))
-
-
-@_method
-def ravel(self: ndarray, order: Any = "C") -> Any:
-    """All elements in one dimension: a view if there is one, else a copy."""
-    return reshape(self, -1, order=order)
-
-
-@_method
-def flatten(self: ndarray, order: Any = "C") -> Any:
-    """A copy of all elements in one dimension."""
-    return reshape(copied(self, False), -1, order=order)
-
-
-@_method
-def reshape(self: ndarray, *shape: Any, order: Any = "C", copy: bool | None = None) -> ndarray:
-    """The same elements with other extents: a view if there is one, else a copy."""
-    if copy:
-        self = copied(self, _order_of(self, order))
-    extents = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    if not _order_of(self, order):
-        made: ndarray = self._view_only(tuple(extents)) if copy is False else _plain["reshape"](self, *extents)
-        return made
-    turned: ndarray = _plain["reshape"](self.transpose(), *reversed(extents)).transpose()
-    return turned
+    # Of another type, too, the elements lie as they did.
+    made: ndarray = _plain["astype"](self, to, "F" if turns(self, order) else letter(order, "K"), copy=copy)
+    return made
 
 
 @_method

@@ -7,8 +7,9 @@ from typing import Any
 import numpy
 
 import cupola.numpy as _np
-from cupola.numpy._ndarray import known_type, ndarray
-from cupola.standins.cupy._array import _order_of, bytes_of, column_major, copied, get, in_order, is_column_major, over
+from cupola.numpy._ndarray import as_on_host, known_type, ndarray
+from cupola.numpy._order import copied, in_order
+from cupola.standins.cupy._array import bytes_of, get, over
 from cupola.standins.cupy.cuda import runtime
 from cupola.standins.cupy.cuda.memory import MemoryPointer, UnownedMemory
 from cupola.standins.cupy.cuda.stream import get_current_stream
@@ -37,17 +38,6 @@ def _viewed(obj: Any) -> Any:
     return over(MemoryPointer(memory, 0), shape, dtype, strides)
 
 
-def _ordered(made: ndarray, given: Any, order: Any) -> Any:
-    """The array in the order that is asked for; K and A: that of what it was made of."""
-    if order in ("F", "f"):
-        return in_order(made, True)
-    if order in ("C", "c"):
-        return in_order(made, False)
-    if isinstance(given, numpy.ndarray) and given.ndim > 1 and given.flags.fnc:
-        return in_order(made, True)
-    return made
-
-
 def array(
     obj: Any,
     dtype: Any = None,
@@ -63,13 +53,16 @@ def array(
     if isinstance(obj, ndarray):
         same = dtype is None or known_type(dtype) == obj.dtype
         made = obj if same else obj.astype(dtype)
-        if copy and same:
-            made = copied(obj, _order_of(obj, order or "K"))
-        elif order in ("C", "F", "c", "f"):
-            made = in_order(made, is_column_major(order))
+        made = copied(obj, order or "K") if copy and same else in_order(made, order)
     else:
         view = _viewed(obj)
-        made = _ordered(_np.array(obj, dtype), obj, order) if view is None else array(view, dtype, copy, order)
+        if view is None:
+            how = as_on_host(obj, order)
+            if how in ("K", "A") and as_on_host(obj, "A") == "F":
+                how = "F"
+            made = in_order(_np.array(obj, dtype), how)
+        else:
+            made = array(view, dtype, copy, order)
     return made.reshape((1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
 
 
@@ -146,68 +139,46 @@ def fromDlpack(dltensor: Any) -> Any:
 
 def empty(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
     """An array whose elements are whatever the memory holds."""
-    if not is_column_major(order):
-        return _np.empty(shape, float if dtype is None else dtype)
-    extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    return _np.empty(extents[::-1], float if dtype is None else dtype).transpose()
+    return _np.empty(shape, float if dtype is None else dtype, order)
 
 
-def _filled(value: Any) -> Any:
-    def function(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
-        made = empty(shape, dtype, order)
-        made.fill(value)
-        return made
-
-    return function
+def zeros(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
+    """An array of zeros."""
+    return _np.zeros(shape, dtype, order)
 
 
-zeros, ones = _filled(0), _filled(1)
-zeros.__name__, ones.__name__ = "zeros", "ones"
-zeros.__doc__, ones.__doc__ = "An array of zeros.", "An array of ones."
+def ones(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
+    """An array of ones."""
+    return _np.ones(shape, dtype, order)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C") -> Any:
     """An array of one value."""
-    if dtype is None:
-        dtype = fill_value.dtype if hasattr(fill_value, "dtype") else numpy.asarray(fill_value).dtype
-    made = empty(shape, dtype, order)
-    made[...] = fill_value
-    return made
+    return _np.full(shape, fill_value, dtype, order)
 
 
 def empty_like(prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None) -> Any:
     """An array of the shape and type of another one."""
-    kind = known_type(prototype.dtype if dtype is None else dtype)
-    extents = prototype.shape if shape is None else shape
-    strides = getattr(prototype, "strides", ())
-    keeps = order in ("K", "A", "k", "a")
-    same = len(extents) == prototype.ndim
-    column = is_column_major(None if keeps else order)
-    if keeps and same and prototype.ndim > 1 and strides == column_major(prototype.shape, prototype.dtype.itemsize):
-        column = not getattr(prototype, "is_contiguous", False)
-    return empty(extents, kind, "F" if column else "C")
+    return _np.empty_like(prototype, dtype, order, shape=shape)
 
 
 def zeros_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None) -> Any:
     """Zeros of the shape and type of another array."""
-    return full_like(a, 0, dtype, order, subok, shape)
+    return _np.zeros_like(a, dtype, order, shape=shape)
 
 
 def ones_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None) -> Any:
     """Ones of the shape and type of another array."""
-    return full_like(a, 1, dtype, order, subok, shape)
+    return _np.ones_like(a, dtype, order, shape=shape)
 
 
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None
 ) -> Any:
     """One value in the shape and type of another array."""
-    made = empty_like(a, dtype, order, subok, shape)
-    made[...] = fill_value
-    return made
+    return _np.full_like(a, fill_value, dtype, order, shape=shape)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any = "C") -> Any:
     """Ones on a diagonal."""
-    made = _np.eye(N, M, k=k, dtype=dtype)
-    return copied(made, True) if is_column_major(order) else made
+    return _np.eye(N, M, k, dtype, order)

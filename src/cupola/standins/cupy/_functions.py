@@ -108,8 +108,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 def row_stack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """As ``vstack``."""
-    made: ndarray = _np.vstack(tup)
-    return made if dtype is None else made.astype(dtype)
+    return _np.vstack(tup, dtype=dtype, casting=casting)
 
 
 class vectorize:
