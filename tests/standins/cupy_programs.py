@@ -1121,6 +1121,12 @@ def measured():
     times = benchmark(cp.sum, (x,), n_repeat=3, n_warmup=1)
     with time_range("named"):
         y = x + 1
+
+    @time_range()
+    def decorated():
+        return 3
+
+    assert [decorated(), decorated()] == [3, 3]
     with cp.cuda.profile(), contextlib.redirect_stdout(io.StringIO()):
         print(times)
     cp.cuda.nvtx.RangePush("more")

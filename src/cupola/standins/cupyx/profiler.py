@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -100,12 +100,44 @@ def benchmark(
     return PerfCaseResult(given, numpy.asarray(rows).T, (here,))
 
 
-@contextlib.contextmanager
-def time_range(
-    message: str, color_id: int | None = None, argb_color: int | None = None, sync: bool = False
-) -> Iterator[None]:
-    """Name a range of time, which ``cupola profile --timeline`` shows."""
-    with _range(message):
-        yield
-        if sync:
+class time_range(contextlib.ContextDecorator):
+    """A range of time with a name, which ``cupola profile --timeline`` shows: of a block, or of calls of a function.
+
+    Parameters
+    ----------
+    message : str, optional
+        The name; of a decorated function its own, unless one is given.
+    color_id, argb_color : int, optional
+        Mean nothing here.
+    sync : bool
+        Whether the current stream is waited for at the end.
+    """
+
+    def __init__(
+        self,
+        message: str | None = None,
+        color_id: int | None = None,
+        argb_color: int | None = None,
+        sync: bool = False,
+    ) -> None:
+        if color_id is not None and argb_color is not None:
+            raise ValueError("Only either color_id or argb_color can be specified")
+        self.message, self.sync = message, sync
+        self._open: list[Any] = []
+
+    def __call__(self, function: Any) -> Any:
+        if self.message is None:
+            self.message = function.__name__
+        return super().__call__(function)
+
+    def __enter__(self) -> time_range:
+        if self.message is None:
+            raise ValueError("time_range needs a message, where it does not decorate a function")
+        self._open.append(_range(self.message))
+        self._open[-1].__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self.sync:
             get_current_stream().synchronize()
+        self._open.pop().__exit__(*error)
