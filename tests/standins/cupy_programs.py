@@ -1135,6 +1135,39 @@ def measured():
 
 
 @program
+def plans_of_transforms():
+    from cupyx.scipy import fft
+
+    x = cp.arange(8.0).astype("c8").reshape(2, 4)
+    with fft.get_fft_plan(x, axes=(1,)):
+        right = cp.fft.fft(x)
+    plan = fft.get_fft_plan(x)
+    found = [fft.fft(x, plan=plan), fft.ifft2(fft.fft2(x, overwrite_x=True)), fft.irfftn(fft.rfftn(x.real))]
+    cache = cp.fft.config.get_plan_cache()
+    kept = cache.get_curr_size() > 0
+    cache.clear()
+    near = [float(abs(one - other).max()) < 1e-5 for one, other in zip(found, (right, x, x.real), strict=True)]
+    return near, str(found[0].dtype), kept, cache.get_curr_size(), float(abs(cp.fft.fft(x) - right).max())
+
+
+@program
+def waits_refused():
+    x = cp.arange(4.0)
+    stream = cp.cuda.Stream()
+    with cupyx.allow_synchronize(False):
+        y = x * 2
+        errors = [
+            refused(lambda: float(y.sum())), refused(y.get), refused(stream.synchronize),
+            refused(cp.cuda.Device().synchronize), refused(lambda: y[y > 1]),
+        ]  # fmt: skip
+    with stream:
+        stream.begin_capture()
+        errors.append(refused(lambda: float(x.sum())))
+        errors.append(refused(stream.end_capture))
+    return errors, y.get(), issubclass(cupyx.DeviceSynchronized, RuntimeError)
+
+
+@program
 def polynomials():
     p = cp.poly1d([1.0, -3.0, 2.0])
     q = cp.poly1d(cp.asarray([2.0, 1.0]), variable="t")

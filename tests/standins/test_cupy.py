@@ -53,6 +53,12 @@ EXPECTED: dict[str, list[Any]] = {
         "poly1d",
         -3.0,
     ],
+    "plans_of_transforms": [[True, True, True], "complex64", True, 0, 0.0],
+    "waits_refused": [
+        [*["DeviceSynchronized"] * 5, "CUDARuntimeError", "CUDARuntimeError"],
+        {"array": [0.0, 2.0, 4.0, 6.0], "dtype": "float64"},
+        True,
+    ],
     "memory_of_others": [
         {"array": [[100.0, 1.0, 102.0, 3.0], [104.0, 5.0, 106.0, 7.0], [108.0, 9.0, 110.0, 11.0]], "dtype": "float32"},
         [16, 8],

@@ -29,9 +29,23 @@ _EXECUTE: dict[tuple[str, str], tuple[Any, Any]] = {
 }  # fmt: skip
 
 
+def kept_plans() -> Any:
+    """The plans of the current thread, those that were used last behind the others."""
+    return _threads.__dict__.setdefault("plans", collections.OrderedDict())
+
+
+def forget_plans() -> None:
+    """Give back the plans of the current thread."""
+    plans = kept_plans()
+    here = device().device_id
+    for key in [one for one in plans if one[0] == here]:
+        current_stream().sync()  # they may be in use
+        cufft.destroy(plans.pop(key))
+
+
 def _plan(kind: Any, n: int, batch: int) -> int:
     """The plan of a batch of transforms of rows, for the current thread, device and stream."""
-    plans = _threads.__dict__.setdefault("plans", collections.OrderedDict())
+    plans = kept_plans()
     key = (device().device_id, int(kind), n, batch)
     plan = plans.pop(key, None)
     if plan is None:

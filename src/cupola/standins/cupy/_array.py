@@ -18,6 +18,7 @@ from cupola.numpy._order import is_column_major, letter, turns
 from cupola.numpy._sharing import borrowed
 from cupola.standins.cupy._errors import CUDARuntimeError, as_cupy
 from cupola.standins.cupy._kernels import layout
+from cupola.standins.cupy.cuda._state import may_wait
 from cupola.standins.cupy.cuda.device import Device
 from cupola.standins.cupy.cuda.memory import MemoryPointer, pointer_of
 from cupola.standins.cupy.cuda.stream import core_stream
@@ -101,6 +102,15 @@ def over(pointer: Any, shape: tuple[int, ...], dtype: numpy.dtype, strides: tupl
 
 
 @_method
+def to_numpy(self: ndarray, *, stream: Any = None) -> numpy.ndarray:
+    """Copy the elements to the host, and wait for them: what ``get``, ``item``, ``float`` and printing do."""
+    may_wait()
+    with as_cupy(CUDARuntimeError):
+        found: numpy.ndarray = _plain["to_numpy"](self, stream=stream)
+    return found
+
+
+@_method
 def get(
     self: ndarray, stream: Any = None, order: Any = "C", out: numpy.ndarray | None = None, blocking: bool = True
 ) -> numpy.ndarray:
@@ -114,7 +124,7 @@ def get(
             raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {out.shape}")
     with as_cupy(CUDARuntimeError):
         self._join()
-        found: numpy.ndarray = _plain["to_numpy"](self, stream=None if stream is None else core_stream(stream))
+    found = to_numpy(self, stream=None if stream is None else core_stream(stream))
     if out is not None:
         out[...] = found
         return out

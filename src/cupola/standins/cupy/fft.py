@@ -20,7 +20,10 @@ from cupola.numpy.fft import rfft as rfft
 from cupola.numpy.fft import rfft2 as rfft2
 from cupola.numpy.fft import rfftfreq as rfftfreq
 from cupola.numpy.fft import rfftn as rfftn
+from cupola.standins.cupy import _fft_config
 from cupola.standins.cupy._names import OF_FFT as _INSTEAD
+
+config = _fft_config
 
 
 def __getattr__(name: str) -> _Any:

@@ -94,3 +94,19 @@ def multi_gpu(gpu_num: int) -> Any:
     import pytest
 
     return pytest.mark.skipif(runtime.getDeviceCount() < gpu_num, reason=f"{gpu_num} GPUs required")
+
+
+# What tests of CuPy itself are written with.
+_INSTEAD = {
+    **dict.fromkeys(["parameterize", "product"], "pytest.mark.parametrize does it"),
+    **dict.fromkeys(["gpu", "slow", "with_requires", "installed"], "marks of pytest do it"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'cupy.testing' has no attribute {name!r}")
+    there = "assert_allclose(ours, theirs) and assert_array_equal compare arrays of NumPy with those of the device"
+    raise AttributeError(
+        f"cupola's stand-in for CuPy has no cupy.testing.{name}: {_INSTEAD.get(name, there)} (docs/coming-from-cupy.md)"
+    )

@@ -12,6 +12,8 @@ import numpy
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import ndarray
 from cupola.standins.cupy._kernels import ElementwiseKernel
+from cupola.standins.cupy.cuda._state import DeviceSynchronized as DeviceSynchronized
+from cupola.standins.cupy.cuda._state import allow_waits
 from cupola.standins.cupy.cuda.pinned_memory import alloc_pinned_memory
 from cupola.standins.cupyx import profiler as profiler
 from cupola.standins.cupyx import scipy as scipy
@@ -102,8 +104,18 @@ def errstate(**changes: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def allow_synchronize(allow: bool) -> Iterator[None]:
-    """Nothing is refused here."""
-    yield
+    """Raise a ``DeviceSynchronized`` where the host would wait for the device in the ``with`` block, unless it may.
+
+    Parameters
+    ----------
+    allow : bool
+        Whether it may wait.
+    """
+    before = allow_waits(allow)
+    try:
+        yield
+    finally:
+        allow_waits(before)
 
 
 def get_runtime_info(*, full: bool = False) -> str:
@@ -123,7 +135,6 @@ def __getattr__(name: str) -> Any:
         "cusparse": "cupola.bindings.cusparse has cuSPARSE",
         "linalg": "cupy.linalg.solve and inv take stacks of matrices",
         "optimizing": "RawKernel(...).attributes tells what a kernel needs, cupola profile how long it takes",
-        "DeviceSynchronized": "cupola.numpy.report() shows each wait with its line",
         "distributed": "cupola.bindings.nccl has NCCL, cupola.mpi messages, cupola.dask arrays on several devices",
     }  # fmt: skip
     if name == "jit":

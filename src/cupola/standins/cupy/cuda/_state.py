@@ -14,9 +14,26 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.streams: dict[int, Any] = {}  # by device, what is not the null stream
         self.entered: _CoreStream | None = None  # what calls of cupola take
+        self.waits = True  # whether the program allows it
 
 
 _thread = _Thread()
+
+
+class DeviceSynchronized(RuntimeError):
+    """Raised where the host would wait for the device, in a block of ``cupyx.allow_synchronize(False)``."""
+
+
+def may_wait() -> None:
+    """Raise the error in such a block of this thread."""
+    if not _thread.waits:
+        raise DeviceSynchronized("the host waits for the device here: cupyx.allow_synchronize(False)")
+
+
+def allow_waits(allow: bool) -> bool:
+    """Set whether this thread may wait; what was set before."""
+    before, _thread.waits = _thread.waits, allow
+    return before
 
 
 def device_id() -> int:

@@ -39,6 +39,7 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait for all its work."""
+        _state.may_wait()
         with self:
             runtime.deviceSynchronize()
 

@@ -46,6 +46,7 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait for it."""
+        _state.may_wait()
         runtime.eventSynchronize(self.ptr)
 
     def __eq__(self, other: object) -> bool:
@@ -98,6 +99,7 @@ class _BaseStream:
 
     def synchronize(self) -> None:
         """Wait for its work."""
+        _state.may_wait()
         runtime.streamSynchronize(self.ptr)
 
     @property

@@ -133,7 +133,26 @@ NAMES = [
     "zpk2tf",
 ]
 
-__all__ = ["NAMES"]
+WINDOWS = [
+    "barthann", "bartlett", "blackman", "blackmanharris", "bohman", "boxcar", "chebwin", "cosine", "exponential",
+    "flattop", "gaussian", "general_cosine", "general_gaussian", "general_hamming", "get_window", "hamming", "hann",
+    "kaiser", "nuttall", "parzen", "taylor", "triang", "tukey",
+]  # fmt: skip
+
+__all__ = ["NAMES", "WINDOWS"]
+
+
+class _Windows:
+    """``cupyx.scipy.signal.windows``."""
+
+    def __getattr__(self, name: str) -> Any:
+        return function("signal.windows", name, WINDOWS)
+
+    def __dir__(self) -> list[str]:
+        return WINDOWS
+
+
+windows = _Windows()
 
 
 def __getattr__(name: str) -> Any:
