@@ -498,7 +498,7 @@ def test_svd(solver: Solver, params: int) -> None:
     a = random((m, n), solver.dtype)
     expected = np.linalg.svd(a, compute_uv=False)
     letter, info = solver.letter, solver.info.address
-    for jobs in (b"AA", b"SS", b"NN"):
+    for jobs in (b"AA", b"SS", b"NN", b"AS", b"SA", b"NS", b"AN"):
         on_a, s = solver.put(a), solver.empty(n, dtype=solver.real)
         u, vt = solver.empty(m, m), solver.empty(n, n)
         size = getattr(cusolver, f"{letter}gesvd_buffer_size")(solver.handle, m, n)
@@ -509,8 +509,12 @@ def test_svd(solver: Solver, params: int) -> None:
         )  # fmt: skip
         assert solver.info.read()[0] == 0
         solver.close(s.read(), expected)
-        if jobs != b"NN":
+        if b"N" not in jobs:
             solver.close(u.read()[:, :n] * s.read() @ vt.read(), a)
+        if jobs[:1] != b"N":
+            solver.close(np.linalg.norm(u.read()[:, :n].conj().T @ a, axis=1), expected)
+        if jobs[1:] != b"N":
+            solver.close(np.linalg.norm(a @ vt.read().conj().T, axis=0), expected)
         on_a = solver.put(a)
         head = (
             params, jobs[0], jobs[1], m, n, solver.code, on_a.address, m, solver.real_code, s.address, solver.code,
