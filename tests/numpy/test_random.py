@@ -477,3 +477,15 @@ def test_orders_and_choices(device):
     assert len(state.bytes(9)) == 9 and state.rand().shape == () and state.randn(2, 3).shape == (2, 3)
     with pytest.warns(DeprecationWarning, match="randint"):
         assert set(state.random_integers(2, size=100).tolist()) == {1, 2}
+
+
+def test_bounds_of_integers_may_have_fractions(device):
+    """They do not count, as in NumPy, where a bound is often written 1e6."""
+    for draw in (np.random.default_rng(1).integers, np.random.RandomState(1).randint):
+        assert set(draw(0.5, 3.7, 200).tolist()) == {0, 1, 2}
+        assert set(draw(numpy.float32(2), size=200).tolist()) == {0, 1}
+        for bounds in ((0, 0.5), (0, numpy.nan), (0, numpy.inf), (1e20,), ("a",)):
+            with pytest.raises((ValueError, OverflowError, TypeError)):
+                draw(*bounds)
+    with pytest.warns(DeprecationWarning, match="randint"):
+        assert set(np.random.RandomState(1).random_integers(1.5, 2.5, 100).tolist()) == {1, 2}

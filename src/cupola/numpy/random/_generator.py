@@ -194,7 +194,8 @@ class Generator:
             span = (high - low + int(endpoint)).astype(_WORD)
             result: ndarray = (self._below(span, _size(size, span)) + low.astype(_WORD)).astype(to)
             return result
-        low, high = (operator.index(value) for value in (low, high))
+        # Fractions of numbers that are no integers do not count.
+        low, high = (int(v) if isinstance(v, (float, numpy.floating)) else operator.index(v) for v in (low, high))
         last = high if endpoint else high - 1
         if last < low:
             raise ValueError("low >= high")
