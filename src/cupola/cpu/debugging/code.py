@@ -157,6 +157,9 @@ class Code:
             return self._numbered[before][1]
         return 0
 
+    def _where(self, location: ast.Location) -> tuple[int, int]:
+        return self.line_of(location), location.column
+
     @cached_property
     def _numbered(self) -> list[tuple[int, int]]:
         """Lines of the PTX that have one of the source, in order."""
@@ -245,7 +248,8 @@ class Code:
             copy.sort(key=lambda line: line.instruction.location.ptx_line)
             head = copy[0].instruction.location
             is_head = self.is_debug and len(copy) > 1
-            behind = (x for x in copy if self.line_of(x.instruction.location) != self.line_of(head))
+            # A function may be all in one line: what copies its parameters is at column 0.
+            behind = (x for x in copy if self._where(x.instruction.location) != self._where(head))
             found.append(next(behind, copy[0]) if is_head else copy[0])
         return found
 

@@ -159,7 +159,9 @@ class _Parser:
             is_value &= not self._is_cast()
             match = (_BEHIND_OPERAND if is_value else _TOKEN).match(text, at)
             if match is None:
-                raise ExpressionError(f"'{text}': {text[at:].strip()[:20]!r} is not understood")
+                rest = text[at:].strip()
+                hint = "; several elements are x[0:3]" if rest.startswith("@") else ""
+                raise ExpressionError(f"'{text}': {rest[:20]!r} is not understood{hint}")
             self.tokens.append(match)
             at = match.end()
         self.at = 0

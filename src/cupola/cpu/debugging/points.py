@@ -89,7 +89,8 @@ class Breakpoint:
             thread = threads.running_warp * WARP + lane
             if self.thread is not None and self.thread != launch.place_of(thread):
                 continue
-            if launch.code.goes_on(partial(threads.before, thread), number):
+            # Of a function that is all in one line, what copies the parameters is further up in that line.
+            if self._line and launch.code.goes_on(partial(threads.before, thread), number):
                 continue
             if self._test is None and self._watch is None:
                 return thread

@@ -14,12 +14,14 @@ from typing import TextIO
 
 from ..session import Debugger
 from ..stop import Stop
+from ..values import ExpressionError
 from .around import Around
 from .going import Going
+from .infos import INFOS
 from .looking import Looking
 from .places import Places
 from .reading import Reading
-from .words import ALIASES, GROUPS, Usage, dedented, watched
+from .words import ALIASES, ELSEWHERE, GROUPS, Usage, dedented, watched
 
 __all__ = ["ALIASES", "GROUPS", "Terminal", "watched"]
 
@@ -109,15 +111,25 @@ class Terminal(Reading, Places, Going, Looking, Around):
                 word, command = candidates[0], getattr(self, f"do_{candidates[0]}")
             elif candidates:
                 raise Usage(f"{match[1]!r} may be {', '.join(candidates)}")
-            elif self.stop is not None:
-                self.do_print(line)  # the name of a variable
-                return False
             else:
-                raise Usage(f"{match[1]!r} is no command: try help")
+                self._print_unless_elsewhere(line, match[1])
+                return False
         rest = f"{match[2]} {match[3]}" if match[2] and word in ("print", "x", "lanes", "display") else match[3]
         if match[2] and word not in ("print", "x", "lanes", "display"):
             raise Usage(f"{word} takes no {match[2]}")
         return bool(command(rest.strip()))
+
+    def _print_unless_elsewhere(self, line: str, word: str) -> None:
+        """Print a variable by its name alone; there may be one with the name of another debugger's command."""
+        advice = ELSEWHERE.get(word) or (f"'info {word}' says that" if word in INFOS else "")
+        if self.stop is None:
+            raise Usage(f"{word!r} is no command: {advice or 'try help'}")
+        try:
+            self.do_print(line)
+        except ExpressionError:
+            if not advice:
+                raise
+            raise Usage(f"{word!r} is no command: {advice}") from None
 
     # --- help --------------------------------------------------------------------------------------------------------
 

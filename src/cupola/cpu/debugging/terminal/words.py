@@ -36,6 +36,13 @@ ALIASES = {
     "a": "args",
     "whatis": "ptype",
 }
+ELSEWHERE = {
+    "set": "variables are read only",
+    "run": "continue starts the program",
+    "start": "continue starts the program",
+    "frame": "up and down choose a call, where lists them",
+}
+"""Commands of other debuggers, and what is here instead."""
 
 GROUPS = {
     "where to stop": ("break", "tbreak", "clear", "disable", "enable", "watch"),
