@@ -192,6 +192,14 @@ def test_what_waits_for_the_program_is_not_waited_for(device, stream, reverse, m
     gate.close()
 
 
+@pytest.mark.parametrize(
+    ("kind", "words"), [("colour", "kind must be one of race"), ("leak", "told when the process ends")]
+)
+def test_what_cannot_be_expected(device, kind, words):
+    with pytest.raises(ValueError, match=words), cpu.expect_finding(kind):
+        pass
+
+
 def test_expected_findings_are_taken(device, stream, reverse):
     before = [finding.count for finding in cpu.findings()]
     with cpu.expect_finding("race", kernel="rev*") as found:

@@ -202,6 +202,8 @@ def expect_finding(kind: str, *, kernel: str = "*") -> Iterator[list[Finding]]:
     ------
     AssertionError
         When nothing was found.
+    ValueError
+        For a check that does not exist, and for ``"leak"``: leaks are told when the process ends.
 
     Examples
     --------
@@ -214,6 +216,11 @@ def expect_finding(kind: str, *, kernel: str = "*") -> Iterator[list[Finding]]:
 
     if kind not in kinds.CHECKS:
         raise ValueError(f"kind must be one of {', '.join(kinds.CHECKS)}, got {kind!r}")
+    if kind == "leak":
+        raise ValueError(
+            "leaks are told when the process ends, so none can be expected within it: run the program with "
+            "`cupola run --check leak`, and expect its exit status 1"
+        )
     found: list[Finding] = []
     with checks(**{kind: True}) as checked:
         yield found
