@@ -108,8 +108,9 @@ test-fast: $(VENV)/.installed-test
 CHECKED ?= tests/core tests/graph tests/bindings tests/numpy tests/ptx tests/cpu/programs tests/cpu/engine tests/cpu/cudart \
 	tests/cpu/math tests/cpu/compiler tests/cpu/debugging tests/cpu/observed tests/cpu/provider tests/nccl tests/examples tests/standins \
 	tests/test_readme.py tests/test_docstring_examples.py
+# Kernels take up to twelve times as long as the limit of a test is meant for.
 checked: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest -n 2 --cupola-check race,init,sync $(CHECKED) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n 2 -o timeout=600 --cupola-check race,init,sync $(CHECKED) $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed-dev
 	PYTHON=$(CURDIR)/$(BIN)/python tools/coverage.sh $(PYTEST_ARGS)
