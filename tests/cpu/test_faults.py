@@ -548,7 +548,7 @@ WRONG = [
     ({"call": "cuMemAlloc_v2"}, ValueError, "do you mean cuMemAlloc"),
     ({"call": "cublasSgemm"}, ValueError, "a name of CUDA's headers without _v2"),
     ({"call": "cuGetErrorName"}, ValueError, "no function of the driver or the runtime that can fail"),
-    ({"copy": True, "error": "illegal adress"}, ValueError, "'CUDA_ERROR_ILLEGAL_ADRESS': do you mean ILLEGAL_ADDRESS"),
+    ({"copy": True, "error": "illegal addresses"}, ValueError, "_ADDRESSES': do you mean ILLEGAL_ADDRESS"),
     (
         {"copy": True, "error": "silly"},
         ValueError,
