@@ -39,7 +39,7 @@ if [[ $kind == thread ]]; then
 fi
 
 # Without optimisation, which compiles four times as fast: what the tests wait for is mostly Python and LLVM.
-tools/variant.sh "$kind" -Dbuildtype=debug -Db_sanitize=$flags -Db_lundef=false '-Dc_args=-O0 -g1'
+tools/variant.sh "$kind" -Dbuildtype=debug -Db_sanitize=$flags -Db_lundef=false '-Dc_args=-O0 -g1' -Dcpp_args=-O0
 
 # Signals stay with us: our handler makes faults of kernels of them, and a crash ends the process as ever. Leaks are not looked for:
 # Python keeps at exit what it may use again. Its own allocator would hide what lies behind an object.
