@@ -11,6 +11,7 @@ set -euo pipefail
 [[ $# -gt 3 && ${*: -2:1} == -o ]] || exec cython "$@"
 source=$(realpath "${*: -3:1}") output=${*: -1} kept=$(dirname "$(realpath "$0")")/../build/cython
 root=${source%/src/cupola/*}
+[[ $root != "$source" ]] || exec cython "$@" # of another project, such as an example
 name=$({
     cython --version 2>&1
     echo "${@:1:$#-3}" "${source#"$root"}"

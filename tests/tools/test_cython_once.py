@@ -85,3 +85,9 @@ def test_what_differs_is_made_again(tree: Tree, changed: str) -> None:
 def test_all_else_is_for_cython(tree: Tree) -> None:
     assert tree.run("--generate-shared=a.c", cwd=tree.folder) == 1
     assert tree.run("--generate-shared=a.c", cwd=tree.folder) == 2
+
+
+def test_modules_of_others_are_for_cython(tree: Tree) -> None:
+    (tree.folder / "a.pyx").write_text("module")
+    assert tree.run("-M", str(tree.folder / "a.pyx"), "-o", "a.c", cwd=tree.folder) == 1
+    assert tree.run("-M", str(tree.folder / "a.pyx"), "-o", "a.c", cwd=tree.folder) == 2
