@@ -36,7 +36,7 @@ MISSING = {
 NOT_IN_CUPY = {
     "__array_api_version__", "__array_namespace_info__", "block", "einsum_path", "errstate", "geomspace", "geterr",
     "histogram_bin_edges", "insert", "matvec", "nanpercentile", "nanquantile", "ndenumerate", "polyder", "polydiv",
-    "polyint", "report", "seterr", "typecodes", "unstack", "vecdot", "vecmat",
+    "polyint", "report", "seterr", "spacing", "typecodes", "unstack", "vecdot", "vecmat",
 }  # fmt: skip
 
 # Of CuPy's other namespaces.
