@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 import cupola.cpu
@@ -191,3 +192,35 @@ def test_without_a_debugger_nothing_is_different():
     assert stops == [3]
     with pytest.raises(RuntimeError, match="no kernel is stopped"):
         cupola.cpu._driver.debug_warps()
+
+
+ONE_LINE = """\
+struct Pair { float x, y; };
+__device__ float sum(const Pair& p) { return p.x + p.y; }
+extern "C" __global__ void add(float* x) { Pair p = {x[threadIdx.x], 1}; x[threadIdx.x] = sum(p); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "condition", "expected"),
+    [("sum", "p.x > 30", [("sum", 2, 31, 31.0)]), ("pair.cu:2", "", [("sum", 2, 0, None)])],
+)
+def test_a_function_in_one_line_stops_behind_its_parameters(where, condition, expected):
+    """A line is one place, also where its first part is what copies the parameters."""
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()
+    seen = []
+    with cupola.cpu.debugger() as debugger:
+        code = Program(ONE_LINE, "c++", ProgramOptions(name="pair.cu")).compile("cubin")
+        debugger.breakpoint(where, condition=condition)
+
+        @debugger.on_stop
+        def look(stop):
+            value = stop.evaluate("p.x") if condition else None
+            seen.append((stop.function, stop.line, stop.thread[0], value))
+
+        x = device.array(np.arange(32, dtype=np.float32), stream=stream)
+        launch(stream, LaunchConfig(grid=1, block=32), code.get_kernel("add"), x)
+        stream.sync()
+    assert seen == expected

@@ -7,7 +7,6 @@ import linecache
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 import cupola.cpu
@@ -458,35 +457,3 @@ def test_a_stop_ends(run, stops):
     run.walk()
     with pytest.raises(RuntimeError, match="this stop is over"):
         seen[0].evaluate("i")
-
-
-ONE_LINE = """\
-struct Pair { float x, y; };
-__device__ float sum(const Pair& p) { return p.x + p.y; }
-extern "C" __global__ void add(float* x) { Pair p = {x[threadIdx.x], 1}; x[threadIdx.x] = sum(p); }
-"""
-
-
-@pytest.mark.parametrize(
-    ("where", "condition", "expected"),
-    [("sum", "p.x > 30", [("sum", 2, 31, 31.0)]), ("pair.cu:2", "", [("sum", 2, 0, None)])],
-)
-def test_a_function_in_one_line_stops_behind_its_parameters(where, condition, expected):
-    """A line is one place, also where its first part is what copies the parameters."""
-    device = Device()
-    device.set_current()
-    stream = device.create_stream()
-    seen = []
-    with cupola.cpu.debugger() as debugger:
-        code = Program(ONE_LINE, "c++", ProgramOptions(name="pair.cu")).compile("cubin")
-        debugger.breakpoint(where, condition=condition)
-
-        @debugger.on_stop
-        def look(stop):
-            value = stop.evaluate("p.x") if condition else None
-            seen.append((stop.function, stop.line, stop.thread[0], value))
-
-        x = device.array(np.arange(32, dtype=np.float32), stream=stream)
-        launch(stream, LaunchConfig(grid=1, block=32), code.get_kernel("add"), x)
-        stream.sync()
-    assert seen == expected
