@@ -17,8 +17,8 @@
 #   make ecosystem  programs of packages above CUDA: cuTile, Triton, numba, nvmath-python (fetches 450 MB)
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
-# PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told,
-# WHEEL a wheel that is installed instead of building one, WHEEL_ARGS what else the build of make wheel is told.
+# PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told, WHEEL_ARGS what else
+# the build of make wheel is told.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -ec
@@ -27,7 +27,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
-WHEEL ?=
 WHEEL_ARGS ?=
 BUILD ?= release
 SANITIZE ?= whole
@@ -136,8 +135,8 @@ PROGRESS := sed -u -n -e 's/^Collecting/  collecting/p' -e 's/^ *Building/  buil
 $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 	@if [ ! -e $(VENV)/.editable ]; then \
 		sh tools/check_machine.sh $(PYTHON); \
-		echo "== $(if $(WHEEL),installing $(WHEEL) into $(VENV),building cupola and installing it into $(VENV): compiles, a few minutes)"; \
-		$(INSTALL) --no-deps --force-reinstall $(or $(WHEEL),.) | $(PROGRESS); \
+		echo "== building cupola and installing it into $(VENV): compiles, a few minutes"; \
+		$(INSTALL) --no-deps . | $(PROGRESS); \
 	fi
 	@$(BIN)/python -c "import cupola" && touch $@
 

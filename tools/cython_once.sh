@@ -3,7 +3,7 @@
 #
 #   CYTHON=$PWD/tools/cython_once.sh meson setup ...
 #
-# build/cython has the C under a hash of all that Cython makes it of: its version and options, the module, and every .pxd file below src.
+# build/cython has the C under a hash of all that Cython makes it of: its version and options, the module, and every .pxd and .pxi file below src.
 # Beside it are the names of those that the module uses, for ninja.
 set -euo pipefail
 
@@ -16,7 +16,7 @@ name=$({
     cython --version 2>&1
     echo "${@:1:$#-3}" "${source#"$root"}"
     cd "$root"
-    find src -name '*.pxd' -print0 | sort -z | xargs -0 sha256sum "$source" | cut -d ' ' -f 1,3
+    find src -name '*.px[di]' -print0 | sort -z | xargs -0 sha256sum "$source" | cut -d ' ' -f 1,3
 } | sed "s,$root,," | sha256sum)
 kept=$kept/${name%% *}
 
