@@ -15,6 +15,7 @@ from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import product, reduce, write
 from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device
 from cupola.numpy.functions._creation import zeros
+from cupola.numpy.functions._numpy_version import SINCE_2_5
 from cupola.numpy.functions._shapes import concatenate, moveaxis, stack
 
 __all__ = [
@@ -233,12 +234,14 @@ def kron(a: Any, b: Any) -> ndarray:
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> ndarray:
-    """The cross product of vectors of three elements or two, as ``numpy.cross``."""
+    """The cross product of vectors of three elements, or, before NumPy 2.5, of two, as ``numpy.cross``."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = moveaxis(on_device(a), axisa, -1), moveaxis(on_device(b), axisb, -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
         raise ValueError("incompatible dimensions for cross product: the vectors must have three elements, or two")
+    if SINCE_2_5 and not x.shape[-1] == y.shape[-1] == 3:
+        raise ValueError("Both input arrays must be (arrays of) 3-dimensional vectors, as NumPy has it from 2.5 on")
 
     def part(of: ndarray, k: int) -> ndarray:
         return of._part((..., k))

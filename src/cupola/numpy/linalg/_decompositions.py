@@ -11,6 +11,7 @@ from cupola.numpy._known import UFUNCS
 from cupola.numpy._ndarray import empty, ndarray
 from cupola.numpy.functions._choosing import where
 from cupola.numpy.functions._creation import tril, triu
+from cupola.numpy.functions._numpy_version import SINCE_2_5
 from cupola.numpy.functions._shapes import roll
 from cupola.numpy.linalg._solver import address, check, columns_first, function, given, real_of, solver
 
@@ -206,8 +207,6 @@ def eigvalsh(a: Any, UPLO: str = "L") -> ndarray:
     return _eigh(a, UPLO.upper() == "L", False)[0]
 
 
-# From NumPy 2.5 on, also real eigenvalues of real matrices are complex numbers.
-_ALWAYS_COMPLEX = numpy.lib.NumpyVersion(numpy.__version__) >= "2.5.0.dev0"
 # What cuSOLVER calls the types in functions that take them by number.
 _NUMBERS = {"f": 0, "d": 1, "F": 4, "D": 5}
 
@@ -243,7 +242,7 @@ def _eig(x: Any, vectors: bool) -> tuple[ndarray, ndarray, bool]:
     all_real = to.kind == "f" and not there.imag.any()
     if vectors and to.kind == "f" and not all_real:
         v = _joined_pairs(w.imag[:, :, None], v)
-    if _ALWAYS_COMPLEX:
+    if SINCE_2_5:
         v, all_real = v.astype(whole, copy=False), False
     return w.reshape((*values.shape[:-2], n)), v.mT.reshape(values.shape), all_real
 

@@ -101,6 +101,9 @@ def slogdet(a: Any) -> SlogdetResult:
         signs = where(diagonal != diagonal, to.type(1), signs)  # what is no number has the sign that LAPACK gives it
     sign = turns * reduce("prod", signs, 1, None, None, False)
     logarithm = reduce("sum", UFUNCS["log"](sizes), 1, real_of(to), None, False)
+    lost = _has_lost_nan(values, logarithm)
+    sign = where(lost, to.type(1 if to.kind == "f" else numpy.nan * (1 + 1j)), sign)
+    logarithm = where(lost, real_of(to).type(numpy.nan), logarithm)
     return SlogdetResult(sign.reshape(batch), logarithm.reshape(batch))
 
 
@@ -111,8 +114,15 @@ def det(a: Any) -> ndarray:
     factors, pivots, _ = _factors(values, to)
     swaps = reduce("sum", pivots != on_device(list(range(1, n + 1))).astype(numpy.int32), 1, numpy.int64, None, False)
     turns = (1 - 2 * (swaps % 2)).astype(to)
-    made: ndarray = turns * reduce("prod", factors.diagonal(0, 1, 2), 1, None, None, False)
-    return made.reshape(values.shape[:-2])
+    made = turns * reduce("prod", factors.diagonal(0, 1, 2), 1, None, None, False)
+    found: ndarray = where(_has_lost_nan(values, made), to.type(numpy.nan), made)
+    return found.reshape(values.shape[:-2])
+
+
+def _has_lost_nan(values: ndarray, made: ndarray) -> ndarray:
+    """Whether matrices have NaN and what was made of them has none: on a GPU, their factors may have zeros instead."""
+    there: ndarray = (values != values).any(axis=(-2, -1)).reshape(made.shape) & (made == made)
+    return there
 
 
 def _inverted(s: ndarray, limit: Any) -> ndarray:
