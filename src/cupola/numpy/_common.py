@@ -273,7 +273,6 @@ def _everyday(np: Any, x: Any, y: Any, m: Any) -> Iterator[Statement]:
     yield _now(lambda: m - m.mean(1, keepdims=True))
     yield _now(lambda: (m - m.mean(0)) / m.std(0))
     yield _calls(np.std, m, 1)
-    yield _calls(np.cov, m)
 
 
 def _order(np: Any, char: str) -> Iterator[Statement]:
