@@ -292,7 +292,13 @@ class Debugger:
         return made
 
     def never_reached(self) -> list[str]:
-        """Say which breakpoints and watches no kernel has that was launched, and what the kernels have instead."""
+        """Say which breakpoints and watches no kernel has that was launched, and what the kernels have instead.
+
+        Returns
+        -------
+        list of str
+            A sentence for each; none if all were reached.
+        """
         missing = [point for point in self.breakpoints if not point.places]
         codes = self._codes_now()
         if not codes:
