@@ -97,11 +97,10 @@ def transfers(engine: str, ranks: int, sizes: list[int]) -> dict[str, Any]:
 
 
 def too_much(row: dict[str, Any]) -> str:
-    """What is asked and is not reached, or nothing. A halo exchange is two messages."""
+    """What is asked and is not reached, or nothing."""
     if row["bytes"] >= LARGE:
         return f"more than {SHARE:.0%}" if row["cupola"] > row["c"] * (1 + SHARE) else ""
-    limit = SECONDS * (2 if row["operation"] == "halo exchange" else 1)
-    return f"more than {limit * 1e6:.0f} µs" if row["cupola"] > row["c"] + limit else ""
+    return f"more than {SECONDS * 1e6:.0f} µs" if row["cupola"] > row["c"] + SECONDS else ""
 
 
 def show(found: dict[str, Any]) -> None:
