@@ -12,9 +12,10 @@ from cupola.core.base._cuda cimport (
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
     CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE,
     CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
-    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUDA_SUCCESS, CUgraph, CUlaunchAttributeID,
-    CUlaunchAttributeValue, CUresult, check, cu,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUDA_SUCCESS, CUgraph, CUlaunchAttribute,
+    CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUresult, check, cu,
 )
+from cupola.core.launch._launch_config cimport MOST_ATTRIBUTES, LaunchConfig, snapshot
 
 # Bytes of the values of the attributes that nodes have, in the order in which they are set: whether a cluster may be
 # large comes before the cluster. No attribute of a device-updatable node can be reset, so that attribute comes last.
@@ -49,15 +50,18 @@ cdef str _no_event(int number):
 
 cdef dict config_attributes(LaunchConfig config):
     cdef dict made = {}
+    cdef CUlaunchConfig native
+    cdef CUlaunchAttribute[MOST_ATTRIBUTES] attributes
     cdef unsigned int i
     cdef int number
-    for i in range(config.native.numAttrs):
-        number = <int>config.native.attrs[i].id
+    snapshot(config, &native, attributes)
+    for i in range(native.numAttrs):
+        number = <int>attributes[i].id
         if number == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
             continue        # that a kernel may begin early has no meaning here: edges say what it waits for
         if number == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT or number == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
             raise ValueError(_no_event(number))
-        made[number] = (<char*>&config.native.attrs[i].value)[:<Py_ssize_t>_SIZES[number]]
+        made[number] = (<char*>&attributes[i].value)[:<Py_ssize_t>_SIZES[number]]
     if not any(made.get(UPDATABLE, b"")):
         made.pop(UPDATABLE, None)
     return made

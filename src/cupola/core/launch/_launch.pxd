@@ -3,9 +3,9 @@
 from cpython.object cimport PyObject
 
 from cupola.core.launch._arguments cimport Slot, pack, pack_as
-from cupola.core.base._cuda cimport CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu
+from cupola.core.base._cuda cimport CUDA_SUCCESS, CUfunction, CUlaunchAttribute, CUlaunchConfig, CUresult, cu
 from cupola.core.program._kernel cimport Kernel, Parameter
-from cupola.core.launch._launch_config cimport LaunchConfig
+from cupola.core.launch._launch_config cimport MOST_ATTRIBUTES, LaunchConfig, keep_node, snapshot
 from cupola.core.device._stream cimport Stream, StreamHandle
 
 cdef enum:
@@ -35,6 +35,7 @@ cdef inline int submit(
 ) except -1:
     """Pack the arguments, for the kernel's own parameters where `parameters` is NULL, and launch."""
     cdef CUlaunchConfig native
+    cdef CUlaunchAttribute[MOST_ATTRIBUTES] attributes
     cdef CUfunction function = <CUfunction>kernel.pointer    # the driver takes a CUkernel in its place
     cdef Stream target
     cdef StreamHandle held
@@ -53,11 +54,13 @@ cdef inline int submit(
         check_cooperative(target, config, kernel)
     held = target.hold()    # behind all code of the arguments, which may have closed the stream
     native = config.native
-    if native.numAttrs != 0 and native.attrs == NULL:      # another thread is just adding the first
-        native.attrs = config.attributes
+    if native.numAttrs != 0:
+        snapshot(config, &native, attributes)
     native.hStream = held.pointer
     with nogil:
         status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
     if status != CUDA_SUCCESS:
         retry(status, held, config, kernel, &native, pointers)
+    if native.numAttrs != 0:
+        keep_node(config, &native)
     return 0

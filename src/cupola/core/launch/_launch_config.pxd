@@ -1,3 +1,5 @@
+from libc.stdint cimport uintptr_t
+
 from cupola.core.base._cuda cimport CUlaunchAttribute, CUlaunchConfig
 
 
@@ -6,11 +8,10 @@ cdef enum:
 
 
 cdef class LaunchConfig:
-    # Ready to launch but for hStream: the setters keep it in step with the fields.
+    # Ready to launch but for hStream: the setters keep it in step with the fields. Where `attrs` points: nowhere until
+    # there is an attribute, then with room for all of them.
     cdef CUlaunchConfig native
-    # Where `attrs` points: nowhere until there is an attribute, then with room for all of them, so that it never moves
-    # while a launch on another thread reads it.
-    cdef CUlaunchAttribute* attributes
+    cdef uintptr_t updatable_node          # what the driver wrote into DEVICE_UPDATABLE_KERNEL_NODE of the last launch
     cdef dict more                      # name -> (value, bytes) of the attributes of _launch_attributes.py, or None
     cdef unsigned int grid_size[3]      # as given: counts clusters when there is a cluster
     cdef unsigned int cluster_size[3]   # all 0: none
@@ -20,7 +21,11 @@ cdef class LaunchConfig:
     cdef int settle(self) except -1
     cdef int change(self, str name, object value) except -1
     cdef int take(self, dict more) except -1
-    cdef CUlaunchAttribute* room(self) except NULL
 
 
+# The native form of a configuration that has attributes, for the driver to read and to write to while another thread
+# changes the configuration: a copy, with `attributes`, which has room for MOST_ATTRIBUTES, in place of its own. Behind the
+# launch, `keep_node` takes over what the driver wrote.
+cdef void snapshot(LaunchConfig config, CUlaunchConfig* taken, CUlaunchAttribute* attributes) noexcept
+cdef void keep_node(LaunchConfig config, const CUlaunchConfig* launched) noexcept
 cdef LaunchConfig copy_config(LaunchConfig config)

@@ -93,7 +93,7 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
         self.settle()
 
     def __dealloc__(self):
-        PyMem_Free(self.attributes)
+        PyMem_Free(self.native.attrs)
 
     @classmethod
     def for_elements(cls, n, block=256, **options):
@@ -348,11 +348,7 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
     @property
     def device_node(self):
         """int: the ``CUgraphDeviceNode`` of the node that the last captured launch became, for device code; else 0."""
-        cdef unsigned int i
-        for i in range(self.native.numAttrs):
-            if self.attributes[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-                return <uintptr_t>self.attributes[i].value.deviceUpdatableKernelNode.devNode
-        return 0
+        return self.updatable_node
 
     cdef int change(self, str name, object value) except -1:
         """Set one of the other attributes, or leave it out; all or nothing."""
@@ -373,18 +369,13 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
             self.more = more
         return self.settle()
 
-    cdef CUlaunchAttribute* room(self) except NULL:
-        if self.attributes == NULL:
-            self.attributes = <CUlaunchAttribute*>PyMem_Calloc(MOST_ATTRIBUTES, sizeof(CUlaunchAttribute))
-            if self.attributes == NULL:
-                raise MemoryError()
-        return self.attributes
-
     @cython.critical_section
     cdef int settle(self) except -1:
-        """Bring the native form in line with the fields."""
-        cdef CUlaunchAttribute* attribute
-        cdef unsigned int* native = &self.native.gridDimX
+        """Bring the native form in line with the fields, all of it at once: threads may launch meanwhile."""
+        cdef CUlaunchAttribute[MOST_ATTRIBUTES] made
+        cdef CUlaunchAttribute* attribute = made
+        cdef unsigned int[3] extents
+        cdef unsigned int count
         cdef unsigned long long extent
         cdef int axis
         for axis in range(3):
@@ -393,11 +384,9 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
                 extent *= self.cluster_size[axis]
             if extent > 0xFFFFFFFF:
                 raise OverflowError(f"grid times cluster must fit in 32 bits for each axis, got {extent}")
-            native[axis] = <unsigned int>extent
-        if self.cluster_size[0] == 0 and not self.cooperative and not self.serialization and not self.more:
-            self.native.numAttrs = 0        # attrs stays: a launch on another thread may have read the old number
-            return 0
-        attribute = self.room()
+            extents[axis] = <unsigned int>extent
+        if self.cluster_size[0] != 0 or self.cooperative or self.serialization or self.more:
+            memset(made, 0, sizeof(made))
         if self.cluster_size[0] != 0:
             attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
             attribute.value.clusterDim.x = self.cluster_size[0]
@@ -414,8 +403,16 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
             attribute += 1
         if self.more:
             attribute = _write_all(self, attribute)
-        self.native.attrs = self.attributes
-        self.native.numAttrs = <unsigned int>(attribute - self.attributes)
+        count = <unsigned int>(attribute - made)
+        if count != 0:
+            if self.native.attrs == NULL:
+                self.native.attrs = <CUlaunchAttribute*>PyMem_Calloc(MOST_ATTRIBUTES, sizeof(CUlaunchAttribute))
+                if self.native.attrs == NULL:
+                    raise MemoryError()
+            memcpy(self.native.attrs, made, count * sizeof(CUlaunchAttribute))
+        self.native.gridDimX, self.native.gridDimY, self.native.gridDimZ = extents[0], extents[1], extents[2]
+        self.native.numAttrs = count
+        self.updatable_node = 0
         return 0
 
     def _fields(self):
@@ -447,9 +444,26 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
         raise TypeError("a LaunchConfig cannot be pickled or copied: make another one from its fields")
 
 
+@cython.critical_section
+cdef void snapshot(LaunchConfig config, CUlaunchConfig* taken, CUlaunchAttribute* attributes) noexcept:
+    taken[0] = config.native
+    taken.attrs = attributes
+    if taken.numAttrs != 0:
+        memcpy(attributes, config.native.attrs, taken.numAttrs * sizeof(CUlaunchAttribute))
+
+
+cdef void keep_node(LaunchConfig config, const CUlaunchConfig* launched) noexcept:
+    cdef unsigned int i
+    for i in range(launched.numAttrs):
+        if launched.attrs[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+            config.updatable_node = <uintptr_t>launched.attrs[i].value.deviceUpdatableKernelNode.devNode
+
+
 cdef LaunchConfig copy_config(LaunchConfig config):
     cdef LaunchConfig made = LaunchConfig.__new__(LaunchConfig)
     made.native = config.native
+    made.native.attrs = NULL
+    made.native.numAttrs = 0
     made.grid_size[:] = config.grid_size
     made.cluster_size[:] = config.cluster_size
     made.cooperative = config.cooperative

@@ -5,10 +5,10 @@ from collections import namedtuple
 from libc.stdint cimport uintptr_t
 
 from cupola.core.base._cuda cimport (
-    CUfunction, CUlaunchConfig, CUoccupancyB2DSize, CUresult, check, closed_error, cu, factory_error
+    CUfunction, CUlaunchAttribute, CUlaunchConfig, CUoccupancyB2DSize, CUresult, check, closed_error, cu, factory_error
 )
 from cupola.core.program._kernel cimport Kernel
-from cupola.core.launch._launch_config cimport LaunchConfig
+from cupola.core.launch._launch_config cimport MOST_ATTRIBUTES, LaunchConfig, snapshot
 from cupola.core.device._stream cimport Stream
 
 from cupola.core.launch._c_function import address_of
@@ -149,7 +149,8 @@ cdef class KernelOccupancy:
         -------
         int
         """
-        cdef CUlaunchConfig native = _prepare(config, stream)
+        cdef CUlaunchAttribute[MOST_ATTRIBUTES] attributes
+        cdef CUlaunchConfig native = _prepare(config, attributes, stream)
         cdef CUfunction function = <CUfunction>self.kernel.pointer
         cdef CUresult status
         cdef int size = 0
@@ -174,7 +175,8 @@ cdef class KernelOccupancy:
         -------
         int
         """
-        cdef CUlaunchConfig native = _prepare(config, stream)
+        cdef CUlaunchAttribute[MOST_ATTRIBUTES] attributes
+        cdef CUlaunchConfig native = _prepare(config, attributes, stream)
         cdef CUfunction function = <CUfunction>self.kernel.pointer
         cdef CUresult status
         cdef int count = 0
@@ -184,8 +186,9 @@ cdef class KernelOccupancy:
         return count
 
 
-cdef CUlaunchConfig _prepare(LaunchConfig config, Stream stream) except *:
-    cdef CUlaunchConfig native = config.native
+cdef CUlaunchConfig _prepare(LaunchConfig config, CUlaunchAttribute* attributes, Stream stream) except *:
+    cdef CUlaunchConfig native
+    snapshot(config, &native, attributes)
     native.hStream = stream.open_handle().pointer
     return native
 
