@@ -491,7 +491,7 @@ def _advice(row: _Row, is_one_line: bool) -> str:
         advice = "order the blocks: two launches, or a barrier of the grid (cooperative groups)"
         advice += "; or atomic operations with fences"
     elif _warp(row.thread, row) == _warp(row.other_thread, row):
-        advice = "put __syncwarp() between the two accesses"
+        advice = "put __syncwarp() between the two accesses, or __syncthreads() if other warps access it, too"
     else:
         advice = "put a barrier, __syncthreads(), between the two accesses"
     return advice + ("; or access it by atomic operations only" if atomics else "")
