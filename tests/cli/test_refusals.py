@@ -84,6 +84,38 @@ def test_a_script_that_is_not_there_is_all_that_is_told(folder, command):
     assert done.stderr == "cupola: cannot read program.py: No such file or directory\n"
 
 
+FULL = [
+    ("run --check init --report full.json", 1, "cupola run: --report full.json: it could", "memory is read"),
+    ("run --coverage-report full", 0, "--coverage-report full: it could", "CUDA C++ coverage"),
+    ("run --check init --coverage-report full", 1, "--coverage-report full: it could", "CUDA C++ coverage"),
+    ("profile --roofline full.svg", 0, "cupola profile: --roofline full.svg: it could", "instructions"),
+    ("profile --timeline full.json", 1, "cupola profile: --timeline full.json: it could", "cuLaunchKernelEx"),
+]
+
+
+@pytest.mark.parametrize(("line", "status", "message", "said"), FULL, ids=[line for line, *_ in FULL])
+def test_a_full_disk_at_the_end_loses_nothing_else(folder, line, status, message, said):
+    (folder / "program.py").write_text("""
+from cupola import Device, LaunchConfig, Program, launch
+device = Device()
+device.set_current()
+source = 'extern "C" __global__ void f(int *p) { p[0] += 1; }'
+code = Program(source, "c++", {"arch": f"sm_{device.arch}"}).compile("ptx")
+memory = device.allocate(4, stream=device.default_stream)
+launch(device.default_stream, LaunchConfig(grid=1, block=1), code.get_kernel("f"), memory)
+device.sync()
+""")
+    (folder / "full").mkdir()
+    for name in ("full.json", "full.svg", "full/coverage.lcov"):
+        (folder / name).symlink_to("/dev/full")
+    done = cupola(folder, line)
+    assert done.returncode == status, done.stderr
+    assert message in done.stderr
+    assert "No space left on device" in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_of_wrong_rules_none_is_applied(run_python):
     """A program that is started without ``cupola run`` is told at its first call, and each time it tries again."""
     done = run_python("""

@@ -15,13 +15,13 @@ import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .options import check_file
+from .options import check_file, not_written
 
 if TYPE_CHECKING:
     from cupola.cpu.reports.findings import Finding
 
 FAILED = 1
-"""The exit status of a program that found nothing wrong itself."""
+"""The exit status of a program that found nothing wrong itself, when checks did or a report could not be written."""
 
 
 def prepare(text: str, reports: Sequence[str], device: str | None) -> str:
@@ -64,7 +64,11 @@ def run(command: Sequence[str], reports: Sequence[str]) -> int:
         from cupola.cpu.reports import formats
 
         for path in reports:
-            formats.write(path, found)
+            try:
+                formats.write(path, found)
+            except OSError as error:
+                print(f"cupola run: {not_written('--report', path, error)}", file=sys.stderr)
+                status = status or FAILED
     return status or (FAILED if any(finding.silenced is None for finding in found) else 0)
 
 

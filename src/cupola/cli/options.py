@@ -70,6 +70,11 @@ def check_file(option: str, path: str, endings: Sequence[str]) -> None:
         raise ValueError(f"{option} {path}: it cannot be written, permission denied")
 
 
+def not_written(option: str, path: str, error: OSError) -> str:
+    """What is told when a file could not be written at the end of a run, whose results are told all the same."""
+    return f"{option} {path}: it could not be written: {error.strerror or error}"
+
+
 def check_folder(option: str, path: str) -> None:
     """Refuse a folder that cannot be made, or in which nothing can be written.
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cupola.cli.options import check_folder
+from cupola.cli.options import check_folder, not_written
 
 from . import formats, html, text
 from .model import Data, placed
@@ -95,8 +95,13 @@ class Session:
             del os.environ[VARIABLE]
         said = text.report(data.files())
         if self._report is not None:
-            write(data, self._report)
-            said += f"\nreports: {os.path.relpath(self._report)}/index.html, coverage.lcov, coverage.xml\n"
+            where = os.path.relpath(self._report)
+            try:
+                write(data, self._report)
+            except OSError as error:
+                said += f"\n{not_written('--coverage-report', where, error)}\n"
+            else:
+                said += f"\nreports: {where}/index.html, coverage.lcov, coverage.xml\n"
         return said
 
 
@@ -133,5 +138,9 @@ def combine(folders: list[str], report: str | None) -> int:
             return 2
     print(text.report(data.files()), end="")
     if report is not None:
-        write(data, report)
+        try:
+            write(data, report)
+        except OSError as error:
+            print(f"cupola coverage: {not_written('--coverage-report', report, error)}", file=sys.stderr)
+            return 1
     return 0

@@ -95,7 +95,10 @@ def tell(folder: str, options: argparse.Namespace) -> None:
     kernels = profile.kernels
     shutil.rmtree(folder, ignore_errors=True)
     if options.roofline is not None and kernels:
-        Path(options.roofline).write_text(roofline.draw(profile.model, kernels), "utf-8")
+        try:
+            Path(options.roofline).write_text(roofline.draw(profile.model, kernels), "utf-8")
+        except OSError as error:
+            print(f"cupola profile: {common.not_written('--roofline', options.roofline, error)}", file=sys.stderr)
     if options.json:
         show(json.dumps(text.as_json(kernels, profile.model), indent=1))
     else:

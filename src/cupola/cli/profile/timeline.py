@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cupola.cli import native
 from cupola.cli import run as runner
-from cupola.cli.options import check_file
+from cupola.cli.options import check_file, not_written
 
 NVTX = "NVTX_INJECTION64_PATH"
 
@@ -34,11 +34,17 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
         recorded._share()
     except (ValueError, RuntimeError) as error:
         command.error(str(error))
+    status = 1
+    said = f"written to {options.timeline}"
     try:
         status = _program(options)
     finally:
-        recorded._end_sharing()
-    print(f"{recorded.summary()}\n\nwritten to {options.timeline}", file=sys.stderr)
+        try:
+            recorded._end_sharing()
+        except OSError as error:
+            said = f"cupola profile: {not_written('--timeline', options.timeline, error)}"
+            status = status or 1
+    print(f"{recorded.summary()}\n\n{said}", file=sys.stderr)
     return status
 
 
