@@ -248,7 +248,7 @@ def _choosing(np: Any, char: str) -> Iterator[Statement]:
 
 def _everyday(np: Any, x: Any, y: Any, m: Any) -> Iterator[Statement]:
     """Of two rows and of a matrix."""
-    few, many = np.zeros(2, int), np.zeros(m.shape[1], int)
+    few, many = np.asarray([0, 1]), np.asarray(list(range(m.shape[1])))  # no two elements go to one place
     yield _now(lambda: x[many])
     yield _now(lambda: m[few])
     yield _now(lambda: m[:, many])
