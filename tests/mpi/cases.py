@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 import traceback
 from types import SimpleNamespace
@@ -106,6 +107,64 @@ def usual_messages() -> None:
     half = on_device(mine.astype(np.float16))
     plain.Sendrecv([half, MPI.BYTE], right, recvbuf=[half_got := nothing(6, np.float16), MPI.BYTE], source=left)
     same(half_got, others(left))
+
+
+def pinned_memory_of_two_streams() -> None:
+    """A piece is taken again at once in the stream of its last copies, in others when those are over."""
+    stages, other = _communicator.Stages(), dev.create_stream()
+    first, second = stages.take(100, stream), stages.take(100, stream)
+    assert first is not second
+    held = sys.getrefcount(first)
+    stages.give_back(first, stream)
+    stages.give_back(second, stream)
+    assert stages.take(4096, stream) is second and stages.take(1, stream) is first
+    assert sys.getrefcount(first) == held
+    large = stages.take(4097, stream)
+    assert large is not first and large.buffer.size == 8192
+    stages.give_back(first, stream)
+    stages.give_back(second, stream)
+    stream.sync()
+    assert stages.take(100, other) is second  # those copies are over
+    stages.give_back(second, other)
+    assert stages.take(100, stream) is second and stages.take(100, stream) is first
+    stages.give_back(first, other)
+    stages.give_back(second, stream)
+    other.close()
+    third = dev.create_stream()
+    stream.sync()
+    assert stages.take(100, third) is second and stages.take(100, third) is not first  # nobody knows of its copies
+    held = sys.getrefcount(second)
+    stages.give_back(second, third)
+    del stages
+    assert sys.getrefcount(second) == held
+
+
+def threads_with_one_communicator() -> None:
+    """They share its pinned memory."""
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        return
+    alone, failures = mpi.Comm(MPI.COMM_SELF, stream=stream), []
+
+    def exchange(number: int) -> None:
+        try:
+            dev.set_current()
+            own = stream if number % 2 else dev.create_stream()
+            to = alone if number % 2 else mpi.Comm(alone, stream=own)
+            to._stages = alone._stages
+            for turn in range(40):
+                x = dev.array(mine + 1000 * number + turn, stream=own)
+                got = dev.zeros(6, np.float32, stream=own)
+                to.Sendrecv(x, 0, number, got, 0, number)
+                np.testing.assert_array_equal(got.to_numpy(stream=own), mine + 1000 * number + turn)
+        except BaseException:
+            failures.append(traceback.format_exc())
+
+    threads = [threading.Thread(target=exchange, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
 
 
 def what_open_mpi_gets_by_address() -> None:

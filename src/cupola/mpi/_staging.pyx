@@ -4,18 +4,12 @@ import numpy as np
 
 from cupola import LegacyPinnedMemoryResource
 
-from libc.stdint cimport uintptr_t
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 
+from cupola.core.base._shared cimport Alone, begin_alone, end_alone
 from cupola.core.device._stream cimport Stream
 from cupola.core.memory._buffer cimport Allocation, Buffer
-
-cdef enum:
-    SMALLEST = 4096
-    MOST_SIZES = 50
-    # Orders: more than 128 KiB take 2 MiB at least, which the system may back by a huge page. MPI's copies from process to
-    # process look at every page.
-    FEW_PAGES = 5
-    HUGE_PAGE = 9
 
 
 cdef class Stage:
@@ -52,51 +46,59 @@ cdef class Stage:
 cdef class Stages:
     """The pieces that a communicator has. Sizes are powers of two, so that few of them serve many messages."""
 
-    def __cinit__(self):
-        self.idle = [[] for _ in range(MOST_SIZES)]
+    def __dealloc__(self):
+        cdef int order
+        cdef PyObject* stage
+        for order in range(MOST_SIZES):
+            while self.idle[order] != NULL:
+                stage = self.idle[order]
+                self.idle[order] = (<Stage>stage).next
+                (<Stage>stage).next = NULL
+                Py_DECREF(<Stage>stage)
 
     def take(self, Py_ssize_t size, Stream queue=None):
         """A piece of at least `size` bytes, for copies in `queue`, which nobody else has until it is given back."""
         return self.find(size, queue)
 
-    cdef Stage find(self, Py_ssize_t size, Stream queue):
-        cdef int order = 0
-        cdef list idle
-        cdef Stage stage
-        while <Py_ssize_t>SMALLEST << order < size:
-            order += 1
-        if FEW_PAGES < order < HUGE_PAGE:
-            order = HUGE_PAGE
-        idle = <list>self.idle[order]
-        if idle:
-            stage = <Stage>idle[len(idle) - 1]
-            if stage.queue is queue:        # as it mostly is
-                return idle.pop()
-        for place in range(len(idle)):
-            stage = <Stage>idle[place]
-            if stage.queue is not None and stage.queue.is_closed:
-                del idle[place]         # nobody can say when it is free; the driver frees it behind all work
-                return self.find(size, queue)
+    cdef Stage search(self, int order, Stream queue):
+        """One whose copies are over, or in this stream; else a new one."""
+        cdef PyObject* chain
+        cdef Stage stage, found = None
+        cdef list stages = []
+        cdef Alone alone
+        begin_alone(&alone, <PyObject*>self)
+        chain = self.idle[order]
+        self.idle[order] = NULL
+        end_alone(&alone)
+        while chain != NULL:            # nobody else has any of them now
+            stage = <Stage>chain
+            chain, stage.next = stage.next, NULL
+            Py_DECREF(stage)
+            if stage.queue is None or stage.queue is queue or not stage.queue.is_closed:
+                stages.append(stage)
+            # Nobody can say when that of a closed stream is free; the driver frees it behind all work.
+        for stage in stages:
             if stage.is_free_for(queue):
-                del idle[place]
-                return stage
-        return Stage(order)
+                found = stage
+                break
+        for stage in reversed(stages):  # in the order that they had
+            if stage is not found:
+                self.put(stage, None)
+        return Stage(order) if found is None else found
 
     def give_back(self, Stage stage, Stream queue=None):
         """It may be used again, behind what is now in `queue`."""
         self.put(stage, queue)
 
-    cdef int put(self, Stage stage, Stream queue) except -1:
-        if queue is not None:
-            stage.queue, stage.last_use = queue, None
-        (<list>self.idle[stage.order]).append(stage)
-        return 0
-
-    cdef bint is_of_device(self, Buffer memory) except -1:
-        """Whether the host cannot read it; buffers of one resource are alike."""
+    cdef bint ask_of_device(self, Buffer memory) except -1:
         cdef Allocation allocation = memory.open_allocation()
-        if allocation.resource is None or allocation.resource is not self.resource:
-            if memory.is_host_accessible:
-                return False
+        cdef Alone alone
+        cdef object before          # is let go of behind the end
+        if memory.is_host_accessible:
+            return False
+        if allocation.resource is not None:
+            begin_alone(&alone, <PyObject*>self)
+            before = self.resource
             self.resource = allocation.resource
+            end_alone(&alone)
         return True
