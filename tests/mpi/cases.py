@@ -109,6 +109,78 @@ def usual_messages() -> None:
     same(half_got, others(left))
 
 
+def types_that_numpy_has_two_objects_of() -> None:
+    """MPI's type is found by the address of the dtype, or else by what it is."""
+    plain = mpi.Comm(MPI.COMM_WORLD, stream=stream)
+    twin = np.dtype(np.float32, metadata={"unit": "K"})
+    assert twin == np.float32 and twin is not np.dtype(np.float32)
+    x, got = dev.empty(6, twin, stream=stream), nothing()
+    x.copy_from(on_device(mine), stream=stream)
+    plain.Sendrecv(x, right, recvbuf=got, source=left)
+    same(got, others(left))
+    plain.Allreduce(x, got)
+    same(got, sum(others(each) for each in range(size)))
+    swapped = np.dtype(">f4")
+    got = dev.array(np.zeros(6, swapped), stream=stream)
+    try:
+        plain.Sendrecv(on_device(mine), right, recvbuf=got, source=left)  # for mpi4py to refuse
+    except (KeyError, ValueError, BufferError, MPI.Exception):
+        return
+    raise AssertionError("a type that MPI does not have")
+
+
+def how_much_has_come() -> None:
+    """The status of a message says, which is read as the library of MPI has it."""
+    plain = mpi.Comm(MPI.COMM_WORLD, stream=stream)
+    for count in (0, 1, 5, 6):
+        got, status = nothing(), MPI.Status()
+        request = MPI.COMM_WORLD.Isend([mine, count, MPI.FLOAT], right, 3)
+        plain.Recv(got, left, 3, status)
+        request.Wait()
+        assert status.Get_count(MPI.BYTE) == 4 * count and status.source == left
+        same(got, [*others(left)[:count], *[-1] * (6 - count)])
+        plain.Sendrecv(on_device(mine), right, 4, got, left, 4)
+        same(got, others(left))
+
+
+def between_two_messages() -> None:
+    """What may change about the same objects."""
+    plain, x, got = mpi.Comm(MPI.COMM_WORLD, stream=stream), on_device(mine), nothing()
+    plain.Sendrecv(x, right, recvbuf=got, source=left)
+    plain.stream = other = dev.create_stream()
+    got.copy_from(nothing(), stream=stream)
+    stream.sync()
+    plain.Sendrecv(x, right, recvbuf=got, source=left)
+    np.testing.assert_array_equal(got.to_numpy(stream=other), others(left))
+    other.close()
+    for use in (lambda: plain.Send(x, right), lambda: plain.Allreduce(x, got)):
+        try:
+            use()
+        except RuntimeError as error:
+            assert "closed" in str(error), error
+        else:
+            raise AssertionError("a closed stream")
+    plain.stream = stream
+    plain.Allreduce(MPI.IN_PLACE, x)
+    same(x, sum(others(each) for each in range(size)))
+    plain.comm = MPI.COMM_SELF
+    plain.Bcast(x, root=0)  # there is no other rank now
+    plain.Allreduce(x, got)
+    same(got, sum(others(each) for each in range(size)))
+    plain.timeout = 30
+    plain.Sendrecv(on_device(mine), 0, recvbuf=got, source=0)
+    same(got, mine)
+    plain.timeout = None
+    got.buffer.close()
+    for use in (lambda: plain.Sendrecv(x, 0, recvbuf=got, source=0), lambda: plain.Bcast(got)):
+        try:
+            use()
+        except RuntimeError as error:
+            assert "closed" in str(error), error
+        else:
+            raise AssertionError("a closed array")
+
+
 def pinned_memory_of_two_streams() -> None:
     """A piece is taken again at once in the stream of its last copies, in others when those are over."""
     stages, other = _communicator.Stages(), dev.create_stream()

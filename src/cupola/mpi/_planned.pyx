@@ -16,7 +16,7 @@ from cupola.core.array._array cimport Array
 from cupola.core.base._cuda cimport CUDA_SUCCESS, CUdeviceptr, CUresult, CUstream, check, cu
 from cupola.core.device._stream cimport Stream, StreamHandle
 from cupola.mpi._staging cimport Stage, Stages
-from cupola.mpi._usual cimport Settings, usual
+from cupola.mpi._usual cimport Settings, is_usual
 
 cdef enum:
     MOST_BUFFERS = 2        # of a method
@@ -124,9 +124,9 @@ def carry_out(Settings own, Plan plan, list given):
         item = given[plan.places[i]]
         if item is None or item is IN_PLACE:
             continue
-        array = usual(stages, item, writes[i])
-        if array is None:
+        if not is_usual(stages, item, writes[i]):
             return False
+        array = <Array>item
         sizes[i] = array.count() * array.itemsize
         if sizes[i] == 0:
             return False

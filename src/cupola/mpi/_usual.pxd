@@ -2,10 +2,8 @@
 
 from libc.stdint cimport uintptr_t
 
-from cupola.core.array._array cimport Array
 from cupola.core.base._cuda cimport CUdeviceptr
-from cupola.core.device._stream cimport Stream
-from cupola.mpi._staging cimport Stage, Stages
+from cupola.mpi._staging cimport Stages
 
 cdef extern from "library.h" nogil:
     ctypedef struct Message "struct mpi_message":
@@ -19,8 +17,14 @@ cdef extern from "library.h" nogil:
 cdef struct Way:        # of one buffer
     CUdeviceptr device
     uintptr_t host          # what MPI uses
-    Py_ssize_t size
-    bint reads, writes, is_staged
+    Py_ssize_t size, itemsize
+    const uintptr_t* memory # the address of its Buffer, 0 once that is closed
+    bint reads, writes, is_staged, is_closed
+
+
+cdef struct Begun:      # a message with a time limit
+    uintptr_t requests[2]
+    int count, done
 
 
 cdef class Settings:
@@ -32,8 +36,10 @@ cdef class Settings:
     cdef public Stages _stages
 
     cdef bint has_rank(self) except -1
-    cdef Stage prepare(self, Array array, Way* way, Stream queue, bint is_limited)
+    cdef bint look(
+        self, int kind, object sent, object got, Message* message, object op, object status, Way* out, Way* into
+    ) except -1
     cdef bint carry(self, int kind, object sent, object got, Message* message, object op, object status) except -1
 
 
-cdef Array usual(Stages stages, object item, bint writes)
+cdef bint is_usual(Stages stages, object item, bint writes) except -1

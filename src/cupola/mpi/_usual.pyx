@@ -5,6 +5,7 @@ with the handles of mpi4py's objects, and hold no lock of Python from the first 
 MPI can use as it is. Other methods' usual messages are in `_planned`, and all that are not usual in `_communicator`.
 """
 
+import numpy
 from mpi4py import MPI
 
 from cupola.bindings import _provider
@@ -12,6 +13,7 @@ from cupola.bindings import _provider
 from cupola.mpi._aware import is_cuda_aware, is_host_memory
 from cupola.mpi._request import collect, forgotten, too_late
 
+from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from cpython.exc cimport PyErr_CheckSignals
 from libc.limits cimport INT_MAX
@@ -19,6 +21,7 @@ from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
 from cupola.core.array._array cimport Array
 from cupola.core.base._cuda cimport CUDA_SUCCESS, CUdeviceptr, CUresult, CUstream, check, cu
+from cupola.core.base._shared cimport publish, see
 from cupola.core.device._stream cimport Stream, StreamHandle
 from cupola.core.memory._buffer cimport Buffer
 from cupola.mpi._staging cimport Stage, Stages
@@ -36,12 +39,20 @@ cdef extern from "library.h" nogil:
         ALLREDUCE "MPI_KIND_ALLREDUCE"
         REDUCE "MPI_KIND_REDUCE"
     bint mpi_open(Library* library, const char* file, bint has_int_handles)
+    void mpi_find_count(Library* library, uintptr_t byte)
     uintptr_t mpi_handle(const Library* library, uintptr_t place)
     int mpi_carry(const Library* library, int kind, const Message* message)
     int mpi_begin(const Library* library, int kind, const Message* message, uintptr_t* requests, int* count)
     int64_t mpi_now()
     int mpi_wait(const Library* library, uintptr_t* requests, int count, int* done, int64_t ns, int64_t spin, void* status)
-    int64_t mpi_received(const Library* library, const void* status, uintptr_t byte)
+    int64_t mpi_received(const Library* library, const void* status, int64_t most)
+
+cdef extern from *:
+    """
+    /* As in library.h: errors, and objects that end here. */
+    static void __Pyx_AddTraceback(const char *, int, int, const char *) MPI_RARE;
+    void _Py_Dealloc(PyObject *) __attribute__((cold));
+    """
 
 ctypedef bint (*HostMayUse)(uint64_t address, uint64_t size) noexcept nogil
 
@@ -50,31 +61,48 @@ cdef enum:
     SIGNALS = 20000000      # ns between two looks for signals, such as Ctrl-C
 
 cdef object IN_PLACE = MPI.IN_PLACE, BYTE = MPI.BYTE, Intracomm = MPI.Intracomm, Status = MPI.Status, Op = MPI.Op
-cdef object SUM = MPI.SUM, ANY_SOURCE = MPI.ANY_SOURCE, ANY_TAG = MPI.ANY_TAG
+cdef object SUM = MPI.SUM
 cdef object address_of = MPI._addressof         # where the handle lies that an object has
 cdef tuple NAMES = ("Send", "Recv", "Sendrecv", "Bcast", "Allreduce", "Reduce")      # in order of MPI's functions
 cdef const void* in_place = <const void*><uintptr_t><Py_ssize_t>int(MPI.IN_PLACE)
 
 # What never changes once the first message has looked for it.
 cdef Library library
-cdef bint is_library_open = False, is_aware = False
+cdef int is_library_open = False
+cdef bint is_aware = False
 cdef HostMayUse host_may_use = NULL     # where device memory is memory of the host
-cdef uintptr_t byte_type, sum_op
+cdef uintptr_t sum_op
+cdef int any_source = MPI.ANY_SOURCE, any_tag = MPI.ANY_TAG
+cdef list under_way = forgotten
 cdef dict types = {}                    # numpy.dtype -> MPI's type, an int; None: there is none
+
+cdef struct Usual:      # a type that NumPy has one object of, which is looked for by its address
+    PyObject* type      # of `usual_types`
+    uintptr_t handle
+
+cdef list usual_types = [numpy.dtype(code) for code in "dfilqFDLIQhHbB?"]
+cdef Usual usual_handles[16]
 
 
 cdef int open_library() except -1:
-    """Find MPI's functions, and how MPI may use device memory."""
-    global is_library_open, is_aware, host_may_use, byte_type, sum_op
+    """Find MPI's functions and types, and how MPI may use device memory. Several threads may: they find the same."""
+    global is_library_open, is_aware, host_may_use, sum_op
+    cdef int i = 0
     file = MPI.__file__.encode()
     if not mpi_open(&library, file, <Py_ssize_t>MPI._sizeof(MPI.Comm) == sizeof(int)):
         raise RuntimeError("the library of MPI that mpi4py has loaded lacks MPI_Send, MPI_Recv or another basic function")
-    byte_type, sum_op = mpi_handle(&library, address_of(BYTE)), mpi_handle(&library, address_of(SUM))
+    mpi_find_count(&library, mpi_handle(&library, address_of(BYTE)))
+    sum_op = mpi_handle(&library, address_of(SUM))
     is_aware = is_cuda_aware()
     if is_host_memory():
         access = _provider.host_access()
         host_may_use = <HostMayUse>PyCapsule_GetPointer(access, PyCapsule_GetName(access))
-    is_library_open = True
+    for dtype in usual_types:
+        usual_handles[i].handle = other_type(dtype)
+        if usual_handles[i].handle != 0:
+            usual_handles[i].type = <PyObject*>dtype
+            i += 1
+    publish(is_library_open, True)
     return 0
 
 
@@ -90,16 +118,28 @@ cdef object find_type(object dtype):
     return found
 
 
+cdef uintptr_t other_type(object dtype) except? 1:
+    """MPI's type for elements of this one; 0: there is none."""
+    cdef object found = types.get(dtype, IN_PLACE)
+    if found is IN_PLACE:
+        found = find_type(dtype)
+    return 0 if found is None else <uintptr_t>found
+
+
 cdef bint count_elements(Array array, uintptr_t* handle, int* count) except -1:
     """MPI's type of the elements, and how many there are; False: MPI has none, or cannot count them, or there are none."""
     cdef Py_ssize_t elements = array.count()
-    cdef object found = types.get(array.type, IN_PLACE)
-    if found is IN_PLACE:
-        found = find_type(array.type)
-    if found is None or elements == 0 or elements > INT_MAX:
+    cdef Usual* known = usual_handles
+    if elements <= 0 or elements > INT_MAX:
         return False
-    handle[0], count[0] = found, <int>elements
-    return True
+    count[0] = <int>elements
+    while known.type != NULL:
+        if known.type == <PyObject*>array.type:
+            handle[0] = known.handle
+            return True
+        known += 1
+    handle[0] = other_type(array.type)
+    return handle[0] != 0
 
 
 cdef CUresult bring(Way* out, Way* into, CUstream queue) noexcept nogil:
@@ -114,15 +154,62 @@ cdef CUresult bring(Way* out, Way* into, CUstream queue) noexcept nogil:
     return status
 
 
-cdef Array usual(Stages stages, object item, bint writes):
-    """The item if it is an Array on a device, open and in one piece, else None."""
-    cdef Array array
-    if type(item) is not Array:
-        return None
-    array = <Array>item
-    if not array.dense or array.memory is None or array.memory.pointer == 0 or (writes and array.readonly):
-        return None
-    return array if stages.is_of_device(array.memory) else None
+cdef CUresult take_along(int kind, Way* into, const void* status, CUstream queue) noexcept nogil:
+    """Copy what has come to the device, if it went through a stage; `size` is then how much that is."""
+    cdef int64_t received
+    if not into.writes or not into.is_staged:
+        return CUDA_SUCCESS
+    if kind == RECV or kind == SENDRECV:
+        received = mpi_received(&library, status, into.size)
+        if 0 <= received < into.size:       # whole elements
+            into.size = min(into.size, (received + into.itemsize - 1) // into.itemsize * into.itemsize)
+    if into.memory[0] == 0:                 # closed meanwhile, by another thread
+        into.is_closed = True
+        return CUDA_SUCCESS
+    if into.size == 0:
+        return CUDA_SUCCESS
+    return cu.cuMemcpyHtoDAsync(into.device, <const void*>into.host, into.size, queue)
+
+
+cdef int carry_within(int kind, const Message* message, int64_t limit, Begun* begun) except? -1 nogil:
+    """Do a message in so many ns: what MPI returns. `begun` says whether there was enough time."""
+    cdef int64_t start = mpi_now(), left
+    cdef int failed = mpi_begin(&library, kind, message, begun.requests, &begun.count)
+    while failed == 0:
+        left = start + limit - mpi_now()
+        failed = mpi_wait(
+            &library, begun.requests, begun.count, &begun.done, min(left, SIGNALS), SPIN, message.status
+        )
+        if begun.done == begun.count or left <= 0:
+            break
+        with gil:
+            PyErr_CheckSignals()
+    return failed
+
+
+cdef bint is_usual(Stages stages, object item, bint writes) except -1:
+    """Whether it is an Array on a device, open and in one piece."""
+    cdef Buffer memory
+    if type(item) is not Array or not (<Array>item).dense or (writes and (<Array>item).readonly):
+        return False
+    memory = (<Array>item).memory
+    return memory is not None and memory.pointer != 0 and stages.is_of_device(memory)
+
+
+cdef bint describe(Settings own, Array array, Way* way, uintptr_t* handle, int* count) except -1:
+    """What a message has to know of a usual array; False: MPI cannot count its elements.
+
+    MPI goes on with a message that has exceeded its time, and an array of the host may be in other use by then.
+    """
+    if not count_elements(array, handle, count):
+        return False
+    way.device, way.host, way.itemsize = array.pointer, array.pointer, array.itemsize
+    way.size = count[0] * array.itemsize
+    way.memory = &array.memory.pointer
+    way.is_staged = not is_aware and (
+        host_may_use == NULL or own.timeout is not None or not host_may_use(array.pointer, way.size)
+    )
+    return True
 
 
 cdef class Lent:
@@ -141,6 +228,24 @@ cdef class Lent:
         if self.stage is not None:
             self.stages.put(self.stage, self.queue)
         self.stage = self.array = None
+
+
+cdef int lend(
+    Stages stages, Begun* begun, Stage out_stage, object sent, Stage in_stage, object got, Stream queue
+) except -1:
+    """Keep what MPI uses of a message that took too long, until it is over."""
+    under_way.append((
+        [MPI.Request.fromhandle(mpi_handle(&library, <uintptr_t>&begun.requests[i])) for i in range(begun.done, begun.count)],
+        [Lent(stages, stage, queue, array)
+         for stage, array in ((out_stage, sent), (in_stage, got)) if isinstance(array, Array)],
+    ))
+    return 0
+
+
+cdef int fill(Array array, Stage stage, Py_ssize_t size, Stream queue) except -1:
+    """Copy what has come by a call that lends a context, or says what is wrong."""
+    array.reshape(-1)[: size // array.itemsize].copy_from(stage.flat(array.type, size), stream=queue)
+    return 0
 
 
 cdef class Settings:
@@ -163,19 +268,61 @@ cdef class Settings:
             self.rank = self.plain.rank
         return True
 
-    cdef Stage prepare(self, Array array, Way* way, Stream queue, bint is_limited):
-        """Choose what MPI uses in place of the array: its own memory, or that of a stage.
-
-        MPI goes on with a message that has exceeded its time, and an array of the host may be in other use by then.
-        """
-        cdef Stage stage
-        way.device, way.size = array.pointer, array.count() * array.itemsize
-        if is_aware or (not is_limited and host_may_use != NULL and host_may_use(array.pointer, way.size)):
-            way.host = array.pointer
-            return None
-        stage = self._stages.find(way.size, queue)
-        way.host, way.is_staged = stage.place, True
-        return stage
+    cdef bint look(
+        self, int kind, object sent, object got, Message* message, object op, object status, Way* out, Way* into
+    ) except -1:
+        """Find out all about a message that is usual."""
+        cdef bint sends = sent is not None, gets = got is not None
+        out.reads = out.writes = out.is_staged = into.reads = into.writes = into.is_staged = into.is_closed = False
+        out.size = into.size = 0
+        message.out, message.into, message.out_count, message.in_count = NULL, NULL, 0, 0
+        message.comm = mpi_handle(&library, self.place)
+        if kind >= BCAST:
+            if not self.has_rank() or (is_aware and self.timeout is not None):
+                return False            # not every library takes device memory where it does not wait
+            if kind == REDUCE and self.rank != message.source:
+                gets = False            # only the root gets anything
+        if sent is IN_PLACE:
+            if kind < ALLREDUCE or not gets:
+                return False
+            message.out, into.reads, sends = in_place, True, False
+        elif sends:
+            if not is_usual(self._stages, sent, False):
+                return False
+            out.reads = True
+        elif kind != RECV and kind != BCAST:
+            return False
+        if gets:
+            into.writes = True
+            if kind == BCAST and self.rank == message.source:
+                into.reads, into.writes = True, False
+            if not is_usual(self._stages, got, into.writes):
+                return False
+        elif kind != SEND and (kind != REDUCE or self.rank == message.source):
+            return False
+        if sends and not describe(self, <Array>sent, out, &message.out_type, &message.out_count):
+            return False
+        if gets and not describe(self, <Array>got, into, &message.in_type, &message.in_count):
+            return False
+        if kind >= BCAST:
+            if not gets:
+                message.in_type, message.in_count, into.size = message.out_type, message.out_count, out.size
+            elif sends and (message.in_count != message.out_count or (<Array>sent).type is not (<Array>got).type):
+                return False            # for mpi4py to refuse
+            if into.size > self.part and self.size > 1 and not is_aware and host_may_use == NULL:
+                return False            # it is done in parts
+            if kind != BCAST:
+                if op is SUM:
+                    message.op = sum_op
+                elif isinstance(op, Op):
+                    message.op = mpi_handle(&library, address_of(op))
+                else:
+                    return False
+        if status is not None:
+            if not isinstance(status, Status):
+                return False
+            message.status = <void*><uintptr_t>address_of(status)
+        return True
 
     cdef bint carry(self, int kind, object sent, object got, Message* message, object op, object status) except -1:
         """Do a message, if it is usual; if not, nothing has been done.
@@ -191,97 +338,40 @@ cdef class Settings:
         op, status
             None where there are none.
         """
-        cdef Array out_array = None, in_array = None
-        cdef Buffer in_memory = None
         cdef Stage out_stage = None, in_stage = None
         cdef Stream queue
         cdef StreamHandle held
         cdef CUstream native
-        cdef CUresult copied = CUDA_SUCCESS
+        cdef CUresult copied
         cdef Way out, into
         cdef Room room
-        cdef int64_t received
-        cdef Py_ssize_t size = 0
         cdef int failed = 0
-        cdef bint is_closed = False, is_begun = False, is_limited
-        cdef uintptr_t requests[2]
-        cdef int begun = 0, done = 0
-        cdef int64_t limit = 0, start = 0, left
+        cdef bint is_begun = False, is_limited = self.timeout is not None
+        cdef Begun begun
+        cdef int64_t limit = 0
         if type(self.stream) is not Stream:
             return False
         queue = <Stream>self.stream
-        if not is_library_open:
+        if not see(is_library_open):
             open_library()
-        is_limited = self.timeout is not None
-        if is_limited:
-            if kind >= BCAST and is_aware:
-                return False        # not every library takes device memory there
-            limit = <int64_t>min(<double>self.timeout * 1e9, 9e18)
-        out.reads = out.writes = out.is_staged = into.reads = into.writes = into.is_staged = False
-        out.size = into.size = 0
-        message.out, message.into, message.out_count, message.in_count = NULL, NULL, 0, 0
-        message.comm = mpi_handle(&library, self.place)
-        if kind >= BCAST and not self.has_rank():
-            return False
-        if kind == REDUCE and self.rank != message.source:
-            got = None              # only the root gets anything
-        if sent is IN_PLACE:
-            if kind < ALLREDUCE or got is None:
-                return False
-            message.out, into.reads = in_place, True
-        elif sent is not None:
-            out_array = usual(self._stages, sent, False)
-            if out_array is None:
-                return False
-            out.reads = True
-        elif kind != RECV and kind != BCAST:
-            return False
-        if got is not None:
-            into.writes = True
-            if kind == BCAST and self.rank == message.source:
-                into.reads, into.writes = True, False
-            in_array = usual(self._stages, got, into.writes)
-            if in_array is None:
-                return False
-        elif kind != SEND and (kind != REDUCE or self.rank == message.source):
-            return False
-        if out_array is not None:
-            if not count_elements(out_array, &message.out_type, &message.out_count):
-                return False
-        if in_array is not None:
-            if not count_elements(in_array, &message.in_type, &message.in_count):
-                return False
-            in_memory = in_array.memory
-        if kind >= BCAST:
-            if in_array is None:
-                message.in_type, message.in_count = message.out_type, message.out_count
-            elif out_array is not None and (
-                message.in_count != message.out_count or out_array.type is not in_array.type
-            ):
-                return False            # for mpi4py to refuse
-            size = <Py_ssize_t>message.in_count * (in_array if in_array is not None else out_array).itemsize
-            if size > self.part and self.size > 1 and not is_aware and host_may_use == NULL:
-                return False            # it is done in parts
-            if kind != BCAST:
-                if op is SUM:
-                    message.op = sum_op
-                elif isinstance(op, Op):
-                    message.op = mpi_handle(&library, address_of(op))
-                else:
-                    return False
-        message.status = &room
-        if status is not None:
-            if not isinstance(status, Status):
-                return False
-            message.status = <void*><uintptr_t>address_of(status)
-        if forgotten:
+        if under_way:
             collect()
+        message.status = &room
+        if not self.look(kind, sent, got, message, op, status, &out, &into):
+            return False
+        if is_limited:
+            limit = <int64_t>min(<double>self.timeout * 1e9, 9e18)
+        begun.count = begun.done = 0
         try:
-            if out_array is not None:
-                out_stage = self.prepare(out_array, &out, queue, is_limited)
+            if out.is_staged:
+                out_stage = self._stages.find(out.size, queue)
+                out.host = out_stage.place
+            if into.is_staged:
+                in_stage = self._stages.find(into.size, queue)
+                into.host = in_stage.place
+            if out.reads:
                 message.out = <const void*>out.host
-            if in_array is not None:
-                in_stage = self.prepare(in_array, &into, queue, is_limited)
+            if into.reads or into.writes:
                 message.into = <void*>into.host
             held = queue.hold()         # behind the last Python code before the copies
             native = held.pointer
@@ -289,44 +379,25 @@ cdef class Settings:
                 copied = bring(&out, &into, native)
                 if copied == CUDA_SUCCESS:
                     is_begun = True
-                    if not is_limited:
-                        failed = mpi_carry(&library, kind, message)
+                    if is_limited:
+                        failed = carry_within(kind, message, limit, &begun)
                     else:
-                        start = mpi_now()
-                        failed = mpi_begin(&library, kind, message, requests, &begun)
-                        while failed == 0:
-                            left = start + limit - mpi_now()
-                            failed = mpi_wait(&library, requests, begun, &done, min(left, SIGNALS), SPIN, message.status)
-                            if done == begun or left <= 0:
-                                break
-                            with gil:
-                                PyErr_CheckSignals()
-                    size = into.size
-                    if failed == 0 and done == begun and into.writes and into.is_staged:
-                        if kind == RECV or kind == SENDRECV:
-                            received = mpi_received(&library, message.status, byte_type)
-                            if 0 <= received < size:        # whole elements
-                                size = min(size, (received + in_array.itemsize - 1) // in_array.itemsize * in_array.itemsize)
-                        is_closed = in_memory.pointer == 0      # meanwhile, by another thread
-                        if size and not is_closed:
-                            copied = cu.cuMemcpyHtoDAsync(into.device, <const void*>into.host, size, native)
+                        failed = mpi_carry(&library, kind, message)
+                    if failed == 0 and begun.done == begun.count:
+                        copied = take_along(kind, &into, message.status, native)
             if failed:
                 raise MPI.Exception(failed)
-            if done < begun:
+            if begun.done < begun.count:
                 raise TimeoutError(too_late(NAMES[kind], self.timeout))
-            if is_closed:
-                raise RuntimeError("the array for a message was closed while the message was under way")
             if not is_begun:
                 return False            # for calls that lend a context, or say what is wrong
             if copied != CUDA_SUCCESS:
-                in_array.reshape(-1)[: size // in_array.itemsize].copy_from(in_stage.flat(in_array.type, size), stream=queue)
+                fill(<Array>got, in_stage, into.size, queue)
+            if into.is_closed:
+                raise RuntimeError("the array for a message was closed while the message was under way")
         finally:
-            if done < begun:            # MPI goes on with it
-                forgotten.append((
-                    [MPI.Request.fromhandle(mpi_handle(&library, <uintptr_t>&requests[i])) for i in range(done, begun)],
-                    [Lent(self._stages, stage, queue, array)
-                     for stage, array in ((out_stage, out_array), (in_stage, in_array)) if array is not None],
-                ))
+            if begun.done < begun.count:        # MPI goes on with it
+                lend(self._stages, &begun, out_stage, sent, in_stage, got, queue)
             else:
                 if out_stage is not None:
                     self._stages.put(out_stage, queue)
@@ -359,10 +430,16 @@ cdef class Settings:
         status : mpi4py.MPI.Status, optional
         """
         cdef Message message
-        source, tag = ANY_SOURCE if source is None else source, ANY_TAG if tag is None else tag
-        message.source, message.source_tag = source, tag
+        if source is None:
+            message.source = any_source
+        else:
+            message.source = source
+        if tag is None:
+            message.source_tag = any_tag
+        else:
+            message.source_tag = tag
         if not self.carry(RECV, None, buf, &message, None, status):
-            self._do("Recv", {"buf": buf, "source": source, "tag": tag, "status": status})
+            self._do("Recv", {"buf": buf, "source": message.source, "tag": message.source_tag, "status": status})
 
     def Sendrecv(self, sendbuf, int dest, int sendtag=0, recvbuf=None, source=None, recvtag=None, status=None):
         """Send from one array and receive into another. ``MPI_Sendrecv``.
@@ -375,12 +452,19 @@ cdef class Settings:
         status : mpi4py.MPI.Status, optional
         """
         cdef Message message
-        source, recvtag = ANY_SOURCE if source is None else source, ANY_TAG if recvtag is None else recvtag
-        message.to, message.to_tag, message.source, message.source_tag = dest, sendtag, source, recvtag
+        message.to, message.to_tag = dest, sendtag
+        if source is None:
+            message.source = any_source
+        else:
+            message.source = source
+        if recvtag is None:
+            message.source_tag = any_tag
+        else:
+            message.source_tag = recvtag
         if not self.carry(SENDRECV, sendbuf, recvbuf, &message, None, status):
             self._do("Sendrecv", {
-                "sendbuf": sendbuf, "dest": dest, "sendtag": sendtag, "recvbuf": recvbuf, "source": source,
-                "recvtag": recvtag, "status": status,
+                "sendbuf": sendbuf, "dest": dest, "sendtag": sendtag, "recvbuf": recvbuf, "source": message.source,
+                "recvtag": message.source_tag, "status": status,
             })
 
     def Bcast(self, buf, int root=0):

@@ -11,6 +11,10 @@
 #include <string.h>
 #include <time.h>
 
+/* What a usual message does not run lies apart from what it runs: between two messages the driver has used the caches, and
+ * each line of code that is fetched again takes as long as ten instructions. */
+#define MPI_RARE __attribute__((cold, noinline, unused))
+
 enum mpi_kind {
     MPI_KIND_SEND,
     MPI_KIND_RECV,
@@ -21,6 +25,8 @@ enum mpi_kind {
     MPI_KINDS
 };
 
+enum { MPI_NAMES = 2 * MPI_KINDS + 3 };
+
 /* Room for the largest MPI_Status, and more. */
 struct mpi_status {
     int64_t room[16];
@@ -28,7 +34,10 @@ struct mpi_status {
 
 struct mpi_library {
     bool has_int_handles;
-    void *calls[MPI_KINDS], *begin[MPI_KINDS], *get_count, *test; /* `begin`: those that do not wait */
+    int count_at;                              /* the int of a status that counts the bytes, from 1; 0: not known */
+    void *calls[MPI_KINDS], *begin[MPI_KINDS]; /* `begin`: those that do not wait */
+    void *get_count, *test, *set_elements;
+    uintptr_t byte; /* MPI_BYTE */
 };
 
 struct mpi_message {
@@ -41,14 +50,14 @@ struct mpi_message {
 
 /* Find them behind the loaded file, by the names in order of mpi_kind; what is loaded before all, as tools are, comes first, as
  * for the file itself. */
-static inline bool mpi_open(struct mpi_library *m, const char *file, bool has_int_handles) {
-    static const char *const names[2 * MPI_KINDS + 2] = {
+MPI_RARE static bool mpi_open(struct mpi_library *m, const char *file, bool has_int_handles) {
+    static const char *const names[MPI_NAMES] = {
         "MPI_Send",       "MPI_Recv",    "MPI_Sendrecv",  "MPI_Bcast", "MPI_Allreduce",
         "MPI_Reduce",     "MPI_Isend",   "MPI_Irecv",     "MPI_Irecv", /* and Isend */ "MPI_Ibcast",
-        "MPI_Iallreduce", "MPI_Ireduce", "MPI_Get_count", "MPI_Test"};
-    void *library = dlopen(file, RTLD_NOW | RTLD_NOLOAD), *calls[2 * MPI_KINDS + 2];
+        "MPI_Iallreduce", "MPI_Ireduce", "MPI_Get_count", "MPI_Test",  "MPI_Status_set_elements"};
+    void *library = dlopen(file, RTLD_NOW | RTLD_NOLOAD), *calls[MPI_NAMES];
     bool found = library != NULL;
-    for (int i = 0; found && i < 2 * MPI_KINDS + 2; i++) {
+    for (int i = 0; found && i < MPI_NAMES; i++) {
         calls[i] = dlsym(RTLD_DEFAULT, names[i]);
         if (!calls[i]) calls[i] = dlsym(library, names[i]);
         found = calls[i] != NULL;
@@ -59,6 +68,7 @@ static inline bool mpi_open(struct mpi_library *m, const char *file, bool has_in
     memcpy(m->begin, calls + MPI_KINDS, sizeof m->begin);
     m->get_count = calls[2 * MPI_KINDS];
     m->test = calls[2 * MPI_KINDS + 1];
+    m->set_elements = calls[2 * MPI_KINDS + 2];
     return true;
 }
 
@@ -138,8 +148,8 @@ BEGIN(mpi_begin_pointers, mpi_pointer)
 #undef BEGIN
 #undef CALL
 
-static inline int mpi_begin(const struct mpi_library *m, int kind, const struct mpi_message *x, uintptr_t *requests,
-                            int *count) {
+MPI_RARE static int mpi_begin(const struct mpi_library *m, int kind, const struct mpi_message *x, uintptr_t *requests,
+                              int *count) {
     *count = 0;
     return m->has_int_handles ? mpi_begin_ints(m, kind, x, requests, count)
                               : mpi_begin_pointers(m, kind, x, requests, count);
@@ -152,8 +162,8 @@ static inline int64_t mpi_now(void) { /* ns */
 }
 
 /* Wait for requests from the first on, for so many ns. *done counts those that are over; the status is that of the last one. */
-static inline int mpi_wait(const struct mpi_library *m, uintptr_t *requests, int count, int *done, int64_t ns,
-                           int64_t spin, void *status) {
+MPI_RARE static int mpi_wait(const struct mpi_library *m, uintptr_t *requests, int count, int *done, int64_t ns,
+                             int64_t spin, void *status) {
     int64_t begin = mpi_now();
     for (;;) {
         while (*done < count) {
@@ -169,12 +179,43 @@ static inline int mpi_wait(const struct mpi_library *m, uintptr_t *requests, int
     }
 }
 
-/* How many bytes have come, by the status of a message; below 0 where MPI does not know. `byte` is MPI_BYTE. */
-static inline int64_t mpi_received(const struct mpi_library *m, const void *status, uintptr_t byte) {
+MPI_RARE static int64_t mpi_count_bytes(const struct mpi_library *m, const void *status) {
     int count = -1;
-    if (m->has_int_handles) ((int (*)(const void *, int, int *))m->get_count)(status, (int)byte, &count);
-    else ((int (*)(const void *, void *, int *))m->get_count)(status, (void *)byte, &count);
+    if (m->has_int_handles) ((int (*)(const void *, int, int *))m->get_count)(status, (int)m->byte, &count);
+    else ((int (*)(const void *, void *, int *))m->get_count)(status, (void *)m->byte, &count);
     return count;
+}
+
+/* How many bytes have come, of `most`, by the status of a message; below 0 where MPI does not know. */
+static inline int64_t mpi_received(const struct mpi_library *m, const void *status, int64_t most) {
+    int32_t count;
+    if (!m->count_at || most > INT32_MAX) return mpi_count_bytes(m, status);
+    memcpy(&count, (const int32_t *)status + m->count_at - 1, sizeof count);
+    return count;
+}
+
+/* Find out where a status has the number of bytes, below 2^31 of them, as the functions of MPI take longer to say. Two that
+ * differ only in that tell; if anything else differs, the place stays unknown. `byte` is MPI_BYTE. */
+MPI_RARE static void mpi_find_count(struct mpi_library *m, uintptr_t byte) {
+    enum { WORDS = sizeof(struct mpi_status) / sizeof(int32_t) };
+    static const int counts[2] = {0x12345678, 0x2468ace1};
+    _Alignas(struct mpi_status) int32_t seen[2][WORDS] = {{0}};
+    m->byte = byte;
+    m->count_at = 0;
+    for (int i = 0; i < 2; i++) {
+        int failed = m->has_int_handles
+                         ? ((int (*)(void *, int, int))m->set_elements)(seen[i], (int)byte, counts[i])
+                         : ((int (*)(void *, void *, int))m->set_elements)(seen[i], (void *)byte, counts[i]);
+        if (failed) return;
+    }
+    for (int word = 0; word < WORDS; word++) {
+        if (seen[0][word] == seen[1][word]) continue;
+        if (m->count_at || seen[0][word] != counts[0] || seen[1][word] != counts[1]) {
+            m->count_at = 0;
+            return;
+        }
+        m->count_at = word + 1;
+    }
 }
 
 #endif

@@ -28,7 +28,12 @@ cdef class Array:
     cdef int set_type(self, object dtype) except -1
     cdef int take_strides(self, object strides) except -1
     cdef int find_dense(self) except -1                                 # whether it is, from the strides
-    cdef Py_ssize_t count(self) noexcept
+    cdef inline Py_ssize_t count(self) noexcept:                        # of the elements
+        cdef Py_ssize_t result = 1
+        cdef int axis
+        for axis in range(self.rank):
+            result *= self.extents[axis]
+        return result
     cdef Buffer open_memory(self)       # RuntimeError once closed
     cdef Array part(self, object key)   # the view that an index of ints, slices, ... and None chooses
     cdef Array beside(self, Py_ssize_t rank)        # another array of the same memory and type, without extents

@@ -217,13 +217,6 @@ cdef class Array:
             stride *= self.extents[axis]
         return 0
 
-    cdef Py_ssize_t count(self) noexcept:
-        cdef Py_ssize_t result = 1
-        cdef int axis
-        for axis in range(self.rank):
-            result *= self.extents[axis]
-        return result
-
     cdef Buffer open_memory(self):
         if self.memory is None:
             self._compute()
