@@ -604,9 +604,21 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: bool | None = 
     values = on_device(a).reshape(-1)
     edges = histogram_bin_edges(values, bins, range, weights)
     counts = _counts([(values, edges)], weights).reshape(-1)
+    if weights is not None and counts.dtype.kind in "fc" and not isinstance(bins, (int, numpy.integer, str)):
+        counts = _as_differences(counts, values, edges, weights)
     if density:
         return counts / diff(edges) / _sum(counts), edges
     return counts, edges
+
+
+def _as_differences(counts: ndarray, values: ndarray, edges: ndarray, weights: Any) -> ndarray:
+    """Sums of weights in bins whose edges were given: NumPy takes differences of running sums, which NaN spoils."""
+    scale = on_device(weights).reshape(-1)
+    before = _sum(where(values < edges._part(0), scale, scale.dtype.type(0)), keepdims=True)
+    upto = concatenate([before, counts]).cumsum()
+    below, above = upto._part(slice(None, -1)), upto._part(slice(1, None))
+    made: ndarray = where(UFUNCS["isfinite"](below) & UFUNCS["isfinite"](above), counts, above - below)
+    return made
 
 
 def histogram2d(
