@@ -157,6 +157,7 @@ cdef extern from *:
 include "lazy/types.pxi"
 include "lazy/above.pxi"
 include "lazy/shapes.pxi"
+include "lazy/orders.pxi"
 include "lazy/nodes.pxi"
 include "lazy/keys.pxi"
 include "lazy/layouts.pxi"

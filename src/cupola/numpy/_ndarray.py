@@ -22,7 +22,6 @@ from cupola.numpy._lazy import (
     Lazy,
     adopt,
     allocates,
-    leaf_of,
     make_node,
     new_memory,
     own_device,
@@ -30,11 +29,21 @@ from cupola.numpy._lazy import (
     quick_end,
     quick_operators,
     reduce,
-    reduce_into,
+    reduce_along,
     write,
 )
 from cupola.numpy._operations import MEMORY
-from cupola.numpy._order import copied, extents_of, in_order, is_column_major, letter, nested, turns
+from cupola.numpy._order import (
+    copied,
+    extents_of,
+    has_order,
+    in_order,
+    is_column_major,
+    letter,
+    nested,
+    turns,
+    undone,
+)
 from cupola.numpy._report import noted
 
 # Of the attributes of NumPy's arrays that are not here: what does the same.
@@ -344,7 +353,7 @@ class ndarray(Lazy):
         dtype : optional
             What ``numpy.dtype`` takes.
         order : str
-            C row-major, F column-major; A and K: those of a copy are as it was, those of another type row-major.
+            C row-major, F column-major, K as it was, A column-major if it was that.
         casting : str
             Which conversions are allowed, as for ``numpy.can_cast``.
         subok : bool
@@ -362,9 +371,7 @@ class ndarray(Lazy):
         if to == self.dtype:
             same: ndarray = copied(self, order) if copy else in_order(self, order)
             return same
-        made: ndarray = pending(make_node("convert", (self,), (to,), to, self.shape))
-        if order != "K":
-            made = in_order(made, order)
+        made: ndarray = pending(make_node("convert", (self,), (to,), to, self.shape), (self,), letter(order, "K"))
         return made
 
     def squeeze(self, axis: Any = None) -> ndarray:
@@ -486,21 +493,25 @@ def array(
 ) -> ndarray:
     """An array with the elements of another one, as ``numpy.array``: a copy, unless `copy` is None or False."""
     obj = object
-    if order != "K":
-        ordered: ndarray = in_order(array(obj, dtype, copy=copy, ndmin=ndmin), as_on_host(obj, order))
-        return ordered
-    if ndmin or not copy:
-        if copy is False and not isinstance(obj, ndarray):
-            raise ValueError("array(copy=False): these elements can only be had in a copy")
-        same = isinstance(obj, ndarray) and not copy and (dtype is None or known_type(dtype) == obj.dtype)
-        found: ndarray = brought_here(obj) if same else array(obj, dtype)
-        return found.reshape((*[1] * (ndmin - found.ndim), *found.shape)) if found.ndim < ndmin else found
+    found: ndarray
+    if order != "K" or ndmin or not copy:
+        wanted = as_on_host(obj, order)
+        if copy is False:
+            found = uncopied(obj, dtype, wanted)
+        elif isinstance(obj, ndarray):
+            kept = obj.dtype if dtype is None else known_type(dtype)
+            found = brought_here(obj).astype(kept, wanted, copy=bool(copy))
+        else:
+            found = in_order(array(obj, dtype), wanted)
+        return found._part((*[None] * (ndmin - found.ndim), ...)) if found.ndim < ndmin else found
     to = None if dtype is None else known_type(dtype)
     if isinstance(obj, ndarray):
         found = brought_here(obj)
         if to is not None and to != found.dtype:
             return found.astype(to)
-        return found.copy() if found is obj else found
+        if found is obj:
+            found = copied(found, "K")
+        return found
     queue = current_stream()
     if isinstance(obj, (list, tuple)) and _has_arrays(obj):
         made = _joined(obj)
@@ -509,6 +520,10 @@ def array(
         made = adopt(device().array(obj, stream=queue), queue)
         return made if to is None else made.astype(to, copy=False)
     host = numpy.asarray(obj, to)
+    if host.ndim > 1 and not host.flags.c_contiguous:
+        axes = nested(host.strides)
+        if axes != list(range(host.ndim)):
+            return array(host.transpose(axes)).transpose(undone(axes))
     with noted("copy"):
         # Nobody else knows the memory of what was made of a list; other classes may have given an array that they have.
         taken = _lazy.made_of(host) if type(obj) in (list, tuple) and host.ndim else None
@@ -520,6 +535,21 @@ def array(
         memory = new_memory(host.shape, host.dtype, queue)
         memory.copy_from(host, stream=queue)
         return adopt(memory, queue)
+
+
+def uncopied(obj: Any, dtype: Any, order: str) -> ndarray:
+    """An array itself; ValueError if it would have to be copied for this type and order."""
+    if not isinstance(obj, ndarray):
+        why = "they are in the memory of the host"
+    elif dtype is not None and known_type(dtype) != obj.dtype:
+        why = f"they are {obj.dtype}"
+    elif obj._place() not in (-1, device().device_id):
+        why = "they are on another device"
+    elif not has_order(obj, order):
+        why = f"they do not lie in the order {order!r}"
+    else:
+        return obj
+    raise ValueError(f"copy=False: the elements can only be had in a copy, as {why}; copy=None makes one where it must")
 
 
 def as_on_host(obj: Any, order: Any) -> str:
@@ -604,7 +634,9 @@ def broadcast(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     return x._view_of(shape, [0] * (len(shape) - len(own)) + own)
 
 
-def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, casting: Any, where: Any = True) -> Any:
+def elementwise(
+    function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, casting: Any, where: Any = True, order: Any = "K"
+) -> Any:
     """Call of a ufunc."""
     given = [_operand(operand) for operand in operands]
     kinds = tuple(_kind(operand) for operand in given)
@@ -616,7 +648,7 @@ def elementwise(function: Any, operands: tuple[Any, ...], out: Any, dtype: Any, 
     shape = shapes[0] if all(one == shapes[0] for one in shapes) else numpy.broadcast_shapes(*shapes)
     node = make_node(function.__name__, tuple(values), loop[:-1], loop[-1], shape)
     if out is None:
-        return pending(node)
+        return pending(node, tuple(values), letter(order, "K"))
     if not isinstance(out, ndarray):
         raise TypeError(f"out must be an array of cupola.numpy, got {type(out).__name__}")
     if loop[-1] is not out.dtype and not numpy.can_cast(loop[-1], out.dtype, casting):
@@ -679,7 +711,7 @@ def _reduce(
         mask = on_device(where)
         shape = numpy.broadcast_shapes(values.shape, mask.shape)
         kinds = (numpy.dtype(bool), values.dtype, values.dtype)
-        values = pending(make_node("where", (mask, values, alone), kinds, values.dtype, shape))
+        values = pending(make_node("where", (mask, values, alone), kinds, values.dtype, shape), (values,))
     if initial is not None:
         made = _initial(how, values, axes, to, keepdims, initial)
         if out is not None:
@@ -693,18 +725,14 @@ def _reduce(
         raise ValueError(f"zero-size array to reduction operation {REDUCED_BY[how]} which has no identity")
     # Sums of halves are computed as float32, as NumPy does inside.
     inner = numpy.dtype("float32") if to.char == "e" and how in ("sum", "prod") else to
-    kept = tuple(extent for i, extent in enumerate(values.shape) if i not in axes)
-    full = tuple(1 if i in axes else extent for i, extent in enumerate(values.shape))
     queue = current_stream()
     if values._node is None:
         values._join()
-    memory = new_memory(kept, inner, queue)
-    reduce_into(memory, how, leaf_of(values), values.shape, axes, queue)
-    result = adopt(memory, queue)
+    result = reduce_along(how, values, axes, inner, queue)
     if inner != to:
         result = result.astype(to)
     if keepdims:
-        result = result.reshape(full)
+        result = result._part(tuple([None if k in axes else slice(None) for k in range(values.ndim)]))
     if out is None:
         return result
     if not isinstance(out, ndarray) or out.shape != result.shape:

@@ -47,9 +47,12 @@ def turns(x: Any, order: Any) -> bool:
 def in_order(x: Any, order: Any) -> Any:
     """The array itself if it is in that order, else a copy that is; with K and A it always is."""
     found = letter(order, "K")
-    if found in ("A", "K") or (x.transpose() if found == "F" else x).is_contiguous:
-        return x
-    return copied(x, found)
+    return x if has_order(x, found) else copied(x, found)
+
+
+def has_order(x: Any, order: str) -> bool:
+    """Whether an array is in that order; with K and A it always is."""
+    return order in ("A", "K") or bool((x.transpose() if order == "F" else x).is_contiguous)
 
 
 def copied(x: Any, order: Any) -> Any:

@@ -20,7 +20,7 @@ from cupola.numpy import _ahead
 from cupola.numpy._evaluate import device
 from cupola.numpy._kernels import BLOCK, COMBINE, file_text, preamble
 from cupola.numpy._kernels import code as code_of
-from cupola.numpy._lazy import enqueue
+from cupola.numpy._lazy import enqueue, make_node, pending
 from cupola.numpy._ndarray import empty, ndarray
 from cupola.numpy._operations import COMPUTED, MEMORY, expression
 from cupola.numpy._report import noted
@@ -135,14 +135,24 @@ def as_rows(x: ndarray, axis: int) -> tuple[ndarray, tuple[int, ...]]:
     return ready(moved).reshape((x.size // count if count else math.prod(shape[:-1]), count)), shape
 
 
-def back(x: ndarray, shape: tuple[int, ...], axis: int) -> ndarray:
-    """Rows as an array again, with the axis where it was."""
+def back(x: ndarray, shape: tuple[int, ...], axis: int, like: ndarray | None = None) -> ndarray:
+    """Rows as an array again, with the axis where it was: in row-major order, or lying as another array does."""
     made = x.reshape(shape)
-    if axis == len(shape) - 1:
-        return made
-    order = list(range(len(shape) - 1))
-    order.insert(axis, len(shape) - 1)
-    return made.transpose(order)
+    if axis != len(shape) - 1:
+        order = list(range(len(shape) - 1))
+        order.insert(axis, len(shape) - 1)
+        made = made.transpose(order)
+    return laid(made, like)
+
+
+def laid(x: ndarray, like: ndarray | None) -> ndarray:
+    """The array, or what will be a copy that lies as another one does; None: in row-major order."""
+    if x.is_contiguous and (like is None or like.is_contiguous):
+        return x
+    # An expression that reads it takes it as it lies, so often nothing is copied.
+    made = pending(make_node("convert", (x,), (x.dtype,), x.dtype, x.shape), () if like is None else (like,))
+    steps = zip(x.shape, made.strides, x.strides, strict=True)
+    return x if all([one == other for extent, one, other in steps if extent != 1]) else made
 
 
 # --- running totals -------------------------------------------------------------------------------------------

@@ -61,7 +61,8 @@ class ufunc(Elementwise):
             raise TypeError(f"{self.__name__}() takes {self.nin} arrays, {len(operands)} were given")
         if isinstance(out, tuple):
             (out,) = out
-        return _ndarray.elementwise(self, operands, out, None if dtype is None else numpy.dtype(dtype), casting, where)
+        to = None if dtype is None else numpy.dtype(dtype)
+        return _ndarray.elementwise(self, operands, out, to, casting, where, order)
 
     def loop(self, kinds: tuple[Any, ...], dtype: numpy.dtype | None, casting: Any) -> tuple[numpy.dtype, ...]:
         """The types that operands and result have in the computation.
@@ -190,7 +191,7 @@ class ufunc(Elementwise):
         values = self._operands(values, dtype)
         (axis,) = _ndarray._axes(axis, values.ndim)
         rows, shape = _rows.as_rows(values, axis)
-        made = _rows.back(_rows.fold(rows, self.__name__, True), shape, axis)
+        made = _rows.back(_rows.fold(rows, self.__name__, True), shape, axis, values)
         if out is not None:
             _lazy.write(out, made)
             made = out

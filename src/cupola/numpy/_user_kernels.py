@@ -137,6 +137,8 @@ whose operation on elements is CUDA C++.
                 value._before_writing()
                 if not parameter.raw and value.shape != shape:
                     raise ValueError(f"{self.name}: {parameter.name} has shape {value.shape}, the operation {shape}")
+            elif parameter.raw and not value.is_contiguous:
+                value = value.copy()  # its elements are numbered in row-major order
             value._compute_now()
             value._join(queue, parameter.raw or parameter in self._out)
             if parameter.raw and not value.is_contiguous:

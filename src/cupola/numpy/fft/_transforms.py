@@ -94,8 +94,8 @@ def _transform(x: Any, n: int | None, axis: int, norm: Any, kind: str, forward: 
     if size < 1:
         raise ValueError(f"Invalid number of FFT data points ({size}) specified.")
     given = numpy.dtype(("f" if single else "d") if kind == "r" else ("F" if single else "D"))
-    values = _length(values.astype(given, copy=False), axis, size // 2 + 1 if kind == "h" else size)
-    rows, shape = as_rows(values, axis)
+    padded = _length(values.astype(given, copy=False), axis, size // 2 + 1 if kind == "h" else size)
+    rows, shape = as_rows(padded, axis)
     if kind == "h":
         rows = rows.copy()  # a transform to real numbers may destroy its input
         rows._compute_now()
@@ -110,7 +110,7 @@ def _transform(x: Any, n: int | None, axis: int, norm: Any, kind: str, forward: 
         if rows._plain().handle % (2 * rows.itemsize if kind == "r" else rows.itemsize):
             rows = rows.copy()  # cuFFT reads real numbers in pairs, and this view begins between two
         execute(plan, rows._plain().handle, made._plain().handle, *more)
-    result = back(made, (*shape[:-1], columns), axis)
+    result = back(made, (*shape[:-1], columns), axis, values)
     factor = _scale(size, norm, forward)
     if factor != 1:
         result = result * to.type(factor)

@@ -36,7 +36,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     to = known_type(numpy.result_type(*[value if _ndarray.is_weak(value) else value.dtype for value in given]))
     one, other = (_ndarray._operand(value, to) for value in given)
     shape = numpy.broadcast_shapes(chosen.shape, getattr(one, "shape", ()), getattr(other, "shape", ()))
-    return pending(_lazy.make_node("where", (chosen, one, other), (numpy.dtype(bool), to, to), to, shape))
+    node = _lazy.make_node("where", (chosen, one, other), (numpy.dtype(bool), to, to), to, shape)
+    return pending(node, (chosen, one, other))
 
 
 def clip(a: Any, min: Any = None, max: Any = None, out: Any = None, *, a_min: Any = None, a_max: Any = None) -> ndarray:

@@ -14,8 +14,8 @@ from cupola.numpy._evaluate import current_stream
 from cupola.numpy._index import setitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import Node, compute_into, write
-from cupola.numpy._ndarray import array, as_on_host, brought_here, empty, known_type, ndarray, on, on_device
-from cupola.numpy._order import copied, extents_of, in_order, is_column_major, letter, nested, turns, undone
+from cupola.numpy._ndarray import array, brought_here, empty, known_type, ndarray, on, on_device
+from cupola.numpy._order import copied, extents_of, is_column_major, letter, nested, turns, undone
 
 __all__ = [
     "arange", "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "asnumpy", "copy", "diag",
@@ -34,15 +34,12 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     What is on another device is copied to the current one, and waited for.
     """
     on(device)
-    if isinstance(a, ndarray) and not copy and (dtype is None or known_type(dtype) == a.dtype):
-        found = brought_here(a)
-        if found is not a and copy is False:
-            raise ValueError("asarray(copy=False): the array is on another device")
-        return found if order is None else in_order(found, order)
-    if copy is False:
-        raise ValueError("asarray(copy=False): these elements can only be had in a copy")
-    made = array(a, dtype)
-    return made if order is None else in_order(made, as_on_host(a, order))
+    if order is None and copy is None:
+        if not isinstance(a, ndarray):
+            return array(a, dtype)
+        if dtype is None or known_type(dtype) == a.dtype:
+            return brought_here(a)
+    return array(a, dtype, copy=copy, order="K" if order is None else order)
 
 
 def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> ndarray:
@@ -303,7 +300,7 @@ def _triangle(x: Any, keep: Any) -> ndarray:
     away = _from_diagonal(values.shape)
     kinds = (numpy.dtype(bool), values.dtype, values.dtype)
     node = _lazy.make_node("where", (keep(away), values, values.dtype.type(0)), kinds, values.dtype, values.shape)
-    return _lazy.pending(node)
+    return _lazy.pending(node, (away, values))
 
 
 def tril(m: Any, k: int = 0) -> ndarray:

@@ -50,7 +50,7 @@ def imag(val: Any) -> ndarray:
 def angle(z: Any, deg: bool = False) -> ndarray:
     """The angles of complex numbers, as ``numpy.angle``."""
     values = on_device(z)
-    made: ndarray = UFUNCS["arctan2"](values.imag, values.real)
+    made: ndarray = UFUNCS["arctan2"](values.imag if values.dtype.kind == "c" else 0, values.real)
     return made * (180 / math.pi) if deg else made
 
 
@@ -178,7 +178,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, 
     """Numbers in place of NaN and infinities, as ``numpy.nan_to_num``."""
     values = on_device(x)
     if values.dtype.kind == "c":
-        made = values.copy()
+        made = values.copy("K")
         write(made.real, nan_to_num(values.real, True, nan, posinf, neginf))
         write(made.imag, nan_to_num(values.imag, True, nan, posinf, neginf))
     elif values.dtype.kind == "f":
@@ -187,7 +187,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, 
         made = where(made == numpy.inf, kind(info.max if posinf is None else posinf), made)
         made = where(made == -numpy.inf, kind(info.min if neginf is None else neginf), made)
     else:
-        made = values.copy()
+        made = values.copy("K")
     if not copy:
         write(values, made)
         made = values

@@ -222,7 +222,7 @@ def running(how: str, x: Any, axis: int | None, dtype: Any = None, out: Any = No
     to = known_type(dtype) if dtype is not None else _ndarray._accumulator(how, values.dtype)
     inner = numpy.dtype("float32") if to.char == "e" and how in ("sum", "prod") else to
     rows, shape = as_rows(values.astype(inner, copy=False), axis)
-    made = back(scan(rows, how), shape, axis).astype(to, copy=False)
+    made = back(scan(rows, how), shape, axis, values).astype(to, copy=False)
     if initial:
         first = full((*made.shape[:axis], 1, *made.shape[axis + 1 :]), 0 if how == "sum" else 1, to)
         made = concatenate([first, made], axis)

@@ -37,7 +37,7 @@ def _sorted(x: Any, axis: int | None, descending: bool, places: bool, kind: Any,
     (axis,) = _axes(axis, values.ndim)
     rows, shape = as_rows(values, axis)
     made, found = _rows.sort(rows, descending, places)
-    return back(made if found is None else found, shape, axis)
+    return back(made, shape, axis, values) if found is None else back(found, shape, axis)
 
 
 def sort(

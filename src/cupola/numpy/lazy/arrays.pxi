@@ -118,6 +118,8 @@ cdef class Lazy(Array):
         target = Array.__new__(Array)
         target.itemsize, target.element, target.type = self.itemsize, self.element, self.type
         take_shape(target, self.rank, self.extents)
+        if not self.dense:
+            lie_as(target, self)
         allocate(target, queue)
         into(target, self._node, queue, None, None)
         self._node, self._stream = None, queue

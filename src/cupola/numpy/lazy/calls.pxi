@@ -55,8 +55,11 @@ cdef class Elementwise:
             The type to compute in.
         casting : str
             Which conversions of the operands and of the result are fine, as in NumPy.
-        order, subok : optional
-            Results are always in row-major order.
+        order : str
+            How a new array for the result lies: K as the operands, C row-major, F column-major, A column-major if all
+            operands are.
+        subok : bool
+            Means nothing here.
 
         Returns
         -------
@@ -192,6 +195,8 @@ cdef object apply(Elementwise function, PyObject** given, object out):
     made = new_array()
     take_type(made, loop.kind)
     take_shape(made, first.rank, first.extents)
+    if not first.dense or (function.nin == 2 and is_lazy(given[1]) and not (<Lazy>given[1]).dense):
+        follow(made, given, function.nin)
     return made_pending(made, node_of(loop, operands, function.nin, None), queue)
 
 

@@ -20,6 +20,11 @@ cdef int operands_into(Walk* walk, Value* slots, void** parameters, int count, i
     return count
 
 
+cdef inline bint numbers_elements(object value) noexcept:
+    """Whether an expression depends on the numbers of the elements in row-major order."""
+    return type(value) is Node and bool((<Node>value).operation.form)
+
+
 cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine):
     """What `compute_into` does; returns the kernel, or None if there was nothing to do."""
     cdef Walk walk
@@ -31,7 +36,8 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
     cdef int64_t length, rows, shares, share, blocks
     cdef uint64_t to
     cdef int k, count, arrays
-    cdef bint wide
+    cdef int order[MOST_AXES]
+    cdef bint wide, moved
     cdef bytes key
     cdef Kernel kernel
     if n == 0:
@@ -51,7 +57,9 @@ cdef Kernel into(Array target, object value, Stream queue, tuple at, str combine
     push_array(&walk, target)
     if combine:
         push(&walk, 0x5000 | number_of(combine))
-    plan(&walk, target.rank, target.extents, NULL, 0, &found, modes)
+    # Elements are taken in the order in which they lie, where nothing depends on it.
+    moved = not target.dense and not at and not numbers_elements(value) and order_of(target, order)
+    plan(&walk, target.rank, target.extents, order if moved else NULL, 0, &found, modes)
     if modes[arrays] == c"1":
         modes[arrays] = c"c" if found.axes < 0 else c"g"
     length = take_rows(&walk, &found, modes) if combine is None else 0

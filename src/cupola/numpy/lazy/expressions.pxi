@@ -26,11 +26,6 @@ cdef object leaf(object value):
     return array
 
 
-def leaf_of(value):
-    """An operand as a node, an array in memory or a scalar."""
-    return leaf(value)
-
-
 cdef Node node_of(Operation operation, PyObject** operands, int count, tuple shape):
     """A node of these operands, of which the largest are computed before it becomes too large."""
     cdef Node made = Node.__new__(Node)
@@ -100,10 +95,29 @@ def make_node(name, tuple operands, tuple loop, dtype, shape):
     return node_of(operation, given, count, tuple(shape))
 
 
-def pending(Node node not None):
-    """An array with the elements of an expression, which is computed later if nobody may change what it reads."""
+def pending(Node node not None, tuple like=(), str order="K"):
+    """An array with the elements of an expression, which is computed later if nobody may change what it reads.
+
+    Parameters
+    ----------
+    node : Node
+        The expression.
+    like : tuple
+        Its operands. What is no array, or is not to decide how the result lies, may be left out.
+    order : str
+        How it lies: K as they do, row-major if there are none; C row-major; F column-major; A column-major if all of
+        them are, else row-major.
+    """
     cdef Lazy made = new_array()
+    cdef PyObject* given[READ]
+    cdef int k, count = min(<int>len(like), READ)
     made.set_shape(node.shape, node.operation.dtype)
+    for k in range(count):
+        given[k] = <PyObject*>like[k]
+    if order == "K":
+        follow(made, given, count)
+    elif order == "F" or (order == "A" and are_column_major(given, count)):
+        turn(made)
     return made_pending(made, node, in_force())
 
 

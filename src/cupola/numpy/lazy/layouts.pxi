@@ -23,7 +23,7 @@ cdef int plan(
             modes[k] = c"1"
             continue
         modes[k] = c"g"
-        if order == NULL and array.dense and array.rank == rank:
+        if array.rank == rank and (array.dense if order == NULL else lies_in(array, order)):
             for axis in range(rank):
                 if array.extents[axis] != extents[axis]:
                     break

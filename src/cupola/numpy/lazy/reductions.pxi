@@ -1,31 +1,58 @@
 # Reductions: how they are shared out among blocks, and calls of the usual form.
 
-def reduce_into(Array target not None, how, value, tuple shape, tuple axes, Stream queue not None):
-    """Reduce an expression over some of the dimensions of its shape.
+def reduce_along(how, Lazy x not None, tuple axes, dtype, Stream queue not None):
+    """Reduce an array over some of its dimensions.
 
     Parameters
     ----------
-    target : Array
-        In one piece, with an element for each place of the other dimensions.
     how : str
         A key of COMBINE, or what to begin with and how ``a`` and ``b`` are combined.
-        The expression has the type of the target.
-    value : Node, Array or numpy scalar
-        What is reduced, broadcast to `shape`.
-    shape : tuple of int
-        Of the expression.
+    x : ndarray
+        What is reduced.
     axes : tuple of int
         The dimensions that go.
+    dtype : numpy.dtype
+        What the elements are converted to, and of the result.
     queue : Stream
         Where the work is queued.
+
+    Returns
+    -------
+    ndarray
     """
-    cdef Py_ssize_t extents[MOST_AXES]
     cdef bint gone[MOST_AXES]
     cdef int axis
-    for axis in range(len(shape)):
-        extents[axis] = shape[axis]
+    for axis in range(x.rank):
         gone[axis] = axis in axes
-    reduced(target, how, value, <int>len(shape), extents, gone, queue)
+    return reduced(how, x, type_number(dtype), gone, queue)
+
+
+cdef Lazy reduced(object how, Lazy x, int to, const bint* gone, Stream queue):
+    """A new array for a reduction of `x`, of the type with the number `to`; it lies as `x` does."""
+    cdef Py_ssize_t extents[MOST_AXES]
+    cdef int order[MOST_AXES]
+    cdef int places[MOST_AXES]
+    cdef int left[MOST_AXES]
+    cdef int k, rank = 0
+    cdef bint moved = not x.dense and order_of(x, order)
+    cdef Lazy made = new_array()
+    for k in range(x.rank):
+        if not gone[k]:
+            extents[rank], places[k] = x.extents[k], rank
+            rank += 1
+    take_type(made, to)
+    take_shape(made, rank, extents)
+    if moved:
+        rank = 0
+        for k in range(x.rank):
+            if not gone[order[k]]:
+                left[rank] = places[order[k]]
+                rank += 1
+        take_order(made, left)
+    made._stream = queue
+    allocate(made, queue)
+    reduce_into(made, how, leaf(x), x.rank, x.extents, gone, order if moved else NULL, queue)
+    return made
 
 
 # Zeros in which blocks of a reduction count who of them is done; each leaves them as they were. Work of one stream comes one
@@ -57,17 +84,24 @@ cdef Array _new_counters(Stream queue):
     return made
 
 
-cdef int reduced(
-    Array target, object how, object value, int rank, const Py_ssize_t* extents, const bint* gone, Stream queue
+cdef int reduce_into(
+    Array target, object how, object value, int rank, const Py_ssize_t* extents, const bint* gone, const int* by,
+    Stream queue
 ) except -1:
+    """Reduce an expression into an array without gaps, whose dimensions lie in the order of `by`.
+
+    That is an order of the dimensions of the expression, the farthest steps first; NULL: row-major. Elements are taken in
+    that order.
+    """
     cdef Walk walk
     cdef Plan found
     cdef uint8_t modes[READ + 1]
     cdef Value slots[READ + VALUES]
     cdef void* parameters[READ + VALUES + 8]
     cdef int order[MOST_AXES]
-    cdef int axis, k = 0
+    cdef int at, axis, k = 0
     cdef int kept
+    cdef int nearest = -1               # the dimension along which elements are neighbors
     cdef int64_t count = 1, results = target.count(), share, shares = 1, blocks, wanted
     cdef uint64_t to, partial_to = 0, counters_at = 0
     cdef bint moved = False, wide
@@ -77,12 +111,14 @@ cdef int reduced(
     cdef Array partial = None, counters = None
     if results == 0:
         return 0
-    for axis in range(rank):
+    for at in range(rank):
+        nearest = axis = by[at] if by != NULL else at
         if not gone[axis]:
             order[k] = axis
             k += 1
     kept = k
-    for axis in range(rank):
+    for at in range(rank):
+        axis = by[at] if by != NULL else at
         if gone[axis]:
             order[k] = axis
             k += 1
@@ -98,12 +134,12 @@ cdef int reduced(
     plan(&walk, rank, extents, order if moved else NULL, kept, &found, modes)
     share = count
     wide = results * max(count, 1) >= <int64_t>1 << 31
-    if count <= 32 or (kept and order[kept - 1] == rank - 1 and results >= 1 << 17):
+    if count <= 32 or (kept and order[kept - 1] == nearest and results >= 1 << 17):
         sharing = BY_THREAD
         blocks = blocks_for(results)
     else:
-        # Where the last dimension stays, results that are neighbors have elements that are.
-        sharing = BY_COLUMNS if kept and order[kept - 1] == rank - 1 and extents[rank - 1] >= 8 else BY_ROWS
+        # Where that dimension stays, results that are neighbors have elements that are.
+        sharing = BY_COLUMNS if kept and order[kept - 1] == nearest and extents[nearest] >= 8 else BY_ROWS
         blocks = (results + 31) // 32 if sharing == BY_COLUMNS else results
         wanted = min(PARTS // blocks, (count * (32 if sharing == BY_COLUMNS else 1) + LEAST - 1) // LEAST)
         if wanted > 1:
@@ -167,12 +203,8 @@ cpdef reduce(
     """
     cdef Lazy x
     cdef int number, to, k, at = -1
-    cdef Py_ssize_t extents[MOST_AXES]
     cdef bint gone[MOST_AXES]
     cdef Py_ssize_t count = 1
-    cdef int rank = 0
-    cdef Stream queue
-    cdef Lazy made
     if not (
         dtype is None and out is None and initial is None and where is True and not keepdims and isinstance(obj, Lazy)
         and type(how) is str and (axis is None or type(axis) is int)
@@ -188,9 +220,6 @@ cpdef reduce(
         gone[k] = at < 0 or k == at
         if gone[k]:
             count *= x.extents[k]
-        else:
-            extents[rank] = x.extents[k]
-            rank += 1
     if how == "sum" or how == "prod":
         to = _totals[number]
     elif how == "any" or how == "all":
@@ -200,14 +229,7 @@ cpdef reduce(
     # Sums of halves are computed as float32, as in NumPy; extremes of nothing are an error.
     if (to != number and number == _HALF) or (how in ("sum", "prod") and number == _HALF) or count == 0:
         return _reduce(how, obj, axis, dtype, out, keepdims, initial, where)
-    queue = in_force()
-    made = new_array()
-    take_type(made, to)
-    take_shape(made, rank, extents)
-    made._stream = queue
-    allocate(made, queue)
-    reduced(made, how, leaf(x), x.rank, x.extents, gone, queue)
-    return made
+    return reduced(how, x, to, gone, in_force())
 
 
 def mean(obj, axis=None):
