@@ -146,6 +146,7 @@ class Elementwise:
         casting: str = ...,
         order: Any = ...,
         subok: bool = ...,
+        signature: Any = ...,
     ) -> Any: ...
 
 def use(

@@ -13,7 +13,7 @@ from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import made_current, write
 from cupola.numpy._ndarray import _operand, brought_here, elementwise, ndarray
 from cupola.numpy._order import extents_of
-from cupola.numpy.functions import _choosing, _numeric, _products, _reductions, _shapes, _sorting
+from cupola.numpy.functions import _choosing, _numeric, _pairs, _products, _reductions, _shapes, _sorting
 from cupola.numpy.functions._creation import zeros
 
 # Functions whose first argument is the array.
@@ -145,12 +145,12 @@ def contains(self: ndarray, value: Any) -> bool:
 
 def divmod_(self: ndarray, other: Any) -> Any:
     """Quotient and remainder."""
-    return _numeric.divmod(self, other)
+    return _pairs.divmod(self, other)
 
 
 def rdivmod(self: ndarray, other: Any) -> Any:
     """Quotient and remainder of another one by this array."""
-    return _numeric.divmod(other, self)
+    return _pairs.divmod(other, self)
 
 
 def put(self: ndarray, indices: Any, values: Any, mode: str = "raise") -> None:

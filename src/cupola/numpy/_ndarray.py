@@ -402,10 +402,10 @@ class ndarray(Lazy):
         if ours is None:
             (namespace,) = NAMESPACE
             ours = getattr(namespace, function.__name__, None)
-            if ours is None or method != "__call__":
+            if ours is None or not hasattr(ours, method):
                 raise TypeError(f"numpy.{function.__name__} is not in cupola.numpy yet")
         if outs:
-            (keywords["out"],) = outs
+            keywords["out"] = outs if len(outs) > 1 else outs[0]
         # NumPy hands its scalars on as arrays of no dimensions.
         inputs = tuple([one[()] if isinstance(one, numpy.ndarray) and one.ndim == 0 else one for one in inputs])
         return getattr(ours, method)(*inputs, **keywords)

@@ -15,6 +15,7 @@ from cupola.numpy import _index, _lazy, _ndarray, _rows
 from cupola.numpy._known import UFUNCS, nearest
 from cupola.numpy._lazy import Elementwise, quick_calls
 from cupola.numpy._operations import COMPUTED, MEMORY, OPERATIONS, expression
+from cupola.numpy.functions._pairs import resolved
 from cupola.numpy.functions._reductions import running
 from cupola.numpy.functions._shapes import concatenate
 
@@ -52,7 +53,7 @@ class ufunc(Elementwise):
 
     def _call(
         self, *operands: Any, out: Any = None, where: Any = True, dtype: Any = None, casting: str = "same_kind",
-        order: Any = "K", subok: bool = True,
+        order: Any = "K", subok: bool = True, signature: Any = None,
     ) -> Any:  # fmt: skip
         """A call that is not of the usual form."""
         if len(operands) == self.nin + 1 and out is None:
@@ -62,28 +63,49 @@ class ufunc(Elementwise):
         if isinstance(out, tuple):
             (out,) = out
         to = None if dtype is None else numpy.dtype(dtype)
+        if signature is not None:
+            if to is not None:
+                raise TypeError("cannot specify both 'signature' and 'dtype'")
+            to = signature
         return _ndarray.elementwise(self, operands, out, to, casting, where, order)
 
-    def loop(self, kinds: tuple[Any, ...], dtype: numpy.dtype | None, casting: Any) -> tuple[numpy.dtype, ...]:
+    def resolve_dtypes(
+        self, dtypes: Any, *, signature: Any = None, casting: Any = None, reduction: bool = False
+    ) -> tuple[numpy.dtype, ...]:
+        """The types that operands and result have in the computation, as ``numpy.ufunc.resolve_dtypes``.
+
+        Parameters
+        ----------
+        dtypes : tuple of numpy.dtype, int, float or complex
+            Of the operands, and of the result, or None.
+        signature, casting : optional
+            As for a call.
+        reduction : bool
+            Whether they are those of ``reduce``.
+
+        Returns
+        -------
+        tuple of numpy.dtype
+        """
+        return resolved(self._numpy, dtypes, signature, casting, reduction)
+
+    def loop(self, kinds: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[numpy.dtype, ...]:
         """The types that operands and result have in the computation.
 
         Parameters
         ----------
         kinds : tuple
             For each operand its dtype, or ``int``, ``float`` or ``complex`` for a Python number.
-        dtype : numpy.dtype or None
-            That the caller asks for.
+        dtype : numpy.dtype, tuple, str or None
+            That the caller asks for: of the result, or a signature, of operands and result.
         casting : str
             As for the call.
         """
         key = (*kinds, dtype, casting)
         found = self._loops.get(key)
         if found is None:
-            more: Any = {} if dtype is None else {"signature": (*[None] * self.nin, dtype)}
-            found = self._numpy.resolve_dtypes((*kinds, None), casting=casting, **more)
-            for one in found:
-                if one.char not in MEMORY:
-                    raise TypeError(f"cupola.numpy has no elements of {one}, which {self.__name__} would give here")
+            signature = (*[None] * self.nin, dtype) if isinstance(dtype, numpy.dtype) else dtype
+            found = resolved(self._numpy, (*kinds, None), signature, casting, False)
             if expression(self.__name__, found[0].kind) is None:
                 raise TypeError(f"{self.__name__} of {found[0]} is not in cupola.numpy yet")
             self._loops[key] = found

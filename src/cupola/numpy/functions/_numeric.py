@@ -28,10 +28,10 @@ from cupola.numpy.functions._sorting import argsort, searchsorted
 
 __all__ = [
     "allclose", "angle", "around", "array_equal", "array_equiv", "bartlett", "bincount", "blackman", "convolve",
-    "correlate", "diff", "divmod", "ediff1d", "fix", "frexp", "gradient", "hamming", "hanning", "histogram",
+    "correlate", "diff", "ediff1d", "fix", "gradient", "hamming", "hanning", "histogram",
     "histogram2d", "histogram_bin_edges", "histogramdd", "i0", "imag",
     "interp", "isclose", "iscomplex", "isneginf", "isposinf", "isreal", "kaiser",
-    "modf", "nan_to_num", "real", "real_if_close", "round", "sinc", "trapezoid", "unwrap",
+    "nan_to_num", "real", "real_if_close", "round", "sinc", "trapezoid", "unwrap",
 ]  # fmt: skip
 
 _BESSEL = ElementwiseKernel("T x", "T y", "y = cyl_bessel_i0(x)", "i0")
@@ -116,62 +116,6 @@ def fix(x: Any, out: Any = None) -> ndarray:
     """The nearest integer toward zero, as ``numpy.fix``."""
     made: ndarray = UFUNCS["trunc"](x, out=out)
     return made
-
-
-def _pair(one: ndarray, other: ndarray, out: tuple[Any, ...]) -> tuple[ndarray, ndarray]:
-    """Two results, written to the arrays in `out` that are not None."""
-    if len(out) != 2:
-        raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
-    # Both are made from the operands before one of them is overwritten.
-    made = [
-        value if to is None else value.astype(to.dtype, copy=True) for value, to in zip((one, other), out, strict=True)
-    ]
-    for value, to in zip(made, out, strict=True):
-        if to is not None:
-            value._compute_now()
-    for value, to in zip(made, out, strict=True):
-        if to is not None:
-            write(to, value)
-    first, second = (value if to is None else to for value, to in zip(made, out, strict=True))
-    return first, second
-
-
-def divmod(
-    x1: Any, x2: Any, out1: Any = None, out2: Any = None, /, *, out: tuple[Any, ...] = (None, None)
-) -> tuple[ndarray, ndarray]:
-    """Quotient and remainder, as ``numpy.divmod``."""
-    outs = (out1, out2) if out == (None, None) else out
-    return _pair(UFUNCS["floor_divide"](x1, x2), UFUNCS["remainder"](x1, x2), outs)
-
-
-def modf(
-    x: Any, out1: Any = None, out2: Any = None, /, *, out: tuple[Any, ...] = (None, None)
-) -> tuple[ndarray, ndarray]:
-    """Fraction and integer part, as ``numpy.modf``."""
-    outs = (out1, out2) if out == (None, None) else out
-    values = on_device(x)
-    values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
-    whole = UFUNCS["trunc"](values)
-    part = where(UFUNCS["isinf"](values), values.dtype.type(0), values - whole)
-    return _pair(UFUNCS["copysign"](part, values), whole, outs)
-
-
-def frexp(
-    x: Any, out1: Any = None, out2: Any = None, /, *, out: tuple[Any, ...] = (None, None)
-) -> tuple[ndarray, ndarray]:
-    """Mantissa and exponent to the base 2, as ``numpy.frexp``."""
-    outs = (out1, out2) if out == (None, None) else out
-    values = on_device(x)
-    values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
-    odd = (values == 0) | ~UFUNCS["isfinite"](values)
-    size = where(odd, values.dtype.type(1), UFUNCS["absolute"](values))
-    exponent = UFUNCS["floor"](UFUNCS["log2"](size)).astype(numpy.int32) + numpy.int32(1)
-    mantissa = UFUNCS["ldexp"](UFUNCS["ldexp"](values, -(exponent // 2)), -(exponent - exponent // 2))
-    # The logarithm may have been rounded up or down to a whole number.
-    low, high = UFUNCS["absolute"](mantissa) < 0.5, UFUNCS["absolute"](mantissa) >= 1
-    mantissa = where(low, mantissa * 2, where(high, mantissa / 2, mantissa))
-    exponent = exponent - low.astype(numpy.int32) + high.astype(numpy.int32)
-    return _pair(where(odd, values, mantissa), where(odd, numpy.int32(0), exponent), outs)
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> ndarray:

@@ -39,7 +39,7 @@ cdef class Elementwise:
         self.name, self.nin, self.code, self.careful = name, nin, number_of(name), name == "power"
 
     def __call__(
-        self, *operands, out=None, where=True, dtype=None, casting="same_kind", order="K", subok=True
+        self, *operands, out=None, where=True, dtype=None, casting="same_kind", order="K", subok=True, signature=None
     ):
         """Apply the function.
 
@@ -60,6 +60,8 @@ cdef class Elementwise:
             operands are.
         subok : bool
             Means nothing here.
+        signature : tuple or str, optional
+            The types of operands and result to compute in.
 
         Returns
         -------
