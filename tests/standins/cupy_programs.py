@@ -1151,6 +1151,77 @@ def plans_of_transforms():
 
 
 @program
+def hooks_of_memory():
+    from cupy.cuda import memory_hooks
+
+    class Counted(cp.cuda.MemoryHook):
+        name = "Counted"
+
+        def __init__(self):
+            self.seen, self.places = [], set()
+
+        def malloc_preprocess(self, **what):
+            self.seen.append(["malloc_preprocess", what["size"], what["mem_size"]])
+
+        def malloc_postprocess(self, **what):
+            self.seen.append(["malloc_postprocess", what["size"], what["mem_size"], what["mem_ptr"] != 0])
+            self.places.add(what["pmem_id"])
+
+        def alloc_preprocess(self, **what):
+            self.seen.append(["alloc_preprocess", what["device_id"], what["mem_size"]])
+
+        def alloc_postprocess(self, **what):
+            self.seen.append(["alloc_postprocess", what["mem_size"], what["mem_ptr"] != 0])
+
+        def free_postprocess(self, **what):
+            self.seen.append(["free_postprocess", what["mem_size"], what["pmem_id"] in self.places])
+
+    pool, hook, text = cp.cuda.MemoryPool(), Counted(), io.StringIO()
+    lines = memory_hooks.LineProfileHook()
+    with cp.cuda.using_allocator(pool.malloc):
+        with hook, memory_hooks.DebugPrintHook(text), lines:
+            again = refused(hook.__enter__)
+            x = cp.empty(3)
+            del x
+            x = cp.empty(60)
+        cp.empty(1000)
+        pool.set_limit(1 << 16)
+        with hook:
+            full = refused(lambda: pool.malloc(1 << 20))
+    printed = [json.loads(line) for line in text.getvalue().splitlines()]
+    report = io.StringIO()
+    lines.print_report(report)
+    first, *rest = report.getvalue().splitlines()
+    return [
+        hook.seen, again, full, [[one["hook"], *list(one)[1:]] for one in printed], first,
+        all(one.startswith("  ") for one in rest), "cupy_programs.py" in report.getvalue(), hook.name, x.size,
+    ]  # fmt: skip
+
+
+@program
+def codes_of_kernels():
+    twice = cp.ElementwiseKernel("T x", "T y", "y = x * 2", "twice")
+    total = cp.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
+    early = refused(lambda: twice.cached_code)
+    for kernel in (twice, total):
+        kernel(cp.arange(3.0))
+        kernel(cp.arange(3.0, dtype="f4"))
+        kernel(cp.arange(4.0))
+    return early, [[len(one.cached_codes), "double" in one.cached_code, one.name in one.cached_code]
+                   for one in (twice, total)]  # fmt: skip
+
+
+@program
+def intervals():
+    state = cp.random.RandomState(3)
+    made = [state.interval(most, (2, 500)) for most in (0, 5, 2**31 - 1, 2**31, 2**40, 2**64 - 1)]
+    errors = [refused(lambda: state.interval(-1)), refused(lambda: state.interval(2**64))]
+    five = made[1]
+    return [[str(one.dtype) for one in made], list(made[0].shape), state.interval(5).ndim, errors,
+            int(five.min()), int(five.max()), float(made[5].max()) > 2**63]  # fmt: skip
+
+
+@program
 def waits_refused():
     x = cp.arange(4.0)
     stream = cp.cuda.Stream()

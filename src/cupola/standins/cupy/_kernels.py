@@ -174,7 +174,30 @@ def compiled(source: str, name: str, options: tuple[str, ...], device: int) -> A
     return compile_source(source, options).get_kernel(name)
 
 
-class ElementwiseKernel:
+class _WithCodes:
+    """A kernel that knows the sources that it was compiled from."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, ...], str] = {}
+
+    def _noted(self, given: list[Given], source: str) -> str:
+        self._codes.setdefault(tuple([one.declaration for one in given]), source)
+        return source
+
+    @property
+    def cached_codes(self) -> dict[tuple[str, ...], str]:
+        """dict: the CUDA C++ of each kind of arguments so far, by the declarations of the parameters."""
+        return dict(self._codes)
+
+    @property
+    def cached_code(self) -> str:
+        """str: the first of these."""
+        if not self._codes:
+            raise RuntimeError("the kernel has no code before its first call, which tells the types of arguments")
+        return next(iter(self._codes.values()))
+
+
+class ElementwiseKernel(_WithCodes):
     """A function of arrays, whose operation on elements is CUDA C++.
 
     Parameters
@@ -207,6 +230,7 @@ class ElementwiseKernel:
         return_tuple: bool = False,
         **kwargs: Any,
     ) -> None:
+        super().__init__()
         self.in_params, self.out_params = tuple(parameters(in_params)), tuple(parameters(out_params))
         check_params(name, self.out_params)
         self.params = self.in_params + self.out_params
@@ -278,7 +302,7 @@ class ElementwiseKernel:
             one.value = one.value._view_only((count,)) if joined else broadcast(one.value, shape)
             one.in_one_piece = one.value.is_contiguous
         queue = core_stream(stream)
-        source = self._source(given, letters, len(extents))
+        source = self._noted(given, self._source(given, letters, len(extents)))
         kernel = compiled(source, self.name, tuple(self.kwargs.get("options", ())), queue.device.device_id)
         config = LaunchConfig(grid=min(-(-count // block), MOST_BLOCKS), block=block)
         launch(queue, config, kernel, *[one.passed(queue) for one in given], indexer(count, extents))
@@ -301,7 +325,7 @@ extern "C" __global__ void {self.name}({heads}, CIndexer<{ndim}> _ind) {{
 """
 
 
-class ReductionKernel:
+class ReductionKernel(_WithCodes):
     """A reduction of arrays, whose steps are CUDA C++.
 
     Parameters
@@ -342,6 +366,7 @@ class ReductionKernel:
         preamble: str = "",
         options: tuple[str, ...] = (),
     ) -> None:
+        super().__init__()
         self.in_params, self.out_params = tuple(parameters(in_params)), tuple(parameters(out_params))
         check_params(name, self.out_params)
         self.params = self.in_params + self.out_params
@@ -389,7 +414,8 @@ class ReductionKernel:
         total = math.prod(extents)
         if total:
             queue = core_stream(stream)
-            kernel = compiled(self._source(given, letters), self.name, self.options, queue.device.device_id)
+            source = self._noted(given, self._source(given, letters))
+            kernel = compiled(source, self.name, self.options, queue.device.device_id)
             config = LaunchConfig(grid=min(total, MOST_BLOCKS), block=256)
             launch(queue, config, kernel, *[one.passed(queue) for one in given], numpy.int64(total), numpy.int64(count))
         results = [array.reshape(full) for array in results]

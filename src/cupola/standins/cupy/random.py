@@ -87,6 +87,21 @@ class RandomState:
         """Integers from 0 to the largest."""
         return self._generator.integers(0, numpy.iinfo(numpy.int32).max, size, endpoint=True)
 
+    def interval(self, mx: int, size: Any = None) -> ndarray:
+        """Integers from 0 to `mx`, in the smallest type of 32 or 64 bits that has them, with a sign if it may have one.
+
+        Parameters
+        ----------
+        mx : int
+            The greatest integer.
+        size : int or tuple of int, optional
+            The shape; None: a single integer.
+        """
+        if not 0 <= mx < 1 << 64:
+            raise ValueError(f"mx must be from 0 to 2**64 - 1, got {mx}")
+        to = next(one for one in ("int32", "uint32", "int64", "uint64") if mx <= numpy.iinfo(one).max)
+        return self._generator.integers(0, mx, size, to, endpoint=True)
+
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
         """Elements chosen at random."""
         return self._generator.choice(a, size, replace, p)

@@ -10,6 +10,8 @@ from cupola.standins.cupy.cuda import driver as driver
 from cupola.standins.cupy.cuda import function as function
 from cupola.standins.cupy.cuda import graph as graph
 from cupola.standins.cupy.cuda import memory as memory
+from cupola.standins.cupy.cuda import memory_hook as memory_hook
+from cupola.standins.cupy.cuda import memory_hooks as memory_hooks
 from cupola.standins.cupy.cuda import nvtx as nvtx
 from cupola.standins.cupy.cuda import pinned_memory as pinned_memory
 from cupola.standins.cupy.cuda import profiler as profiler
@@ -35,6 +37,7 @@ from cupola.standins.cupy.cuda.memory import malloc_async as malloc_async
 from cupola.standins.cupy.cuda.memory import malloc_managed as malloc_managed
 from cupola.standins.cupy.cuda.memory import set_allocator as set_allocator
 from cupola.standins.cupy.cuda.memory import using_allocator as using_allocator
+from cupola.standins.cupy.cuda.memory_hook import MemoryHook as MemoryHook
 from cupola.standins.cupy.cuda.pinned_memory import PinnedMemory as PinnedMemory
 from cupola.standins.cupy.cuda.pinned_memory import PinnedMemoryPointer as PinnedMemoryPointer
 from cupola.standins.cupy.cuda.pinned_memory import PinnedMemoryPool as PinnedMemoryPool
@@ -49,8 +52,6 @@ from cupola.standins.cupy.cuda.stream import get_elapsed_time as get_elapsed_tim
 
 _ELSEWHERE = {
     "CFunctionAllocator": "PythonFunctionAllocator",
-    "MemoryHook": "MemoryPool.used_bytes(), or cupola profile --timeline",
-    "memory_hooks": "MemoryPool.used_bytes(), or cupola profile --timeline",
     "cublas": "cupola.bindings.cublas",
     "get_cublas_handle": "cupola.bindings.cublas",
     "cub": "sums, sorts and running totals are kernels of cupola",

@@ -18,7 +18,7 @@ from cupola.core.device._stream import Stream as _CoreStream
 from cupola.core.memory._buffer import Buffer
 from cupola.numpy._lazy import records, watch
 from cupola.standins.cupy._errors import OutOfMemoryError as OutOfMemoryError
-from cupola.standins.cupy.cuda import _state, runtime
+from cupola.standins.cupy.cuda import _state, memory_hook, runtime
 from cupola.standins.cupy.cuda.device import Device
 from cupola.standins.cupy.cuda.stream import get_current_stream
 
@@ -136,12 +136,17 @@ class PooledMemory(BaseMemory):
 
     def free(self) -> None:
         """Give it back."""
-        if self.ptr:
-            self.ptr = 0
-            if isinstance(self._own, MemoryAsync):
-                self._own.address = self.stream
-            self._own = None
-            self._pool._give_back(self._chunk, self.stream)
+        if not self.ptr:
+            return
+        hooks = memory_hook.hooks()
+        what = {"device_id": self.device_id, "mem_size": self.size, "mem_ptr": self.ptr, "pmem_id": id(self)}
+        self.ptr = 0
+        memory_hook.call(hooks, "free_preprocess", **what)
+        if isinstance(self._own, MemoryAsync):
+            self._own.address = self.stream
+        self._own = None
+        self._pool._give_back(self._chunk, self.stream)
+        memory_hook.call(hooks, "free_postprocess", **what)
 
     def __del__(self) -> None:
         if self.ptr and _size is not None:  # else the interpreter ends
@@ -270,6 +275,11 @@ class _Chunk:
         return self.memory.ptr + self.offset
 
 
+def _rounded(size: int) -> int:
+    """What a pool gives for so many bytes."""
+    return -(-size // UNIT) * UNIT
+
+
 class MemoryPool:
     """Keeps memory that arrays have given back, for the next ones of the same stream.
 
@@ -315,16 +325,39 @@ class MemoryPool:
             raise ValueError(f"size must not be negative, got {size}")
         if size == 0:
             return MemoryPointer(Memory(0), 0)
-        wanted, size = int(size), -(-int(size) // UNIT) * UNIT
-        device, stream = _state.device_id(), get_current_stream()
-        with self._lock:
-            with self._changing():
-                chunk = self._found(device, int(stream.ptr), size)
-            chunk = chunk or self._fresh(device, int(stream.ptr), size)
-            with self._changing():
-                self._used[device] = self._used.get(device, 0) + chunk.size
-        own = None if self._allocator is not None else self._own(wanted, stream, chunk)
-        return MemoryPointer(PooledMemory(chunk, self, own), 0)
+        hooks = memory_hook.hooks()
+        if not hooks:
+            return MemoryPointer(self._pooled(int(size), hooks), 0)
+        what = {"device_id": _state.device_id(), "size": int(size), "mem_size": _rounded(int(size))}
+        made = None
+        memory_hook.call(hooks, "malloc_preprocess", **what)
+        try:
+            made = self._pooled(int(size), hooks)
+        finally:
+            where = (0, 0) if made is None else (made.ptr, id(made))
+            memory_hook.call(hooks, "malloc_postprocess", **what, mem_ptr=where[0], pmem_id=where[1])
+        return MemoryPointer(made, 0)
+
+    def _pooled(self, wanted: int, hooks: list[memory_hook.MemoryHook]) -> PooledMemory:
+        """Memory of the pool, which gets more from the device if it has none."""
+        size, device, stream = _rounded(wanted), _state.device_id(), get_current_stream()
+        with self._lock, self._changing():
+            chunk = self._found(device, int(stream.ptr), size)
+        fresh, made = chunk is None, None
+        if fresh:
+            memory_hook.call(hooks, "alloc_preprocess", device_id=device, mem_size=size)
+        try:
+            with self._lock:
+                chunk = chunk or self._fresh(device, int(stream.ptr), size)
+                with self._changing():
+                    self._used[device] = self._used.get(device, 0) + chunk.size
+            own = None if self._allocator is not None else self._own(wanted, stream, chunk)
+            made = PooledMemory(chunk, self, own)
+        finally:
+            if fresh:
+                at = 0 if made is None else made.ptr
+                memory_hook.call(hooks, "alloc_postprocess", device_id=device, mem_size=size, mem_ptr=at)
+        return made
 
     def _own(self, size: int, stream: Any, chunk: _Chunk) -> MemoryAsync | Memory:
         """Memory for one array."""
