@@ -189,7 +189,7 @@ def imatmul(self: ndarray, other: Any) -> Any:
 
 def power(self: ndarray, other: Any, modulus: Any = None) -> Any:
     """This array to a power; small whole powers are products, as in NumPy."""
-    if type(other) is int and other == 2 and self.dtype.kind in "iufc":
+    if type(other) is int and other == 2 and self.dtype.kind in "biufc":
         return UFUNCS["square"](self)
     if not isinstance(other, (bool, int, float, complex, numpy.generic, ndarray, list, tuple, numpy.ndarray)):
         return NotImplemented

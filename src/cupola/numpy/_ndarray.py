@@ -376,9 +376,9 @@ class ndarray(Lazy):
 
     def squeeze(self, axis: Any = None) -> ndarray:
         """The view without dimensions of one element: without those in `axis`, or all."""
-        axes = range(self.ndim) if axis is None else _axes(axis, self.ndim)
+        axes = range(self.ndim) if axis is None or (self.ndim == 0 and axis in (0, -1)) else _axes(axis, self.ndim)
         gone = [axis for axis in axes if self.shape[axis] == 1]
-        if axis is not None and len(gone) != len(list(axes)):
+        if axis is not None and len(gone) != len(axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
         keep = [i for i in range(self.ndim) if i not in gone]
         self._compute_now()
@@ -699,6 +699,8 @@ def _reduce(
 ) -> ndarray:
     """Combine elements along axes: a reduction of any form."""
     values = on_device(obj)
+    if isinstance(axis, list):
+        raise TypeError("'list' object cannot be interpreted as an integer: several axes are a tuple")
     axes = _axes(axis if values.ndim or axis not in (0, -1) else (), values.ndim)  # as NumPy, which allows these
     to = known_type(dtype) if dtype is not None else _accumulator(how, values.dtype)
     if where is not True:

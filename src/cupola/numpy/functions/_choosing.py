@@ -11,7 +11,7 @@ from cupola.numpy import _index, _lazy, _ndarray
 from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import pending, write
-from cupola.numpy._ndarray import _axes, array, broadcast, known_type, ndarray, on_device
+from cupola.numpy._ndarray import _axes, broadcast, known_type, ndarray, on_device
 from cupola.numpy._order import is_column_major
 from cupola.numpy._rows import as_rows, back, best
 from cupola.numpy._rows import nonzero as _nonzero
@@ -97,6 +97,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarra
 
 def _best(x: Any, axis: Any, keepdims: bool, out: Any, greatest: bool) -> ndarray:
     values = on_device(x)
+    if values.ndim == 0 and axis in (0, -1):
+        axis = None
     if values.size == 0 and (axis is None or values.shape[axis] == 0):
         raise ValueError(f"attempt to get {'argmax' if greatest else 'argmin'} of an empty sequence")
     if axis is None:
@@ -155,7 +157,7 @@ def _within(indices: Any, extent: int, mode: str) -> Any:
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements at places along an axis, as ``numpy.take``."""
     values = on_device(a)
-    if axis is None:
+    if axis is None or (values.ndim == 0 and axis in (0, -1)):
         values, axis = values.ravel(), 0
     (axis,) = _axes(axis, values.ndim)
     indices = _within(indices, values.shape[axis], mode)
@@ -233,9 +235,11 @@ def ix_(*sequences: Any) -> tuple[ndarray, ...]:
     """Indices of an open grid, as ``numpy.ix_``."""
     found = []
     for k, one in enumerate(sequences):
-        index = on_device(one) if not hasattr(one, "__len__") or len(one) else array(numpy.empty(0, numpy.int64))
+        index = on_device(one)
         if index.ndim != 1:
             raise ValueError("Cross index must be 1 dimensional")
+        if index.size == 0:
+            index = index.astype(numpy.int64)
         if index.dtype == bool:
             (index,) = _nonzero(index)
         found.append(index.reshape(tuple([-1 if j == k else 1 for j in range(len(sequences))])))
@@ -245,7 +249,10 @@ def ix_(*sequences: Any) -> tuple[ndarray, ...]:
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[ndarray, ...]:
     """Indices for places in row-major or column-major order, as ``numpy.unravel_index``; out of bounds they wrap."""
     turned = is_column_major(order)
-    places = on_device(indices).astype(numpy.int64, copy=False)
+    places = on_device(indices)
+    if places.dtype.kind not in "iu":
+        raise TypeError("only int indices permitted")
+    places = places.astype(numpy.int64, copy=False)
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     found: list[ndarray] = []
     for extent in extents if turned else reversed(extents):

@@ -141,7 +141,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, 
 def sinc(x: Any) -> ndarray:
     """sin(pi x) / (pi x), as ``numpy.sinc``."""
     values = on_device(x)
-    turned = math.pi * where(values == 0, values.dtype.type(1e-20) if values.dtype.kind == "f" else 1.0e-20, values)
+    # Half precision has no 1e-20.
+    tiny = numpy.finfo(values.dtype).eps if values.dtype.kind == "f" else 1e-20
+    turned = math.pi * where(values == 0, tiny, values)
     made: ndarray = UFUNCS["sin"](turned) / turned
     return made
 
@@ -200,6 +202,7 @@ def _slice(axis: int, start: int | None, end: int | None) -> tuple[slice, ...]:
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
     """Differences of neighbors, as ``numpy.diff``."""
     values = on_device(a)
+    axis = operator.index(axis)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     if n == 0:
@@ -224,7 +227,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
     """Differences of neighbors of all elements, as ``numpy.ediff1d``."""
-    made = diff(on_device(ary).ravel())
+    flat = on_device(ary).ravel()
+    made = flat._part(slice(1, None)) - flat._part(slice(None, -1))
     parts = [one for one in (to_begin, made, to_end) if one is not None]
     return made if len(parts) == 1 else concatenate([on_device(one).reshape(-1) for one in parts]).astype(made.dtype)
 
@@ -238,6 +242,8 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
         raise TypeError("invalid number of arguments")
     if edge_order not in (1, 2):
         raise ValueError("'edge_order' greater than 2 not supported")
+    if values.dtype.kind == "b":
+        raise TypeError("gradient of bool: x.astype(float) has differences")
     values = values if values.dtype.kind in "fc" else values.astype(numpy.float64)
     found = []
     for one, step in zip(axes, steps, strict=True):
@@ -309,8 +315,10 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
 def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> ndarray:
     """Angles without jumps, as ``numpy.unwrap``."""
     values = on_device(p)
+    if values.dtype.kind == "c":
+        raise TypeError("unwrap is of real numbers: angle(z) gives the angles of complex ones")
     values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
-    (axis,) = _axes(axis, values.ndim)
+    (axis,) = _axes(operator.index(axis), values.ndim)
     steps = diff(values, axis=axis)
     half = period / 2
     near = UFUNCS["remainder"](steps + half, period) - half
@@ -327,7 +335,13 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: floa
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
     """Linear interpolation between points, as ``numpy.interp``."""
-    at, places, values = on_device(x).astype(numpy.float64, copy=False), on_device(xp), on_device(fp)
+    given, places, values = on_device(x), on_device(xp), on_device(fp)
+    for one in (given, places):
+        if one.dtype.kind == "c":
+            raise TypeError(
+                f"Cannot cast array data from {one.dtype!r} to dtype('float64') according to the rule 'safe'"
+            )
+    at = given.astype(numpy.float64, copy=False)
     places = places.astype(numpy.float64, copy=False)
     values = values.astype(numpy.complex128 if values.dtype.kind == "c" else numpy.float64, copy=False)
     if places.shape != values.shape or places.ndim != 1 or places.size == 0:

@@ -193,6 +193,8 @@ def _weights(fweights: Any, aweights: Any, count: int) -> ndarray | None:
 
 def _variables(x: Any, rowvar: bool) -> ndarray:
     values = on_device(x)
+    if values.ndim > 2:
+        raise ValueError("m has more than 2 dimensions")
     values = values.reshape((1, -1)) if values.ndim < 2 else values
     return values.T if not rowvar and values.shape[0] != 1 else values
 
@@ -415,18 +417,23 @@ def _ordered(values: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...]]:
     axes = _axes(axis, values.ndim)
     kept = [k for k in range(values.ndim) if k not in axes]
     left = tuple([values.shape[k] for k in kept])
-    flat = values.transpose((*kept, *axes)).reshape((*left, -1)) if len(axes) != 1 else moveaxis(values, axes[0], -1)
+    flat = (
+        values.transpose((*kept, *axes)).reshape((*left, _count(values, axis)))
+        if len(axes) != 1
+        else moveaxis(values, axes[0], -1)
+    )
     rows, _ = as_rows(flat, flat.ndim - 1)
     return sort(rows, False, False)[0], left
 
 
 def _quantile(
-    x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_nan: bool, out: Any = None, weights: Any = None
-) -> ndarray:
+    x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_nan: bool, out: Any = None, weights: Any = None,
+    real: bool = True,
+) -> ndarray:  # fmt: skip
     values = on_device(x)
     if method not in (*METHODS, *PLACES, *STEPS):
         raise ValueError(f"{method!r} is not a valid method of quantiles: {', '.join((*METHODS, *PLACES, *STEPS))} are")
-    if values.dtype.kind == "c":
+    if values.dtype.kind == "c" and real:
         raise TypeError("a must be an array of real numbers")
     wanted = numpy.asarray(q.to_numpy() if isinstance(q, ndarray) else q)
     if not ((wanted >= 0) & (wanted <= 1)).all():
@@ -435,7 +442,7 @@ def _quantile(
         if method != "inverted_cdf":
             raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         return _weighted_quantile(values, wanted, axis, keepdims, without_nan, out, on_device(weights))
-    kept = values.dtype.kind == "f" or (method in DISCRETE and values.dtype != bool)
+    kept = values.dtype.kind in "fc" or (method in DISCRETE and values.dtype != bool)
     inner = values if kept else values.astype(numpy.float64)
     # Quantiles that are given as an array or a list have a type that counts, a number of Python has none.
     weak = _ndarray.is_weak(q) or (isinstance(q, numpy.generic) and q.ndim == 0 and inner.dtype.kind == "f")
@@ -586,11 +593,11 @@ def _hundredth(q: Any) -> Any:
 
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> ndarray:
     """The median, as ``numpy.median``; the input is never overwritten."""
-    return _quantile(a, 0.5, axis, keepdims, "linear", False, out)
+    return _quantile(a, 0.5, axis, keepdims, "linear", False, out, real=False)
 
 
 def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> ndarray:
     """The median of elements that are no NaN."""
-    return _quantile(a, 0.5, axis, keepdims, "linear", True, out)
+    return _quantile(a, 0.5, axis, keepdims, "linear", True, out, real=False)

@@ -109,7 +109,14 @@ def flipud(m: Any) -> ndarray:
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     """As ``numpy.rot90``: a view."""
-    values, (one, other) = on_device(m), axes
+    values = on_device(m)
+    if len(axes) != 2:
+        raise ValueError("len(axes) must be 2.")
+    if not all([-values.ndim <= axis < values.ndim for axis in axes]):
+        raise ValueError(f"Axes={tuple(axes)} out of range for array of ndim={values.ndim}.")
+    one, other = (axis % values.ndim for axis in axes)
+    if one == other:
+        raise ValueError("Axes must be different.")
     if k % 4 == 0:
         return values
     if k % 4 == 2:
@@ -391,7 +398,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> ndarray:
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
     """As ``numpy.repeat``; an array of repeats is waited for."""
     values = on_device(a)
-    if axis is None:
+    if axis is None or (values.ndim == 0 and axis in (0, -1)):
         values, axis = values.ravel(), 0
     (axis,) = _axes(axis, values.ndim)
     if isinstance(repeats, ndarray):

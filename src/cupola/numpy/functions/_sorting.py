@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy
@@ -74,12 +75,24 @@ def sort_complex(a: Any) -> ndarray:
 
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """As ``numpy.partition``; the elements are sorted wholly."""
-    return sort(a, axis)
+    values = on_device(a)
+    _check_places(kth, values, axis)
+    return sort(values, axis)
+
+
+def _check_places(kth: Any, values: ndarray, axis: int | None) -> None:
+    """Refuse places that no element along the axis has."""
+    extent = values.size if axis is None or values.ndim == 0 else values.shape[_axes(axis, values.ndim)[0]]
+    for one in numpy.asarray(kth.to_numpy() if isinstance(kth, ndarray) else kth).reshape(-1).tolist():
+        if extent and not -extent <= operator.index(one) < extent:
+            raise ValueError(f"kth(={one}) out of bounds ({extent})")
 
 
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> ndarray:
     """As ``numpy.argpartition``; the elements are sorted wholly."""
-    return argsort(a, axis)
+    values = on_device(a)
+    _check_places(kth, values, axis)
+    return argsort(values, axis)
 
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
@@ -112,6 +125,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """The bins that values belong to, as ``numpy.digitize``. Waits for the first and last bin."""
     edges = on_device(bins)
+    if on_device(x).dtype.kind == "c":
+        raise TypeError("x may not be complex")
     if edges.size > 1 and bool(edges._part(0) > edges._part(-1)):
         flipped = edges._part(slice(None, None, -1))
         made: ndarray = edges.size - searchsorted(flipped, x, "left" if right else "right")
