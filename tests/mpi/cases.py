@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import threading
 import time
@@ -508,6 +510,28 @@ def a_usual_message_that_nobody_answers() -> None:
     comm.Send(on_device(mine), right, 98)  # comes where nobody waits any more
     comm.Sendrecv(on_device(mine), right, recvbuf=came, source=left)
     same(came, others(left))
+    end = time.monotonic() + 30
+    while _request.forgotten and time.monotonic() < end:
+        _request.collect()
+    assert not _request.forgotten
+
+
+def control_c_while_it_waits() -> None:
+    """It ends a message that has a time limit, and MPI goes on with the memory until the message is over."""
+    limited = mpi.Comm(MPI.COMM_WORLD, stream=stream, timeout=300)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    got = nothing()
+    try:
+        timer.start()
+        limited.Recv(got, left, tag=97)
+    except KeyboardInterrupt:
+        pass
+    else:
+        raise AssertionError("nobody has sent anything")
+    timer.join()
+    comm.Barrier()
+    assert _request.forgotten
+    comm.Send(on_device(mine), right, 97)  # comes where nobody waits any more
     end = time.monotonic() + 30
     while _request.forgotten and time.monotonic() < end:
         _request.collect()
