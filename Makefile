@@ -18,7 +18,7 @@
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
 # PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told, WHEEL_ARGS what else
-# the build of make wheel is told.
+# the build of make wheel is told, INSTALL_ARGS that of the others (-Csetup-args=-Dwerror=true: warnings are errors).
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -ec
@@ -28,6 +28,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 WHEEL_ARGS ?=
+INSTALL_ARGS ?=
 BUILD ?= release
 SANITIZE ?= whole
 SOURCES := $(shell find src bindgen meson.build pyproject.toml tools/private_files.py -type f \
@@ -136,7 +137,7 @@ $(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
 	@if [ ! -e $(VENV)/.editable ]; then \
 		sh tools/check_machine.sh $(PYTHON); \
 		echo "== building cupola and installing it into $(VENV): compiles, a few minutes"; \
-		$(INSTALL) --no-deps . | $(PROGRESS); \
+		$(INSTALL) --no-deps . $(INSTALL_ARGS) | $(PROGRESS); \
 	fi
 	@$(BIN)/python -c "import cupola" && touch $@
 
