@@ -269,17 +269,27 @@ def test_facts(run, device, stream, code):
 # ---- faults ----------------------------------------------------------------------------------------------------------
 
 FAULT = """
-from cupola import CUDAError, Device
-from tests.cpu.driver.device_side.programs import Log, linked
-from tests.cpu.driver.device_side.test_parallelism import SOURCE
+from pathlib import Path
+from cupola import CUDAError, Device, ObjectCode
+from tests.cpu.driver.device_side.programs import Log
 device = Device()
 device.set_current()
 log = Log(device.create_stream())
 try:
-    log.run(linked(SOURCE).get_kernel("{kernel}"))
+    log.run(ObjectCode.from_cubin(Path({file!r}).read_bytes()).get_kernel({kernel!r}))
 except CUDAError as error:
     print(error)
 """
+
+
+@pytest.fixture
+def run_fault(run_python, code, tmp_path):
+    """Run one thread of a kernel in a process of its own, which prints what went wrong."""
+    file = tmp_path / "parallelism.cubin"
+    file.write_bytes(code.code)
+    return lambda kernel, **more: run_python(FAULT.format(file=str(file), kernel=kernel), **more)
+
+
 # kernel: what the CPU device says
 FAULTS = {
     "fault_of_child": "kernel 'wild': out-of-bounds write of 4 bytes in global memory at address 0x10",
@@ -291,29 +301,29 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("kernel", FAULTS)
-def test_faults(run_python, kernel):
-    said = run_python(FAULT.format(kernel=kernel)).stdout
+def test_faults(run_fault, kernel):
+    said = run_fault(kernel).stdout
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in said
     assert not on_cpu_device() or FAULTS[kernel] in said
 
 
 @pytest.mark.cpu_only
-def test_a_buffer_is_launched_once(run_python):
+def test_a_buffer_is_launched_once(run_fault):
     """An H200 runs on forever."""
-    assert "which was launched already" in run_python(FAULT.format(kernel="twice")).stdout
+    assert "which was launched already" in run_fault("twice").stdout
 
 
 @pytest.mark.cpu_only
 @pytest.mark.parametrize("kernel", ["tails_forever", "more_and_more"])
-def test_launches_without_end_are_stopped(run_python, kernel):
-    said = run_python(FAULT.format(kernel=kernel), CUPOLA_CPU_TIMEOUT="1").stdout
+def test_launches_without_end_are_stopped(run_fault, kernel):
+    said = run_fault(kernel, CUPOLA_CPU_TIMEOUT="1").stdout
     assert "CUDA_ERROR_LAUNCH_TIMEOUT" in said and "CUPOLA_CPU_TIMEOUT" in said
 
 
 @pytest.mark.cpu_only
-def test_memory_that_is_freed_during_a_fill(run_python):
+def test_memory_that_is_freed_during_a_fill(run_fault):
     """It ended the process. On a GPU the fill may go anywhere."""
-    done = run_python(FAULT.format(kernel="free_during_fill"))
+    done = run_fault("free_during_fill")
     assert done.returncode == 0, done.stderr
     assert not done.stdout or "of a fill, 4194304 bytes at" in done.stdout
 
