@@ -39,6 +39,20 @@ def test_damaged_entry_is_removed(tmp_path: Path, damage: Callable[[bytes], byte
     assert cache.get(key) == b"object code"
 
 
+def test_few_processes_count_a_full_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them would look at every entry, of which there may be a hundred thousand."""
+    counted = []
+    monkeypatch.setattr(ObjectCache, "_trim", lambda self: counted.append(self))
+    for number in range(1000):  # processes that compile a kernel
+        cache = ObjectCache(tmp_path, "machine", limit=1 << 20)
+        cache.put(cache.key(str(number)), b"code")
+    assert 5 <= len(counted) <= 30
+    counted.clear()
+    for number in range(20):  # one that compiles much
+        cache.put(cache.key(f"more {number}"), bytes(1000))
+    assert cache in counted
+
+
 def test_oldest_entries_go_first(tmp_path: Path) -> None:
     cache = ObjectCache(tmp_path, "machine", limit=10_000)
     keys = [cache.key(str(number)) for number in range(12)]

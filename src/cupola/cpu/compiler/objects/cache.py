@@ -3,7 +3,9 @@
 An entry is one file, named by a hash of all that the code depends on: the LLVM IR, the processor with its features,
 LLVM's version, and the version of this format. Files are written beside their place and renamed, so a reader sees
 a whole entry or none; a checksum tells a damaged one, which is removed. When the entries exceed the limit, those not
-used for longest go. What others could have written is not loaded (_private_folder.py).
+used for longest go. A full folder has so many that counting them takes a second, so a process counts only if it has made
+much code, or when it makes an entry whose name says so, one of 64. What others could have written is not loaded
+(_private_folder.py).
 
 The folder is ``cupola`` in ``$XDG_CACHE_HOME`` (default ``~/.cache``). ``CUPOLA_CPU_CACHE=0`` turns the cache off.
 """
@@ -20,6 +22,8 @@ from cupola._private_folder import is_private, make_private, read_private, user_
 
 FORMAT = 1
 LIMIT_BYTES = 256 << 20
+SELDOM = 64
+"""One of so many entries makes the process that writes it count; so does this part of the limit."""
 _MAGIC = b"cupola object\n"
 
 
@@ -42,6 +46,7 @@ class ObjectCache:
         self.limit = limit
         self._trusted = False
         self._total: int | None = None  # bytes of all entries, when last counted, and what was put there since
+        self._own = 0  # bytes that this process has put there
 
     @classmethod
     def default(cls, machine: str) -> ObjectCache:
@@ -93,9 +98,13 @@ class ObjectCache:
             os.replace(file.name, self.folder / f"{key}.o")
         except OSError:
             return False
+        self._own += len(data)
         if self._total is not None:
             self._total += len(data)
-        if self._total is None or self._total > self.limit:
+            must_count = self._total > self.limit
+        else:
+            must_count = self._own * SELDOM > self.limit or int(key[:8], 16) % SELDOM == 0
+        if must_count:
             self._trim()
         return True
 
