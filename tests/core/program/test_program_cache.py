@@ -286,6 +286,14 @@ class TestFiles:
         files["a"] = b"2"
         assert files["a"] == b"2"
 
+    def test_reading_counts_nothing(self, files, monkeypatch):
+        """A process that finds what it wants does not look at all entries."""
+        files["key"] = b"code"
+        monkeypatch.setattr(FileStreamProgramCache, "_scan", lambda self: pytest.fail("all entries are looked at"))
+        cache = FileStreamProgramCache(files.path, max_size_bytes=3000)
+        assert cache["key"] == b"code" and cache.get("other") is None
+        del cache["key"]
+
     def test_stale_temporary_files_go(self, files):
         paths = [os.path.join(files.path, "tmp", name) for name in ("entry-old", "entry-new")]
         for path in paths:

@@ -75,7 +75,8 @@ class FileStreamProgramCache(ProgramCacheResource):
         self._lock = RLock()
         self._writes = 0
         self._make_directories()
-        self._size = sum(entry.size for entry in self._scan())
+        self._size: int | None = None  # of all files, as far as is known; counted when the first is written
+        self._unfinished()
 
     @property
     def path(self) -> str:
@@ -117,7 +118,8 @@ class FileStreamProgramCache(ProgramCacheResource):
         except (FileNotFoundError, NotADirectoryError):
             raise KeyError(key) from None
         with self._lock:
-            self._size -= size
+            if self._size is not None:
+                self._size -= size
 
     def __len__(self) -> int:
         return sum(1 for _ in _files_below(self._entries))
@@ -131,7 +133,7 @@ class FileStreamProgramCache(ProgramCacheResource):
                 with contextlib.suppress(OSError):  # somebody has stored something in it
                     os.rmdir(folder.path)
         with self._lock:
-            self._size = sum(entry.size for entry in self._scan())
+            self._size = None
 
     def __reduce__(self) -> str:
         raise TypeError("a FileStreamProgramCache is not pickled: open another one with the same path")
@@ -171,7 +173,7 @@ class FileStreamProgramCache(ProgramCacheResource):
         if self._limit is None:
             return
         with self._lock:
-            self._size += grown
+            self._size = self._scanned() if self._size is None else self._size + grown
             self._writes += 1
             if self._size > self._limit or self._writes % _COUNT_AGAIN == 0:
                 self._evict(self._limit)
@@ -185,9 +187,16 @@ class FileStreamProgramCache(ProgramCacheResource):
             if not entry.path.startswith(self._temporary) and _remove(entry):
                 self._size -= entry.size
 
+    def _scanned(self) -> int:
+        return sum(entry.size for entry in self._scan())
+
     def _scan(self) -> list[_Entry]:
-        """All files of the cache. Temporary files of processes that have ended are removed."""
-        found = list(_files_below(self._entries))
+        """All files of the cache."""
+        return [*_files_below(self._entries), *self._unfinished()]
+
+    def _unfinished(self) -> list[_Entry]:
+        """Temporary files; those of processes that have ended are removed."""
+        found = []
         oldest = (time.time() - _STALE) * 1e9
         for entry in _files_below(self._temporary):
             if entry.written < oldest:

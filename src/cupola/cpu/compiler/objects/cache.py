@@ -3,7 +3,7 @@
 An entry is one file, named by a hash of all that the code depends on: the LLVM IR, the processor with its features,
 LLVM's version, and the version of this format. Files are written beside their place and renamed, so a reader sees
 a whole entry or none; a checksum tells a damaged one, which is removed. When the entries exceed the limit, those not
-used for longest go. A full folder has so many that counting them takes a second, so a process counts only if it has made
+used for longest go. A full folder has so many that counting them takes a second: a process counts only if it has made
 much code, or when it makes an entry whose name says so, one of 64. What others could have written is not loaded
 (_private_folder.py).
 
