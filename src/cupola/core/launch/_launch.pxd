@@ -29,17 +29,30 @@ cdef int retry(
 cdef int check_cooperative(Stream stream, LaunchConfig config, Kernel kernel) except -1
 
 
+cdef inline int start(StreamHandle held, LaunchConfig config, Kernel kernel, void** pointers) except -1:
+    """Launch what is packed."""
+    cdef CUlaunchConfig native = config.native
+    cdef CUlaunchAttribute[MOST_ATTRIBUTES] attributes
+    cdef CUfunction function = <CUfunction>kernel.pointer    # the driver takes a CUkernel in its place
+    cdef CUresult status
+    if native.numAttrs != 0:
+        snapshot(config, &native, attributes)
+    native.hStream = held.pointer
+    with nogil:
+        status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
+    if status != CUDA_SUCCESS:
+        retry(status, held, config, kernel, &native, pointers)
+    if native.numAttrs != 0:
+        keep_node(config, &native)
+    return 0
+
+
 cdef inline int submit(
     object stream, LaunchConfig config, Kernel kernel, const Parameter* parameters, PyObject** arguments,
     Py_ssize_t count, void** pointers, Slot* slots
 ) except -1:
     """Pack the arguments, for the kernel's own parameters where `parameters` is NULL, and launch."""
-    cdef CUlaunchConfig native
-    cdef CUlaunchAttribute[MOST_ATTRIBUTES] attributes
-    cdef CUfunction function = <CUfunction>kernel.pointer    # the driver takes a CUkernel in its place
     cdef Stream target
-    cdef StreamHandle held
-    cdef CUresult status
     cdef int found
     if type(stream) is not Stream:
         return submit_elsewhere(stream, config, kernel, parameters, arguments, count, pointers, slots)
@@ -52,15 +65,5 @@ cdef inline int submit(
         return submit_host_arrays(stream, config, kernel, arguments, count)
     if config.cooperative:
         check_cooperative(target, config, kernel)
-    held = target.hold()    # behind all code of the arguments, which may have closed the stream
-    native = config.native
-    if native.numAttrs != 0:
-        snapshot(config, &native, attributes)
-    native.hStream = held.pointer
-    with nogil:
-        status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
-    if status != CUDA_SUCCESS:
-        retry(status, held, config, kernel, &native, pointers)
-    if native.numAttrs != 0:
-        keep_node(config, &native)
-    return 0
+    # The stream is held behind all code of the arguments, which may have closed it.
+    return start(target.hold(), config, kernel, pointers)

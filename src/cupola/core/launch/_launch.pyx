@@ -13,12 +13,11 @@ from cpython.ref cimport Py_INCREF
 from cupola.core.launch._arguments cimport Slot, operands, pack, pack_as, read_buffers
 from cupola.core.device._context cimport enter, leave
 from cupola.core.base._cuda cimport (
-    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchAttribute, CUlaunchConfig, CUresult, cu,
-    fail_because, fail_with
+    CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUfunction, CUlaunchConfig, CUresult, cu, fail_because, fail_with
 )
 from cupola._above import above
 from cupola.core.program._kernel cimport Kernel, Parameter
-from cupola.core.launch._launch_config cimport MOST_ATTRIBUTES, LaunchConfig, keep_node, snapshot
+from cupola.core.launch._launch_config cimport LaunchConfig
 from cupola.core.device._stream cimport (
     Recorder, Stream, StreamHandle, begin_recording, end_recording, foreign_stream, new_stream, stream_argument
 )
@@ -145,11 +144,6 @@ cdef int submit_elsewhere(
     Py_ssize_t count, void** pointers, Slot* slots
 ) except -1:
     cdef Stream target = _find_stream(stream)
-    cdef StreamHandle held
-    cdef CUlaunchConfig native
-    cdef CUlaunchAttribute[MOST_ATTRIBUTES] attributes
-    cdef CUfunction function = <CUfunction>kernel.pointer
-    cdef CUresult status
     cdef int found
     if parameters != NULL:
         found = pack_as(kernel, parameters, 1, arguments, count, pointers, slots)
@@ -162,17 +156,7 @@ cdef int submit_elsewhere(
         if config.cooperative:
             check_cooperative(target, config, kernel)
         read_buffers(arguments, count, slots)
-        held = target.hold()    # as in submit
-        native = config.native
-        if native.numAttrs != 0:
-            snapshot(config, &native, attributes)
-        native.hStream = held.pointer
-        with nogil:
-            status = cu.cuLaunchKernelEx(&native, function, pointers, NULL)
-        if status != CUDA_SUCCESS:
-            retry(status, held, config, kernel, &native, pointers)
-        if native.numAttrs != 0:
-            keep_node(config, &native)
+        start(target.hold(), config, kernel, pointers)     # held as in submit
     finally:
         end_recording(turn)
     return 0

@@ -385,20 +385,18 @@ programmatic_stream_serialization=False, **attributes)\n--\n\nHow many threads a
             if extent > 0xFFFFFFFF:
                 raise OverflowError(f"grid times cluster must fit in 32 bits for each axis, got {extent}")
             extents[axis] = <unsigned int>extent
-        if self.cluster_size[0] != 0 or self.cooperative or self.serialization or self.more:
-            memset(made, 0, sizeof(made))
         if self.cluster_size[0] != 0:
-            attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            begin(attribute, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             attribute.value.clusterDim.x = self.cluster_size[0]
             attribute.value.clusterDim.y = self.cluster_size[1]
             attribute.value.clusterDim.z = self.cluster_size[2]
             attribute += 1
         if self.cooperative:
-            attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+            begin(attribute, CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
             attribute.value.cooperative = 1
             attribute += 1
         if self.serialization:
-            attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            begin(attribute, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
             attribute.value.programmaticStreamSerializationAllowed = 1
             attribute += 1
         if self.more:
@@ -500,6 +498,11 @@ cdef dict _more(LaunchConfig config):
         return config.more
 
 
+cdef inline void begin(CUlaunchAttribute* attribute, CUlaunchAttributeID number) noexcept:
+    memset(attribute, 0, sizeof(CUlaunchAttribute))
+    attribute.id = number
+
+
 cdef CUlaunchAttribute* _write_all(LaunchConfig config, CUlaunchAttribute* attribute) except NULL:
     from cupola.core.launch._launch_attributes import ATTRIBUTES
     cdef bytes packed
@@ -508,8 +511,7 @@ cdef CUlaunchAttribute* _write_all(LaunchConfig config, CUlaunchAttribute* attri
     for name, (number, _) in ATTRIBUTES.items():
         if name in config.more:
             packed = config.more[name][1]
-            attribute.id = <CUlaunchAttributeID><int>number
-            memset(&attribute.value, 0, sizeof(attribute.value))
+            begin(attribute, <CUlaunchAttributeID><int>number)
             memcpy(&attribute.value, <char*>packed, len(packed))
             attribute += 1
     return attribute
