@@ -173,12 +173,14 @@ class FileStreamProgramCache(ProgramCacheResource):
         if self._limit is None:
             return
         with self._lock:
-            self._size = self._scanned() if self._size is None else self._size + grown
             self._writes += 1
-            if self._size > self._limit or self._writes % _COUNT_AGAIN == 0:
+            if self._size is not None:
+                self._size += grown
+            if self._size is None or self._size > self._limit or self._writes % _COUNT_AGAIN == 0:
                 self._evict(self._limit)
 
     def _evict(self, limit: int) -> None:
+        """Count all files, and remove those not used for longest if they are too much."""
         found = sorted(self._scan(), key=lambda entry: entry.used)
         self._size = sum(entry.size for entry in found)
         for entry in found:
@@ -186,9 +188,6 @@ class FileStreamProgramCache(ProgramCacheResource):
                 break
             if not entry.path.startswith(self._temporary) and _remove(entry):
                 self._size -= entry.size
-
-    def _scanned(self) -> int:
-        return sum(entry.size for entry in self._scan())
 
     def _scan(self) -> list[_Entry]:
         """All files of the cache."""
