@@ -376,7 +376,7 @@ class ndarray(Lazy):
 
     def squeeze(self, axis: Any = None) -> ndarray:
         """The view without dimensions of one element: without those in `axis`, or all."""
-        axes = range(self.ndim) if axis is None or (self.ndim == 0 and axis in (0, -1)) else _axes(axis, self.ndim)
+        axes = _axes(axis_or_all(axis, self.ndim), self.ndim)
         gone = [axis for axis in axes if self.shape[axis] == 1]
         if axis is not None and len(gone) != len(axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
@@ -680,6 +680,11 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return numpy.lib.array_utils.normalize_axis_tuple(axis, ndim)
 
 
+def axis_or_all(axis: Any, ndim: int) -> Any:
+    """The axis, but None for 0 and -1 of an array without dimensions, which many of NumPy's functions allow."""
+    return None if ndim == 0 and axis in (0, -1) else axis
+
+
 def _accumulator(how: str, dtype: numpy.dtype) -> numpy.dtype:
     if how in ("any", "all"):
         return numpy.dtype(bool)
@@ -701,7 +706,7 @@ def _reduce(
     values = on_device(obj)
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer: several axes are a tuple")
-    axes = _axes(axis if values.ndim or axis not in (0, -1) else (), values.ndim)  # as NumPy, which allows these
+    axes = _axes(axis_or_all(axis, values.ndim), values.ndim)
     to = known_type(dtype) if dtype is not None else _accumulator(how, values.dtype)
     if where is not True:
         if how in ("max", "min") and initial is None:

@@ -11,7 +11,7 @@ from cupola.numpy import _index, _lazy, _ndarray
 from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import pending, write
-from cupola.numpy._ndarray import _axes, broadcast, known_type, ndarray, on_device
+from cupola.numpy._ndarray import _axes, axis_or_all, broadcast, known_type, ndarray, on_device
 from cupola.numpy._order import is_column_major
 from cupola.numpy._rows import as_rows, back, best
 from cupola.numpy._rows import nonzero as _nonzero
@@ -97,8 +97,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarra
 
 def _best(x: Any, axis: Any, keepdims: bool, out: Any, greatest: bool) -> ndarray:
     values = on_device(x)
-    if values.ndim == 0 and axis in (0, -1):
-        axis = None
+    axis = axis_or_all(axis, values.ndim)
     if values.size == 0 and (axis is None or values.shape[axis] == 0):
         raise ValueError(f"attempt to get {'argmax' if greatest else 'argmin'} of an empty sequence")
     if axis is None:
@@ -157,7 +156,8 @@ def _within(indices: Any, extent: int, mode: str) -> Any:
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> ndarray:
     """Elements at places along an axis, as ``numpy.take``."""
     values = on_device(a)
-    if axis is None or (values.ndim == 0 and axis in (0, -1)):
+    axis = axis_or_all(axis, values.ndim)
+    if axis is None:
         values, axis = values.ravel(), 0
     (axis,) = _axes(axis, values.ndim)
     indices = _within(indices, values.shape[axis], mode)

@@ -11,7 +11,7 @@ from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import NAMESPACE
 from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device
+from cupola.numpy._ndarray import _axes, axis_or_all, broadcast, empty, known_type, ndarray, on_device
 from cupola.numpy.functions._creation import ascontiguousarray, full
 
 __all__ = [
@@ -398,7 +398,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> ndarray:
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
     """As ``numpy.repeat``; an array of repeats is waited for."""
     values = on_device(a)
-    if axis is None or (values.ndim == 0 and axis in (0, -1)):
+    axis = axis_or_all(axis, values.ndim)
+    if axis is None:
         values, axis = values.ravel(), 0
     (axis,) = _axes(axis, values.ndim)
     if isinstance(repeats, ndarray):
