@@ -649,13 +649,7 @@ def elementwise(
     node = make_node(function.__name__, tuple(values), loop[:-1], loop[-1], shape)
     if out is None:
         return pending(node, tuple(values), letter(order, "K"))
-    if not isinstance(out, ndarray):
-        raise TypeError(f"out must be an array of cupola.numpy, got {type(out).__name__}")
-    if loop[-1] is not out.dtype and not numpy.can_cast(loop[-1], out.dtype, casting):
-        refused = numpy._core._exceptions._UFuncOutputCastingError  # type: ignore[attr-defined]
-        raise refused(function._numpy, casting, loop[-1], out.dtype, 0)
-    if out.shape != shape and numpy.broadcast_shapes(out.shape, shape) != out.shape:
-        raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
+    check_out(function, 0, out, loop[-1], shape, casting)
     if where is not True:
         chosen = on_device(where)
         node = make_node(
@@ -663,6 +657,17 @@ def elementwise(
         )
     write(out, node)
     return out
+
+
+def check_out(function: Any, place: int, out: Any, dtype: numpy.dtype, shape: tuple[int, ...], casting: Any) -> None:
+    """Refuse an array that cannot get a ufunc's result of this number, type and shape."""
+    if not isinstance(out, ndarray):
+        raise TypeError(f"out must be an array of cupola.numpy, got {type(out).__name__}")
+    if dtype is not out.dtype and not numpy.can_cast(dtype, out.dtype, casting):
+        refused = numpy._core._exceptions._UFuncOutputCastingError  # type: ignore[attr-defined]
+        raise refused(function._numpy, casting, dtype, out.dtype, place)
+    if out.shape != shape and numpy.broadcast_shapes(out.shape, shape) != out.shape:
+        raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
 
 
 def _kind(operand: Any) -> Any:

@@ -98,24 +98,13 @@ class PairUfunc:
         loop = self.resolve_dtypes(kinds, signature=signature, casting=casting)
         shape = numpy.broadcast_shapes(*[getattr(one, "shape", ()) for one in values])
         for place, (to, one) in enumerate(zip(outs, loop[self.nin :], strict=True)):
-            self._check(place, to, one, shape, casting)
+            if to is not None:
+                _ndarray.check_out(self, place, to, one, shape, casting)
         made = self._compute(*[
             one.astype(to, copy=False) if isinstance(one, ndarray) else on_device(to.type(one))
             for one, to in zip(values, loop, strict=False)
         ])  # fmt: skip
         return self._stored([in_order(one, order) for one in made], outs, where)
-
-    def _check(self, place: int, out: Any, to: numpy.dtype, shape: tuple[int, ...], casting: Any) -> None:
-        """Refuse an array that cannot get a result."""
-        if out is None:
-            return
-        if not isinstance(out, ndarray):
-            raise TypeError(f"out must be arrays of cupola.numpy, got {type(out).__name__}")
-        if not numpy.can_cast(to, out.dtype, casting):
-            refused = numpy._core._exceptions._UFuncOutputCastingError  # type: ignore[attr-defined]
-            raise refused(self._numpy, casting, to, out.dtype, place)
-        if numpy.broadcast_shapes(out.shape, shape) != out.shape:
-            raise ValueError(f"non-broadcastable output operand with shape {out.shape} doesn't match the shape {shape}")
 
     @staticmethod
     def _stored(made: list[ndarray], outs: Any, where: Any) -> tuple[ndarray, ndarray]:
