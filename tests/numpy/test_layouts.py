@@ -46,7 +46,7 @@ x.astype("f4", order="A")
 x.astype(float, order="F")
 x.copy(), x.copy("K"), x.copy("F")
 n.copy(x), n.array(x), n.array(x, order="F"), n.array(x, "f4"), n.array(x, ndmin=4)
-n.ones_like(x), n.zeros_like(x, "f4"), n.full_like(x, 2), n.empty_like(x) * 0
+n.ones_like(x), n.zeros_like(x, "f4"), n.full_like(x, 2)
 n.sum(x, axis=0), n.sum(x, axis=1), n.sum(x, axis=2), n.sum(x, axis=(0, 2)), n.sum(x), n.sum(x, axis=())
 n.max(x * 2, axis=0, keepdims=True), n.max(x * 2, axis=1, keepdims=True), n.all(x > 0, axis=-1, keepdims=True)
 n.mean(x, axis=0), n.std(x, axis=1), n.var(x, axis=2, keepdims=True), n.prod(x, axis=1, where=x > 0.5)
@@ -90,6 +90,13 @@ def test_results_of_two_operands_lie_as_those_of_numpy(one, other):
 @pytest.mark.parametrize("text", CASES)
 def test_results_of_functions_lie_as_those_of_numpy(text, of):
     compare(text, x=LAYOUTS[of])
+
+
+@pytest.mark.parametrize("of", WHOLE)
+def test_arrays_of_nothing_yet_lie_as_those_of_numpy(of):
+    for order in "CFAK":
+        theirs, ours = (n.empty_like(LAYOUTS[of](n), order=order) for n in (numpy, np))
+        assert layout(ours) == layout(theirs), order
 
 
 def test_reductions_of_broadcast_operands():

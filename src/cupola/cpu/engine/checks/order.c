@@ -104,6 +104,7 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
     if (!watch && !(watch = block->watch = calloc(1, sizeof *watch))) return false;
     forget(watch);
     const size_t bytes = (size_t)(shared_words + local_words) * CPU_SHADOW_BYTES;
+    bool is_new = false; /* and all 0 */
     if (watch->memory_bytes < bytes) {
         if (watch->memory) munmap(watch->memory, watch->memory_bytes);
         watch->memory_bytes = 0;
@@ -115,10 +116,11 @@ bool cpu_watch_begin(cpu_block *block, const cpu_launch *launch, uint64_t place,
         }
         watch->memory_bytes = bytes;
         watch->shared_words = watch->local_words = 0;
+        is_new = true;
     }
     if (watch->shared_words != shared_words || watch->local_words != local_words) {
-        /* Records of other words would be found. */
-        if (watch->shared_words) memset(watch->memory, 0, bytes);
+        /* What other launches have left lies elsewhere here: their records taken for those of rows would hide races. */
+        if (bytes && !is_new) memset(watch->memory, 0, bytes);
         watch->shared_words = shared_words;
         watch->local_words = local_words;
         cpu_shadow_lay_out(&watch->shared, watch->memory, shared_words);
