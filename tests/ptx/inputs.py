@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from tests.ptx.oracle import BF16, F16, F32, F64, Format, floats, integers
 
@@ -49,7 +50,8 @@ def _between(f: Format, low: float, high: float) -> Draw:
 
 
 def _whole(f: Format, low: int, high: int) -> Draw:
-    return lambda rng: f.round(Fraction(rng.randint(low, high)))
+    values = [f.round(Fraction(number)) for number in range(low, high + 1)]
+    return lambda rng: values[rng.randint(low, high) - low]
 
 
 def _mixed(*draws: Draw) -> Draw:
@@ -117,22 +119,28 @@ SETS: dict[str, Set] = {
 """What may stand after ``%name:``."""
 
 
-def _value(name: str, given: Set, rng: random.Random, row: dict[str, tuple[str, int]]) -> int:
+def _value(before: tuple[str, ...], row: list[int], type: str, rng: random.Random) -> int:
     """One value; now and then that of another column of the same type, for comparisons and cancellation."""
-    same = [value for set, value in row.values() if set == name]
-    return rng.choice(same) if same and rng.random() < 0.12 else given.draw(rng)
+    same = [value for other, value in zip(before, row, strict=True) if other == type] if type in before else []
+    return rng.choice(same) if same and rng.random() < 0.12 else SETS[type].draw(rng)
+
+
+@cache
+def table(types: tuple[str, ...], count: int) -> tuple[tuple[int, ...], ...]:
+    """``count`` rows of values of some types. Many forms have the same types."""
+    rng = random.Random("/".join(types))
+    made = []
+    for _ in range(count):
+        row: list[int] = []
+        for column, type in enumerate(types):
+            row.append(_value(types[:column], row, type, rng))
+        made.append(tuple(row))
+    return tuple(made)
 
 
 def rows(columns: dict[str, str], count: int) -> list[dict[str, int]]:
     """``count`` rows of values for registers whose types are given by name."""
-    rng = random.Random("/".join(columns.values()))
-    made = []
-    for _ in range(count):
-        row: dict[str, tuple[str, int]] = {}
-        for name, type in columns.items():
-            row[name] = (type, _value(type, SETS[type], rng, row))
-        made.append({name: value for name, (_, value) in row.items()})
-    return made
+    return [dict(zip(columns, values, strict=True)) for values in table(tuple(columns.values()), count)]
 
 
 def memory(size: int, name: str) -> bytes:
