@@ -17,6 +17,7 @@ from cupola import (
     GraphMemoryResource,
     LaunchConfig,
     LegacyPinnedMemoryResource,
+    ObjectCode,
     PinnedMemoryResource,
     Program,
     ProgramOptions,
@@ -104,6 +105,36 @@ def test_a_finding_says_where(device, stream, reverse):
     assert str(race).startswith("race in kernel 'reverse': shared memory is accessed by two threads")
     assert "found 64 times" in str(race) and "__syncthreads()" in race.advice
     assert from_dict(json.loads(json.dumps(race.as_dict()))) == race
+
+
+TREE = r"""
+extern "C" __global__ void tree(float* x) {
+    __shared__ float s[128];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+    for (int d = 64; d; d /= 2) {
+        if (t < d) s[t] += s[t + d];
+    }
+    __syncthreads();
+    x[t] = s[0];
+}
+"""
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_a_loop_that_was_unrolled_is_one_line(device, stream, lines):
+    """Without line information each instruction is told, since it is all that is known."""
+    options = ProgramOptions(name="tree.cu", arch=f"sm_{device.arch}", lineinfo=True)
+    text = Program(TREE, "c++", options).compile("ptx").code
+    kernel = ObjectCode.from_ptx(text if lines else re.sub(rb"\t\.loc.*", b"", text)).get_kernel("tree")
+    x = device.array(np.ones(128, np.float32), stream=stream)
+    with cpu.checks(race=True) as checks:
+        launch(stream, LaunchConfig(grid=1, block=128), kernel, x)
+        stream.sync()
+    found = [({p.line for p in f.places}, f.count) for f in checks.findings if "__syncwarp" in f.advice]
+    counts = [16, 8, 4, 2, 1]
+    assert found == ([({8}, sum(counts))] if lines else [({0}, count) for count in counts])
 
 
 def test_kernels_have_their_names_in_cpp(device, stream):

@@ -1,6 +1,6 @@
 """Every form of `forms/*.txt` gives what an H200 gave for it, on the CPU device and on a GPU.
 
-On the CPU device LLVM optimizes one form in four; the others are compiled in the simplest way, which takes half the time.
+On the CPU device LLVM optimizes one form in four; the others are compiled in the simplest way, in half of the time.
 `CUPOLA_CPU_OPTIMIZE=1` has all of them optimized. `docs/testing.md` tells how to add a form, and how to record.
 """
 

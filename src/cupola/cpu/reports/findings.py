@@ -339,7 +339,19 @@ def add(
         finding.count = row.times
         mine_is = variant.module.identity if variant is not None else (what, file, line)
         who = (mine_is, kernel, other and (other.what, other.name))
-        keep((*who, row.what, row.site, row.other_site, row.is_write, row.other_is_write), finding)
+        keep((*who, row.what, _what_happened(finding, row)), finding)
+
+
+def _what_happened(finding: Finding, row: _Row) -> tuple[object, ...]:
+    """The same for findings that tell a programmer the same.
+
+    A loop that the compiler has unrolled is several instructions of one line, and which of two accesses came first may
+    be chance. Without line information the instructions must be the same.
+    """
+    lines = [(place.file, place.line, place.via, place.what.partition(", ")[0]) for place in finding.places]
+    if all(place.file is not None for place in finding.places):
+        return finding.advice, len(lines) == 1 and row.is_write, *sorted(lines, key=repr)
+    return row.site, row.other_site, row.is_write, row.other_is_write
 
 
 def _at(file: str | None, line: int) -> str:
