@@ -6,6 +6,7 @@ import ctypes
 import linecache
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -153,6 +154,35 @@ def test_breakpoints(run, stops, where, options, expected):
     run.debugger.breakpoint(where, **options)
     seen = stops(lambda stop: here(stop)[2:])
     run.walk()
+    assert seen == expected
+
+
+IN_A_STRING = """
+extern "C" __global__ void in_a_string(int* x) {
+    int i = threadIdx.x;
+
+    x[i] = i;
+}
+"""
+STRING = Path(__file__).read_text().splitlines().index('IN_A_STRING = """') + 1
+
+
+@pytest.mark.parametrize(
+    "file, line, expected",
+    [
+        ("test_session.py", STRING + 2, [3]),
+        ("debugging/test_session.py", STRING + 3, [5]),  # which has no code: the next line
+        ("test_session.py", STRING + 50, []),
+        ("test_terminal.py", STRING + 2, []),
+    ],
+)
+def test_breakpoints_at_lines_of_python(run, stops, monkeypatch, file, line, expected):
+    """Where the program has the source as a string, and has not read it from a file."""
+    options = ProgramOptions(arch="sm_90", debug=True)
+    monkeypatch.setattr(run, "code", Program(IN_A_STRING, "c++", options).compile("cubin"))
+    run.debugger.breakpoint(f"{file}:{line}", thread=3)
+    seen = stops(lambda stop: stop.line)
+    run.launch("in_a_string")
     assert seen == expected
 
 

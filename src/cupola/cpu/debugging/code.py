@@ -20,6 +20,7 @@ from cupola.cpu.compiler.passes.call_graph import CallGraph, calls
 from cupola.cpu.compiler.passes.inline_calls import Inliner
 from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.reports.names import of_tiles
+from cupola.cpu.reports.texts import text_of
 
 from . import dwarf
 
@@ -214,24 +215,40 @@ class Code:
                 found.setdefault(self.function_of(line.instruction.location), []).append(line)
         return found
 
-    def at_line(self, file: str, number: int) -> tuple[int, list[Line]]:
-        """Where a line of a file begins, or else the next one of the same function that has code."""
+    def at_line(self, file: str, number: int) -> list[Line]:
+        """Where a line of a file begins, or else the next one of the same function that has code.
+
+        The file may be the program in Python that has the source as a string; the lines are then those of the program.
+        """
+        there = self._lines_in(lambda known, line: line if not file or is_same_file(known, file) else 0)
+        if not there and file.endswith(".py"):
+            there = self._lines_in(lambda known, line: self._line_in_python(known, line, file))
+        exact = [line for lines in there.values() for line in lines.get(number, ())]
+        if exact:
+            return exact
+        behind = [
+            (min(line for line in lines if line > number), lines)
+            for lines in there.values()
+            if min(lines) < number < max(lines)
+        ]
+        if not behind:
+            return []
+        after, lines = min(behind, key=lambda each: each[0])
+        return lines[after]
+
+    def _lines_in(self, number_of: Callable[[str, int], int]) -> dict[str, dict[int, list[Line]]]:
+        """The lines that have a number in some file, by function and that number; 0: it has none."""
         there: dict[str, dict[int, list[Line]]] = {}
         for line in self.lines.values():
             at = line.instruction.location
-            if line.begins and (not file or is_same_file(self.file_of(at), file)):
-                there.setdefault(self.function_of(at), {}).setdefault(self.line_of(at), []).append(line)
-        exact = [line for lines in there.values() for line in lines.get(number, ())]
-        if exact:
-            return number, exact
-        best = 0
-        found: list[Line] = []
-        for lines in there.values():
-            if min(lines) < number < max(lines):
-                after = min(line for line in lines if line > number)
-                if not found or after < best:
-                    best, found = after, lines[after]
-        return best, found
+            if line.begins and (number := number_of(self.file_of(at), self.line_of(at))):
+                there.setdefault(self.function_of(at), {}).setdefault(number, []).append(line)
+        return there
+
+    def _line_in_python(self, known: str, line: int, file: str) -> int:
+        """Where a line of a source stands in a program in Python; 0: not there."""
+        path, _, number = text_of(known, line, self.variant.module.text).python.rpartition(":")
+        return int(number) if path and is_same_file(path, file) else 0
 
     def at_function(self, name: str) -> list[Line]:
         """Where a function begins, behind what copies its parameters."""

@@ -70,7 +70,7 @@ class Breakpoint:
 
     def _arm(self, code: Code) -> list[Line]:
         """Where it is in the code of a kernel."""
-        lines = code.at_line(self._file, self._line)[1] if self._line else code.at_function(self.where)
+        lines = code.at_line(self._file, self._line) if self._line else code.at_function(self.where)
         for line in lines:
             at = line.instruction.location
             place = f"{code.file_of(at)}:{code.line_of(at)} in {code.function_of(at)}"

@@ -208,7 +208,8 @@ class Debugger:
         Parameters
         ----------
         where
-            ``"saxpy"``, ``"kernel.cu:12"``, or ``12`` for that line of any file.
+            ``"saxpy"``, ``"kernel.cu:12"``, or ``12`` for that line of any file. The file may be the program in
+            Python that has the source as a string: ``"program.py:12"``.
         condition
             An expression of C++ that must hold for a thread.
         block
