@@ -34,6 +34,7 @@ struct random_source {
     __device__ double between() { return ((bits() >> 12) + 0.5) * (1.0 / 4503599627370496.0); } // (0, 1)
     __device__ unsigned long long below(unsigned long long span) { return __umul64hi(bits(), span); }
     __device__ double positive() { return ((bits() >> 11) + 1) * (1.0 / 9007199254740992.0); } // (0, 1]
+    __device__ double exponential() { return -log(positive()); }
     __device__ double normal() {
         double radius = sqrt(-2 * log(positive()));
         return radius * cospi(2 * uniform());

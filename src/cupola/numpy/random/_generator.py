@@ -137,7 +137,10 @@ class Generator:
     # --- inside ---------------------------------------------------------------------------------------------------
 
     def _draw(self, form: str, size: Any, dtype: Any, *parameters: Any, out: ndarray | None = None) -> ndarray:
-        """New elements: `form` is the call of a method of random_source, or of rare_source where it is one of its."""
+        """New elements: `form` is the call of a method of random_source, or of rare_source where it is one of its.
+
+        The parameters are the arguments in its place of ``(...)``, or ``{2}``, ``{3}`` and so on.
+        """
         to = known_type(dtype)
         given = [
             value if isinstance(value, ndarray) else numpy.asarray(value, numpy.float64)[()] for value in parameters
@@ -218,8 +221,7 @@ class Generator:
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
         """Uniform numbers from `low` to below `high`."""
         low, high = _parameter(low), _parameter(high)
-        result: ndarray = self.random(_size(size, low, high)) * (high - low) + low
-        return result
+        return self._draw("uniform() * {2} + {3}", size, float, high - low, low)
 
     def bytes(self, length: int) -> bytes:
         """Random bytes. Waits for them."""
@@ -234,8 +236,7 @@ class Generator:
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
         """Numbers of a normal distribution."""
         loc, scale = _parameter(loc), _parameter(scale)
-        result: ndarray = self.standard_normal(_size(size, loc, scale)) * scale + loc
-        return result
+        return self._draw("normal() * {2} + {3}", size, float, scale, loc)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> ndarray:
         """Numbers whose logarithm is of a normal distribution."""
@@ -246,17 +247,11 @@ class Generator:
         self, size: Any = None, dtype: Any = numpy.float64, method: str = "zig", out: ndarray | None = None
     ) -> ndarray:
         """Numbers of the exponential distribution of mean 1. What `method` names makes no difference."""
-        result: ndarray = -UFUNCS["log"](self._draw("positive()", size, dtype, out=out))
-        if out is not None:
-            write(out, result)
-            return out
-        return result
+        return self._draw("exponential()", size, dtype, out=out)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> ndarray:
         """Numbers of an exponential distribution."""
-        scale = _parameter(scale)
-        result: ndarray = self.standard_exponential(_size(size, scale)) * scale
-        return result
+        return self._draw("exponential() * {2}", size, float, _parameter(scale))
 
     def standard_gamma(
         self, shape: Any, size: Any = None, dtype: Any = numpy.float64, out: ndarray | None = None
