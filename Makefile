@@ -14,7 +14,7 @@
 #   make wheel   build the source distribution and the wheel, and try the wheel in an empty environment
 #   make docs    build the site of docs/: pages, gallery, notebooks, API reference
 #   make cutlass  CUTLASS's matrix product for compute capability 9.0 (fetches 60 MB of headers, compiles for a minute)
-#   make ecosystem  programs of packages above CUDA: cuTile, Triton, numba, nvmath-python (fetches 450 MB)
+#   make ecosystem  programs of packages above CUDA and above the Array API standard: cuTile, Triton, numba, nvmath-python, SciPy, scikit-learn (fetches 460 MB)
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
 # PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told, WHEEL_ARGS what else
