@@ -1,7 +1,7 @@
 """NumPy programs on the device: ``import cupola.numpy as np``.
 
 What is not there yet raises an AttributeError that names it. Importing the package loads nothing else; the first use of
-a name loads all names (_namespace.py), but fft, linalg and random, which are loaded when they are named.
+a name loads all names (_namespace.py), but fft, lib, linalg and random, which are loaded when they are named.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from cupola.numpy import fft as fft
+    from cupola.numpy import lib as lib
     from cupola.numpy import linalg as linalg
     from cupola.numpy import random as random
     from cupola.numpy._ndarray import ndarray as ndarray
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cupola.numpy._ufunc import ufunc as ufunc
     from cupola.numpy.functions._types import __array_namespace_info__ as __array_namespace_info__
 
-_PARTS = ("fft", "linalg", "random")
+_PARTS = ("fft", "lib", "linalg", "random")
 _DUNDERS = ("__all__", "__array_api_version__", "__array_namespace_info__")
 
 

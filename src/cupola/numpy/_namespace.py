@@ -78,8 +78,8 @@ bool = _numpy.bool_
 __array_api_version__ = "2024.12"
 
 __all__ = sorted(
-    {"__array_api_version__", "__array_namespace_info__", "bool", "fft", "linalg", "ndarray", "random", "report",
-     "ufunc", *_TYPES, *_FUNCTIONS, *_UFUNCS, *_ALIASES}
+    {"__array_api_version__", "__array_namespace_info__", "bool", "fft", "lib", "linalg", "ndarray", "random",
+     "report", "ufunc", *_TYPES, *_FUNCTIONS, *_UFUNCS, *_ALIASES}
 )  # fmt: skip
 
 _NAMESPACE.append(_sys.modules[__package__])
