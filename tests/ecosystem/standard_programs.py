@@ -1,4 +1,5 @@
-"""What packages that take any array of the Array API standard give for arrays of cupola.numpy, beside NumPy's.
+"""What packages that take any array of the Array API standard, or any that looks like NumPy's, give for arrays of
+cupola.numpy, beside NumPy's.
 
     python tests/ecosystem/standard_programs.py sklearn
 
@@ -102,6 +103,20 @@ preprocessing.LabelBinarizer().fit_transform(y)
 preprocessing.PolynomialFeatures().fit_transform(x), preprocessing.Normalizer().fit_transform(x)
 preprocessing.StandardScaler().fit_transform(x), preprocessing.MinMaxScaler().fit_transform(x)
 """,
+    "xarray": """
+import xarray
+---
+xarray.DataArray(x).mean("dim_0").data, xarray.DataArray(x).std("dim_1").data, xarray.DataArray(x).sum().data
+xarray.DataArray(x).quantile(0.3, "dim_0").data, xarray.DataArray(x).median("dim_1").data
+xarray.DataArray(x).rolling(dim_0=5).mean().data, xarray.DataArray(x).coarsen(dim_0=4).max().data
+xarray.DataArray(x).isel(dim_0=slice(3, 9)).data, xarray.DataArray(x).shift(dim_0=2).data
+xarray.DataArray(x).where(xarray.DataArray(x) > 0).fillna(5.0).data
+xarray.DataArray(x).stack(both=("dim_0", "dim_1")).data, xarray.DataArray(x).pad(dim_1=1).data
+xarray.concat([xarray.DataArray(x), xarray.DataArray(x) * 2], "dim_0").data
+xarray.dot(xarray.DataArray(x), xarray.DataArray(x), dim="dim_1").data
+xarray.Dataset({"x": xarray.DataArray(x)}).groupby("dim_1").mean().x.data
+numpy.hypot(xarray.DataArray(x), 2).data
+""",
 }
 """Imports, and statements over ``x`` (200 x 6), ``y`` (classes), ``t`` (numbers) and the namespace ``n``."""
 
@@ -123,7 +138,7 @@ def main(package: str) -> int:
     x = rng.normal(size=(200, 6))
     arrays = {"x": x, "y": (x[:, 0] + 0.3 * rng.normal(size=200) > 0).astype("i8"), "t": x @ rng.normal(size=6)}
     imports, statements = PACKAGES[package].split("---\n")
-    modules: dict[str, object] = {}
+    modules: dict[str, object] = {"numpy": numpy}
     exec(imports, modules)
     wrong = 0
     for statement in statements.strip().splitlines():

@@ -1,4 +1,4 @@
-"""Packages that take any array of the Array API standard take those of cupola.numpy.
+"""Packages that take any array of the Array API standard, or any that looks like NumPy's, take those of cupola.numpy.
 
 `standard_programs.py` has the statements. The packages come with ``make ecosystem``.
 """
