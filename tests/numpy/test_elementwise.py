@@ -471,3 +471,20 @@ def test_kernels_of_the_program(device, stream):
     y = x[:2] + 1  # through another view of what the kernel has got
     x[:2].copy_from(numpy.zeros(2))
     assert y.tolist() == [9, 13]
+
+
+@pytest.mark.parametrize("name", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
+def test_comparisons_with_integers_that_a_type_does_not_have(device, name):
+    """They are right, and no OverflowError, as with NumPy: as functions, as operators and with `out`."""
+    for code, greatest, values in (
+        ("u1", 255, (-1, 255, 256)), ("i1", 127, (-129, -128, 128)), ("u8", 2**64 - 1, (-1, 2**64 - 1, 2**64)),
+        ("i8", 2**63 - 1, (-(2**63) - 1, 2**63)), ("?", True, (2, 300)),
+    ):  # fmt: skip
+        a = numpy.asarray([0, 1, greatest], code)
+        x, ours, right = np.asarray(a), getattr(np, name), getattr(numpy, name)
+        for value in values:
+            expected = right(a, value).tolist()
+            assert ours(x, value).tolist() == expected
+            assert ours(x, value, out=np.zeros(3, bool)).tolist() == expected
+            assert ours(value, x).tolist() == right(value, a).tolist()
+    assert (np.zeros(2, "u1") < 300).tolist() == [True, True]

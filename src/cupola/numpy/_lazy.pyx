@@ -17,6 +17,7 @@ The parts of this module are the files in lazy/, each about one thing, in the or
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.complex cimport PyComplex_ImagAsDouble, PyComplex_RealAsDouble
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.mem cimport PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF

@@ -643,15 +643,21 @@ def elementwise(
     loop = function.loop(kinds, dtype, casting)
     if function.__name__ == "power" and loop[0].kind in "iu" and type(given[1]) is int and given[1] < 0:
         raise ValueError("Integers to negative integer powers are not allowed.")
+    if function.__name__ in _lazy.COMPARISONS:
+        seen = tuple([_comparable(operand, to) for operand, to in zip(given, loop, strict=False)])
+        if any([one is not other for one, other in zip(seen, given, strict=True)]):
+            return elementwise(function, seen, out, dtype, casting, where, order)
     values = [to.type(operand) if is_weak(operand) else operand for operand, to in zip(given, loop, strict=False)]
     shapes = [getattr(value, "shape", ()) for value in values]
     shape = shapes[0] if all(one == shapes[0] for one in shapes) else numpy.broadcast_shapes(*shapes)
+    if where is not True:
+        chosen = mask_of(where)
+        shape = numpy.broadcast_shapes(shape, chosen.shape)
     node = make_node(function.__name__, tuple(values), loop[:-1], loop[-1], shape)
     if out is None:
         return pending(node, tuple(values), letter(order, "K"))
     check_out(function, 0, out, loop[-1], shape, casting)
     if where is not True:
-        chosen = on_device(where)
         node = make_node(
             "where", (chosen, pending(node), out), (numpy.dtype(bool), out.dtype, out.dtype), out.dtype, out.shape
         )
@@ -659,8 +665,43 @@ def elementwise(
     return out
 
 
+def _comparable(operand: Any, to: numpy.dtype) -> Any:
+    """An operand of a comparison; of an integer of Python beyond those of the type, an infinity."""
+    if type(operand) is int and to.kind in "iu":
+        limits = numpy.iinfo(to)
+        if not limits.min <= operand <= limits.max:
+            return float("inf") if operand > 0 else -float("inf")
+    return operand
+
+
+def mask_of(where: Any) -> ndarray:
+    """What a `where` argument says of elements: an array must be one of bool."""
+    if not isinstance(where, ndarray):
+        return on_device(where).astype(bool, copy=False)
+    if where.dtype != bool:
+        raise TypeError(
+            f"Cannot cast array data from {where.dtype!r} to dtype('bool') according to the rule 'safe': it is where="
+        )
+    return where
+
+
+def mask_for(values: ndarray, where: Any) -> ndarray:
+    """The mask of a reduction, which may be broadcast to the elements, and not they to the mask."""
+    mask = mask_of(where)
+    if mask.ndim > values.ndim:
+        raise ValueError("input operand has more dimensions than allowed by the axis remapping")
+    shape = numpy.broadcast_shapes(values.shape, mask.shape)
+    if shape != values.shape:
+        raise ValueError(
+            f"non-broadcastable operand with shape {values.shape} doesn't match the broadcast shape {shape}"
+        )
+    return mask
+
+
 def check_out(function: Any, place: int, out: Any, dtype: numpy.dtype, shape: tuple[int, ...], casting: Any) -> None:
     """Refuse an array that cannot get a ufunc's result of this number, type and shape."""
+    if isinstance(out, tuple):
+        raise ValueError("The 'out' tuple must have exactly one entry per ufunc output")
     if not isinstance(out, ndarray):
         raise TypeError(f"out must be an array of cupola.numpy, got {type(out).__name__}")
     if dtype is not out.dtype and not numpy.can_cast(dtype, out.dtype, casting):
@@ -720,10 +761,9 @@ def _reduce(
                 "specify 'initial'"
             )
         alone = values.dtype.type({"sum": 0, "prod": 1, "any": False, "all": True}.get(how, initial))
-        mask = on_device(where)
-        shape = numpy.broadcast_shapes(values.shape, mask.shape)
+        mask = mask_for(values, where)
         kinds = (numpy.dtype(bool), values.dtype, values.dtype)
-        values = pending(make_node("where", (mask, values, alone), kinds, values.dtype, shape), (values,))
+        values = pending(make_node("where", (mask, values, alone), kinds, values.dtype, values.shape), (values,))
     if initial is not None:
         made = _initial(how, values, axes, to, keepdims, initial)
         if out is not None:
@@ -767,7 +807,7 @@ def _initial(how: str, values: ndarray, axes: Any, to: numpy.dtype, keepdims: bo
 
 def counted(where: Any, shape: tuple[int, ...], axis: Any, keepdims: bool) -> ndarray:
     """How many elements of an array of that shape a mask has along axes."""
-    return reduce("sum", broadcast(on_device(where), shape), axis, numpy.int64, None, keepdims)
+    return reduce("sum", broadcast(mask_of(where), shape), axis, numpy.int64, None, keepdims)
 
 
 def mean(

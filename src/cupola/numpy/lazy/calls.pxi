@@ -1,5 +1,8 @@
 # Calls of elementwise functions, from the interpreter to the node or the launch.
 
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
 @cython.final
 cdef class Loop(Operation):
     """An elementwise function with the types that it computes operands of certain types in."""
@@ -24,6 +27,7 @@ cdef class Elementwise:
     cdef readonly int nin
     cdef int code
     cdef bint careful           # integers to negative powers are refused
+    cdef bint compares          # also with integers of Python that the type of an array does not have
     cdef dict loops             # kinds of the operands, as one number -> Loop
     cdef Loop last              # the one of the last call, which stays in `loops`
     cdef dict direct            # and of the result, and how they lie -> Kernel
@@ -37,6 +41,7 @@ cdef class Elementwise:
         if nin > 2:
             raise ValueError("an elementwise function has one operand or two")
         self.name, self.nin, self.code, self.careful = name, nin, number_of(name), name == "power"
+        self.compares = name in COMPARISONS
 
     def __call__(
         self, *operands, out=None, where=True, dtype=None, casting="same_kind", order="K", subok=True, signature=None
@@ -144,6 +149,41 @@ cdef object _generally(Elementwise function, PyObject** given, object out):
     return _general(function, tuple([<object>given[k] for k in range(function.nin)]), out)
 
 
+# The least and the greatest number of each type of integers; 0 for other types.
+cdef int64_t _least[TYPES]
+cdef uint64_t _greatest[TYPES]
+
+
+cdef int _fill_limits() except -1:
+    cdef int number
+    cdef object dtype
+    for number in range(TYPES):
+        dtype = _DTYPES[number]
+        _least[number] = -(1 << 8 * dtype.itemsize - 1) if dtype.kind == "i" else 0
+        _greatest[number] = (1 << 8 * dtype.itemsize - (dtype.kind == "i")) - 1 if dtype.kind in "iu" else 0
+    return 0
+
+
+_fill_limits()
+
+
+cdef int all_fit(Loop loop, PyObject** given, const int* kinds) except -1:
+    """Whether integers of Python are numbers of the types that operands are converted to."""
+    cdef int overflow = 0
+    cdef int k, number
+    cdef long long value
+    for k in range(2):
+        number = loop.numbers[k]
+        if kinds[k] != PY_INT or _greatest[number] == 0:
+            continue
+        value = PyLong_AsLongLongAndOverflow(<object>given[k], &overflow)
+        if overflow:
+            return overflow > 0 and <object>given[k] <= _greatest[number]
+        if value < _least[number] or (value > 0 and <uint64_t>value > _greatest[number]):
+            return False
+    return True
+
+
 cdef object apply(Elementwise function, PyObject** given, object out):
     """Call a function, whose operands are as many as it has."""
     cdef int kinds[2]
@@ -184,6 +224,8 @@ cdef object apply(Elementwise function, PyObject** given, object out):
         if loop is None:
             loop = _find_loop(function, kinds, which)
         function.last = loop
+    if function.compares and not all_fit(loop, given, kinds):
+        return _generally(function, given, out)
     queue = in_force()
     if out is not None:
         if isinstance(out, Lazy) and loop.kind == type_number((<Lazy>out).type) and same_shape(first, <Lazy>out):
