@@ -15,12 +15,24 @@ from cupola.numpy import _index, _lazy, _ndarray, _rows
 from cupola.numpy._known import UFUNCS, nearest
 from cupola.numpy._lazy import Elementwise, quick_calls
 from cupola.numpy._operations import COMPUTED, MEMORY, OPERATIONS, expression
-from cupola.numpy.functions._pairs import resolved
 from cupola.numpy.functions._reductions import running
 from cupola.numpy.functions._shapes import concatenate
 
 # The ufuncs whose results do not depend on the order, and the kernels for them.
 HOW = {name: how for how, name in _ndarray.REDUCED_BY.items()}
+
+
+def resolved(
+    function: numpy.ufunc, dtypes: Any, signature: Any, casting: Any, reduction: bool
+) -> tuple[numpy.dtype, ...]:
+    """What a ufunc of NumPy says of types; TypeError if arrays of one of them do not exist here."""
+    given = (("signature", signature), ("casting", casting))
+    more: Any = {name: value for name, value in given if value is not None}
+    found: tuple[numpy.dtype, ...] = function.resolve_dtypes(dtypes, reduction=reduction, **more)
+    for one in found:
+        if one is not None and one.char not in MEMORY:
+            raise TypeError(f"cupola.numpy has no elements of {one}, which {function.__name__} would give here")
+    return found
 
 
 class ufunc(Elementwise):
@@ -60,7 +72,7 @@ class ufunc(Elementwise):
             operands, out = operands[:-1], operands[-1]
         if len(operands) != self.nin:
             raise TypeError(f"{self.__name__}() takes {self.nin} arrays, {len(operands)} were given")
-        if isinstance(out, tuple):
+        if isinstance(out, tuple) and len(out) == 1:
             (out,) = out
         to = None if dtype is None else numpy.dtype(dtype)
         if signature is not None:
@@ -146,16 +158,16 @@ class ufunc(Elementwise):
             return _lazy.reduce(how, array, axis, dtype, out, keepdims, initial, where)
         values = self._operands(array, dtype)
         if where is not True:
-            mask = _ndarray.on_device(where)
-            shape = numpy.broadcast_shapes(values.shape, mask.shape)
-            values, mask = _ndarray.broadcast(values, shape), _ndarray.broadcast(mask.astype(bool, copy=False), shape)
+            mask = _ndarray.broadcast(_ndarray.mask_for(values, where), values.shape)
             initial = self.identity if initial is None else initial
             if initial is None:
                 raise ValueError(
                     f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one has "
                     "to specify 'initial'"
                 )
-        axes = _ndarray._axes(axis, values.ndim)
+        axes = _ndarray._axes(_ndarray.axis_or_all(axis, values.ndim), values.ndim)
+        if len(axes) > 1:  # NumPy knows whether the order matters, and says so
+            self._numpy.reduce(numpy.ones((1, 1), values.dtype), axis=(0, 1))
         kept = [k for k in range(values.ndim) if k not in axes]
         left = tuple([values.shape[k] for k in kept])
         rows = (math.prod(left), math.prod([values.shape[k] for k in axes]))
@@ -179,8 +191,9 @@ class ufunc(Elementwise):
         if self.nin != 2:
             raise ValueError("reduce only supported for binary functions")
         values = _ndarray.on_device(array)
-        loop = self.loop((values.dtype, values.dtype), None if dtype is None else numpy.dtype(dtype), "same_kind")
-        if len(set(loop)) > 1:
+        signature = None if dtype is None else (numpy.dtype(dtype), None, None)
+        loop = resolved(self._numpy, (None, values.dtype, None), signature, None, True)
+        if len(set(loop)) > 1 or expression(self.__name__, loop[0].kind) is None:
             raise NotImplementedError(f"{self.__name__} gives {loop[-1]}, which it cannot go on with, in cupola.numpy")
         return values.astype(loop[0], copy=False)
 
@@ -207,11 +220,14 @@ class ufunc(Elementwise):
         values = _ndarray.on_device(array)
         if values.ndim == 0:
             raise TypeError("cannot accumulate on a scalar")
+        axes = _ndarray._axes(axis, values.ndim)
+        if len(axes) != 1:
+            raise ValueError("accumulate does not allow multiple axes")
+        (axis,) = axes
         how = HOW.get(self.__name__)
         if how is not None:
             return running(how, values, axis, dtype, out)
         values = self._operands(values, dtype)
-        (axis,) = _ndarray._axes(axis, values.ndim)
         rows, shape = _rows.as_rows(values, axis)
         made = _rows.back(_rows.fold(rows, self.__name__, True), shape, axis, values)
         if out is not None:
@@ -240,11 +256,22 @@ class ufunc(Elementwise):
         ndarray
         """
         values = _ndarray.on_device(array)
-        starts = (indices.to_numpy() if isinstance(indices, _ndarray.ndarray) else numpy.asarray(indices)).tolist()
+        if values.ndim == 0:
+            raise TypeError("cannot reduceat on a scalar")
+        host = indices.to_numpy() if isinstance(indices, _ndarray.ndarray) else numpy.asarray(indices)
+        if host.ndim != 1:
+            raise ValueError(f"the indices of reduceat are an array of one dimension, not of {host.ndim}")
+        starts = host.astype(numpy.int64).tolist()
         (axis,) = _ndarray._axes(axis, values.ndim)
+        extent = values.shape[axis]
+        for one in starts:
+            if not 0 <= one < extent:
+                raise IndexError(f"index {one} out-of-bounds in {self.__name__}.reduceat [0, {extent})")
         before = (slice(None),) * axis
+        if not starts:
+            return self.accumulate(values._part((*before, slice(0, 0))), axis, dtype, out)
         parts = []
-        for start, end in zip(starts, [*starts[1:], values.shape[axis]], strict=True):
+        for start, end in zip(starts, [*starts[1:], extent], strict=True):
             part = values._part((*before, slice(start, max(end, start + 1))))
             parts.append(self.reduce(part, axis, dtype, keepdims=True))
         return concatenate(parts, axis, out)

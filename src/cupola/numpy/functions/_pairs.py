@@ -11,8 +11,8 @@ from cupola.numpy import _ndarray
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
 from cupola.numpy._ndarray import ndarray, on_device
-from cupola.numpy._operations import MEMORY
 from cupola.numpy._order import in_order
+from cupola.numpy._ufunc import ufunc
 from cupola.numpy.functions._choosing import where as _where
 
 __all__ = ["divmod", "frexp", "modf"]
@@ -20,7 +20,7 @@ __all__ = ["divmod", "frexp", "modf"]
 _NOT_RETURNING_ONE = "{} only supported for functions returning a single value"
 
 
-class PairUfunc:
+class PairUfunc(ufunc):
     """An elementwise function with two results, called as NumPy's function of that name.
 
     Attributes
@@ -29,27 +29,17 @@ class PairUfunc:
         The name.
     nin, nout, nargs : int
         How many arrays it takes and returns, and their sum.
-    types, ntypes : list of str, int
-        The types that it computes in, and how many there are.
-    identity, signature : None
-        There are none.
 
     Notes
     -----
     Threads may share it.
     """
 
-    identity = signature = None
-
     def __init__(self, compute: Callable[..., tuple[ndarray, ndarray]]) -> None:
-        self.__name__ = self.__qualname__ = compute.__name__
-        self.__doc__ = compute.__doc__
-        self.__module__ = __name__
-        self._numpy: numpy.ufunc = getattr(numpy, self.__name__)
+        super().__init__(compute.__name__)
+        self.__qualname__, self.__doc__, self.__module__ = compute.__name__, compute.__doc__, __name__
         self._compute = compute
-        self.nin, self.nout, self.nargs = self._numpy.nin, 2, self._numpy.nin + 2
-        self.types = [one for one in self._numpy.types if all([char in MEMORY for char in one.replace("->", "")])]
-        self.ntypes = len(self.types)
+        self.nout, self.nargs = 2, self.nin + 2
 
     def __call__(
         self, *operands: Any, out: Any = (None, None), where: Any = True, dtype: Any = None, signature: Any = None,
@@ -97,6 +87,9 @@ class PairUfunc:
         kinds = (*[_ndarray._kind(one) for one in values], None, None)
         loop = self.resolve_dtypes(kinds, signature=signature, casting=casting)
         shape = numpy.broadcast_shapes(*[getattr(one, "shape", ()) for one in values])
+        if where is not True:
+            where = _ndarray.mask_of(where)
+            shape = numpy.broadcast_shapes(shape, where.shape)
         for place, (to, one) in enumerate(zip(outs, loop[self.nin :], strict=True)):
             if to is not None:
                 _ndarray.check_out(self, place, to, one, shape, casting)
@@ -104,7 +97,7 @@ class PairUfunc:
             one.astype(to, copy=False) if isinstance(one, ndarray) else on_device(to.type(one))
             for one, to in zip(values, loop, strict=False)
         ])  # fmt: skip
-        return self._stored([in_order(one, order) for one in made], outs, where)
+        return self._stored([in_order(_ndarray.broadcast(one, shape), order) for one in made], outs, where)
 
     @staticmethod
     def _stored(made: list[ndarray], outs: Any, where: Any) -> tuple[ndarray, ndarray]:
@@ -113,7 +106,7 @@ class PairUfunc:
         for value, to in zip(made, outs, strict=True):
             one = value if to is None else value.astype(to.dtype, copy=False)
             if to is not None and where is not True:
-                one = _where(on_device(where), one, to)
+                one = _where(where, one, to)
             new.append(one)
         if outs[0] is not None or outs[1] is not None:
             for one in new:
@@ -123,12 +116,6 @@ class PairUfunc:
                 write(to, one)
         first, second = (one if to is None else to for one, to in zip(new, outs, strict=True))
         return first, second
-
-    def resolve_dtypes(
-        self, dtypes: Any, *, signature: Any = None, casting: Any = None, reduction: bool = False
-    ) -> tuple[numpy.dtype, ...]:
-        """The types of operands and results in the computation, as ``numpy.ufunc.resolve_dtypes``."""
-        return resolved(self._numpy, dtypes, signature, casting, reduction)
 
     def outer(self, a: Any, b: Any, /, **more: Any) -> tuple[ndarray, ndarray]:
         """Apply the function to all pairs of elements, as ``numpy.ufunc.outer``."""
@@ -153,24 +140,8 @@ class PairUfunc:
         """A ValueError: there are two results."""
         raise ValueError("Only single output ufuncs supported at this time")
 
-    def __repr__(self) -> str:
-        return f"<ufunc {self.__name__!r}>"
-
     def __reduce__(self) -> str:
         return self.__name__
-
-
-def resolved(
-    function: numpy.ufunc, dtypes: Any, signature: Any, casting: Any, reduction: bool
-) -> tuple[numpy.dtype, ...]:
-    """What a ufunc of NumPy says of types; TypeError if arrays of one of them do not exist here."""
-    given = (("signature", signature), ("casting", casting))
-    more: Any = {name: value for name, value in given if value is not None}
-    found: tuple[numpy.dtype, ...] = function.resolve_dtypes(dtypes, reduction=reduction, **more)
-    for one in found:
-        if one is not None and one.char not in MEMORY:
-            raise TypeError(f"cupola.numpy has no elements of {one}, which {function.__name__} would give here")
-    return found
 
 
 @PairUfunc
