@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from typing import Any
 
 import numpy
@@ -101,16 +102,21 @@ def var(
     less = _less(ddof, correction)
     if mean is None:
         mean = _ndarray.mean(values, axis, inner, keepdims=True, where=where)
-    away = values.astype(inner, copy=False) - mean
-    squares = away * away if inner.kind != "c" else away.real * away.real + away.imag * away.imag
-    total = reduce("sum", squares, axis, None, None, keepdims, None, where)
+    # The type that is asked for is that of the sums; the squares may have a wider one.
+    kind = numpy.result_type(values.dtype, mean if _ndarray.is_weak(mean) else on_device(mean).dtype)
+    away = values.astype(kind, copy=False) - mean
+    in_parts = kind.kind == "c" and values.dtype.kind in "bc"
+    squares = away.real * away.real + away.imag * away.imag if in_parts else away * away
+    if dtype is None and to.kind == "c":
+        to = inner = squares.dtype
+    total = reduce("sum", squares, axis, None if squares.dtype == inner else inner, None, keepdims, None, where)
+    by = total.dtype if inner.kind in "fc" else numpy.dtype(float)
     if where is True:
-        left: Any = total.dtype.type(builtins.max(_count(values, axis) - less, 0))
+        left: Any = by.type(builtins.max(_count(values, axis) - less, 0))
     else:
         counted = _ndarray.counted(where, values.shape, axis, keepdims)
-        left = UFUNCS["maximum"](counted.astype(total.dtype) - total.dtype.type(less), total.dtype.type(0))
-    real = numpy.dtype(f"f{to.itemsize // 2}") if to.kind == "c" else to
-    made: ndarray = (total / left).astype(real, copy=False)
+        left = UFUNCS["maximum"](counted.astype(by) - by.type(less), by.type(0))
+    made: ndarray = (total / left).astype(to, copy=False)
     if out is not None:
         write(out, made)
         made = out
@@ -123,27 +129,49 @@ def std(
 ) -> ndarray:  # fmt: skip
     """The standard deviation, as ``numpy.std``."""
     spread = var(a, axis, dtype, None, ddof, keepdims, where=where, correction=correction, mean=mean)
+    if out is None and spread.dtype.kind in "biu" and spread.ndim:
+        out = spread  # where NumPy takes the roots, which is an error
     made: ndarray = UFUNCS["sqrt"](spread, out=out)
-    return made
+    return made if out is not None else made.astype(spread.dtype, copy=False)
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
-    """The weighted mean, as ``numpy.average``."""
+    """The weighted mean, as ``numpy.average``.
+
+    Weights that sum to zero are a ZeroDivisionError if they are lists. Those in arrays of the device are not waited
+    for: they give NaN or an infinity.
+    """
     values = on_device(a)
     if weights is None:
         made = mean(values, axis, keepdims=keepdims)
         total: Any = full(made.shape, _count(values, axis), made.dtype)
     else:
-        scale = on_device(weights)
-        if scale.shape != values.shape:
-            if axis is None or scale.ndim != 1:
-                raise TypeError("Axis must be specified when shapes of a and weights differ.")
-            (axis,) = _axes(axis, values.ndim)
-            scale = scale.reshape(tuple([-1 if k == axis else 1 for k in range(values.ndim)]))
+        scale = _along(on_device(weights), values, axis)
         to = numpy.result_type(values.dtype, scale.dtype, *(["f8"] if values.dtype.kind in "biu" else []))
         total = sum(_ndarray.broadcast(scale, values.shape), axis, to, keepdims=keepdims)
+        if not isinstance(weights, ndarray) and _sums_to_zero(weights, values.shape, axis):
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         made = sum(values * scale, axis, to, keepdims=keepdims) / total
     return (made, total) if returned else made
+
+
+def _sums_to_zero(weights: Any, shape: tuple[int, ...], axis: Any) -> bool:
+    """Whether weights of the host have a sum of zero along axes: all of them, unless there is one for each element."""
+    host = numpy.asarray(weights)
+    return not host.sum(axis if host.shape == shape else None).all()
+
+
+def _along(weights: ndarray, values: ndarray, axis: Any) -> ndarray:
+    """Weights of elements, or of the places along axes, with the dimensions of the elements."""
+    if weights.shape == values.shape:
+        return weights
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    axes = _axes(axis, values.ndim)
+    if weights.shape != tuple([values.shape[one] for one in axes]):
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    order = sorted(range(len(axes)), key=lambda k: axes[k])
+    return weights.transpose(order).reshape([extent if k in axes else 1 for k, extent in enumerate(values.shape)])
 
 
 def cov(
@@ -156,6 +184,8 @@ def cov(
         values = concatenate([values, _variables(y, rowvar)], 0)
     to = known_type(numpy.result_type(values.dtype, numpy.float64) if dtype is None else dtype)
     values = values.astype(to, copy=False)
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError("ddof must be integer")
     less = (0 if bias else 1) if ddof is None else ddof
     scale = _weights(fweights, aweights, values.shape[1])
     if scale is None:
@@ -220,7 +250,7 @@ def running(how: str, x: Any, axis: int | None, dtype: Any = None, out: Any = No
             raise ValueError("axis must be specified for an array of several dimensions")
         values, axis = values.ravel(), 0
     values = values if values.ndim else values.reshape(1)
-    (axis,) = _axes(axis, values.ndim)
+    (axis,) = _axes(operator.index(axis), values.ndim)
     to = known_type(dtype) if dtype is not None else _ndarray._accumulator(how, values.dtype)
     inner = numpy.dtype("float32") if to.char == "e" and how in ("sum", "prod") else to
     rows, shape = as_rows(values.astype(inner, copy=False), axis)
@@ -334,6 +364,13 @@ def _valid(values: ndarray, where: Any) -> ndarray:
     return valid if where is True else valid & on_device(where)
 
 
+def _check_inexact(dtype: Any, out: Any) -> None:
+    if dtype is not None and known_type(dtype).kind not in "fc":
+        raise TypeError("If a is inexact, then dtype must be inexact")
+    if out is not None and out.dtype.kind not in "fc":
+        raise TypeError("If a is inexact, then out must be inexact")
+
+
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> ndarray:
@@ -341,6 +378,7 @@ def nanmean(
     values = on_device(a)
     if values.dtype.kind not in "fc":
         return mean(values, axis, dtype, out, keepdims, where=where)
+    _check_inexact(dtype, out)
     total = nansum(values, axis, dtype, None, keepdims, where=where)
     counted = sum(_valid(values, where), axis, keepdims=keepdims)
     made: ndarray = UFUNCS["divide"](total, counted.astype(total.dtype), out=out)
@@ -355,9 +393,10 @@ def nanvar(
     values = on_device(a)
     if values.dtype.kind not in "fc":
         return var(values, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    _check_inexact(dtype, out)
     away = values - (nanmean(values, axis, dtype, keepdims=True, where=where) if mean is None else mean)
     squares = away * away if values.dtype.kind == "f" else away.real * away.real + away.imag * away.imag
-    total = nansum(squares, axis, None, None, keepdims, where=where)
+    total = nansum(squares, axis, dtype, None, keepdims, where=where)
     counted = sum(_valid(values, where), axis, keepdims=keepdims)
     left = counted.astype(total.dtype) - total.dtype.type(_less(ddof, correction))
     made: ndarray = _where(left > 0, total / left, total.dtype.type(numpy.nan))
@@ -435,18 +474,27 @@ def _quantile(
         raise ValueError(f"{method!r} is not a valid method of quantiles: {', '.join((*METHODS, *PLACES, *STEPS))} are")
     if values.dtype.kind == "c" and real:
         raise TypeError("a must be an array of real numbers")
-    wanted = numpy.asarray(q.to_numpy() if isinstance(q, ndarray) else q)
+    weak = _ndarray.is_weak(q)
+    given = q.to_numpy() if isinstance(q, ndarray) else q
+    wanted = numpy.asarray(given, values.dtype if weak and values.dtype.kind == "f" else None)
     if not ((wanted >= 0) & (wanted <= 1)).all():
         raise ValueError("Quantiles must be in the range [0, 1]")
     if weights is not None:
         if method != "inverted_cdf":
             raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         return _weighted_quantile(values, wanted, axis, keepdims, without_nan, out, on_device(weights))
-    kept = values.dtype.kind in "fc" or (method in DISCRETE and values.dtype != bool)
+    # Of the whole numbers 0 and 1 these are elements, too.
+    discrete = method in DISCRETE or (wanted.dtype.kind in "biu" and method in ("linear", "averaged_inverted_cdf"))
+    kept = values.dtype.kind in "fc" or (discrete and real)
     inner = values if kept else values.astype(numpy.float64)
     # Quantiles that are given as an array or a list have a type that counts, a number of Python has none.
-    weak = _ndarray.is_weak(q) or (isinstance(q, numpy.generic) and q.ndim == 0 and inner.dtype.kind == "f")
-    to = inner.dtype if weak or method in (*DISCRETE, "midpoint") else numpy.result_type(inner.dtype, numpy.float64)
+    to = inner.dtype if weak or method == "midpoint" or discrete else numpy.result_type(inner.dtype, wanted.dtype)
+    if not values.size and without_nan:
+        return nanmean(values, axis, None, out, keepdims)
+    if real and _count(values, axis) == 0:
+        raise IndexError("there are no quantiles of no elements")
+    if values.dtype == bool and real and not discrete:
+        raise TypeError("numpy boolean subtract is not supported: of bool there are only quantiles that are elements")
     rows, left = _ordered(inner, axis)
     many, count = rows.shape
     if count == 0 or not wanted.size:
@@ -455,9 +503,9 @@ def _quantile(
     counts: Any = sum(rows == rows, 1, keepdims=True) if without_nan else None
     found = []
     share: Any
-    for one in wanted.reshape(-1).tolist():
+    for one in wanted.reshape(-1):
         if method not in METHODS:
-            lower, upper, share = _neighbors(method, numpy.float64(count), one)
+            lower, upper, share = _neighbors(method, count, one)
             if counts is not None:  # the number of those that are no NaN is another one in each row
                 lower, upper, share = map(array, _neighbors(method, numpy.maximum(counts.to_numpy(), 1.0), one))
             else:
@@ -517,14 +565,7 @@ def _weighted_quantile(
 ) -> ndarray:
     """For each quantile the first of the sorted elements up to which there is that share of the weight."""
     axes = _axes(axis, values.ndim)
-    if weights.shape != values.shape:
-        if axis is None:
-            raise TypeError("Axis must be specified when shapes of a and weights differ.")
-        if weights.shape != tuple([values.shape[one] for one in axes]):
-            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
-        kept = [one for one in range(values.ndim) if one not in axes]
-        weights = moveaxis(_ndarray.broadcast(weights, (*[values.shape[one] for one in kept], *weights.shape)),
-                           range(len(kept), values.ndim), axes)  # fmt: skip
+    weights = _ndarray.broadcast(_along(weights, values, axis), values.shape)
     if bool(any(weights < 0)):
         raise ValueError("Weights must be non-negative.")
     if without_nan:
@@ -568,7 +609,7 @@ def percentile(
     keepdims: bool = False, *, weights: Any = None,
 ) -> ndarray:  # fmt: skip
     """Percentiles, as ``numpy.percentile``; the input is never overwritten."""
-    return _quantile(a, _hundredth(q), axis, keepdims, method, False, out, weights)
+    return _quantile(a, _hundredth(a, q), axis, keepdims, method, False, out, weights)
 
 
 def nanquantile(
@@ -584,11 +625,14 @@ def nanpercentile(
     keepdims: bool = False, *, weights: Any = None,
 ) -> ndarray:  # fmt: skip
     """Percentiles of elements that are no NaN."""
-    return _quantile(a, _hundredth(q), axis, keepdims, method, True, out, weights)
+    return _quantile(a, _hundredth(a, q), axis, keepdims, method, True, out, weights)
 
 
-def _hundredth(q: Any) -> Any:
-    return numpy.true_divide(q.to_numpy() if isinstance(q, ndarray) else q, 100)
+def _hundredth(a: Any, q: Any) -> Any:
+    """Quantiles for percentiles, in the type of the elements if that is a floating-point one."""
+    dtype = on_device(a).dtype
+    hundred = dtype.type(100) if dtype.kind == "f" else 100
+    return numpy.true_divide(q.to_numpy() if isinstance(q, ndarray) else q, hundred)
 
 
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> ndarray:
