@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy
+from numpy.lib.array_utils import normalize_axis_index
 
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import reduce
@@ -24,7 +25,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     outer = rows.shape[:-1]
     if not math.prod(outer):
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    parts = [on_device(func1d(row, *args, **kwargs)) for row in rows.reshape((-1, rows.shape[-1]))]
+    parts = [on_device(func1d(row, *args, **kwargs)) for row in rows.reshape((math.prod(outer), rows.shape[-1]))]
     made = stack(parts).reshape((*outer, *parts[0].shape))
     more = parts[0].ndim
     first = axis % values.ndim
@@ -36,7 +37,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> ndarray:
     values = on_device(a)
     count = values.ndim
     for axis in (axes,) if isinstance(axes, int) else axes:
-        place = axis % count
+        place = normalize_axis_index(axis, count)
         found = on_device(func(values, place))
         values = found if found.ndim == count else expand_dims(found, place)
         if values.ndim != count:

@@ -433,7 +433,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
     values = on_device(x)
     if values.ndim != 1:
         raise ValueError(f"bincount of an array of {values.ndim} dimensions: it must have one")
-    if values.dtype.kind not in "biu" and values.size:
+    if values.dtype.kind not in "biu" and (values.size or isinstance(x, ndarray)):
         raise TypeError(f"Cannot cast array data from {values.dtype!r} to dtype('int64') according to the rule 'safe'")
     minlength = operator.index(minlength)
     if minlength < 0:
@@ -471,15 +471,23 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     """The edges of bins, as ``numpy.histogram_bin_edges``; without a range it waits for the extremes."""
     if weights is not None and isinstance(bins, str):
         raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
-    if isinstance(bins, ndarray):
+    if isinstance(bins, ndarray) and bins.ndim:
         return bins
-    if not isinstance(bins, (int, numpy.integer, str)):
-        if not isinstance(bins, numpy.ndarray) and (numpy.diff(bins) < 0).any():
+    if numpy.ndim(bins) and not isinstance(bins, numpy.ndarray):
+        edges = numpy.asarray(bins)
+        if not ((edges[1:] >= edges[:-1]) | (edges[1:] != edges[1:])).all():  # NaN comes last
             raise ValueError("`bins` must increase monotonically, when an array")
         return asarray(bins)
+    if not isinstance(bins, str):
+        try:
+            bins = operator.index(bins)
+        except TypeError:
+            raise TypeError("`bins` must be an integer, a string, or an array") from None
     if not isinstance(bins, str) and bins < 1:
         raise ValueError("`bins` must be positive, when an integer")
     values = on_device(a)
+    if values.dtype.kind == "c":
+        raise TypeError("complex numbers have no range that could be divided into bins: give the edges of the bins")
     if range is None:
         low, high = (_min(values).item(), _max(values).item()) if values.size else (0, 1)
     else:

@@ -35,7 +35,7 @@ def _sorted(x: Any, axis: int | None, descending: bool, places: bool, kind: Any,
         values, axis = values.ravel(), -1
     if values.ndim == 0 and places and axis in (0, -1):
         return full(1, 0, numpy.int64)
-    (axis,) = _axes(axis, values.ndim)
+    (axis,) = _axes(operator.index(axis), values.ndim)
     rows, shape = as_rows(values, axis)
     made, found = _rows.sort(rows, descending, places)
     return back(made, shape, axis, values) if found is None else back(found, shape, axis)
@@ -70,7 +70,7 @@ def argsort(
 def sort_complex(a: Any) -> ndarray:
     """Sorted elements as complex numbers, as ``numpy.sort_complex``."""
     made = sort(a)
-    return made if made.dtype.kind == "c" else made.astype(numpy.result_type(made.dtype, numpy.complex64))
+    return made if made.dtype.kind == "c" else made.astype("F" if made.dtype.char in "bBhH" else "D")
 
 
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> ndarray:
@@ -97,8 +97,14 @@ def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introsele
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
     """The places of elements sorted by several keys, the last one first, as ``numpy.lexsort``."""
+    given = [on_device(key) for key in keys]
+    axis = operator.index(axis)
+    if len({key.shape for key in given}) > 1:
+        raise ValueError("all keys need to be the same shape")
+    if given and given[0].ndim == 0 and axis in (0, -1):
+        return full((), 0, numpy.int64)
     order: ndarray | None = None
-    for key in map(on_device, keys):
+    for key in given:
         if order is None:
             order = argsort(key, axis)
         else:
@@ -116,7 +122,12 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
     if side not in ("left", "right"):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
     if sorter is not None:
-        ordered = getitem(ordered, on_device(sorter))
+        places = on_device(sorter)
+        if places.dtype.kind not in "iu":
+            raise TypeError("sorter must only contain integers")
+        if places.size != ordered.size:
+            raise ValueError("sorter.size must equal a.size")
+        ordered = getitem(ordered, places)
     wanted = on_device(v)
     to = known_type(numpy.result_type(ordered.dtype, wanted.dtype))
     return _rows.search(ready(ordered.astype(to, copy=False)), ready(wanted.astype(to, copy=False)), side == "right")
@@ -127,6 +138,10 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     edges = on_device(bins)
     if on_device(x).dtype.kind == "c":
         raise TypeError("x may not be complex")
+    if not isinstance(bins, ndarray):
+        steps = numpy.diff(numpy.asarray(bins))
+        if not ((steps >= 0).all() or (steps <= 0).all()):
+            raise ValueError("bins must be monotonically increasing or decreasing")
     if edges.size > 1 and bool(edges._part(0) > edges._part(-1)):
         flipped = edges._part(slice(None, None, -1))
         made: ndarray = edges.size - searchsorted(flipped, x, "left" if right else "right")
