@@ -717,6 +717,18 @@ def _kind(operand: Any) -> Any:
     return type(operand) if is_weak(operand) else operand.dtype
 
 
+def into(out: ndarray | None, made: ndarray, casting: Any = "unsafe") -> ndarray:
+    """A result, or the array that gets it, which must have its shape, and a type that `casting` allows."""
+    if out is None:
+        return made
+    if not isinstance(out, ndarray) or out.shape != made.shape:
+        raise ValueError(f"out must be an array of cupola.numpy of shape {made.shape}")
+    if not numpy.can_cast(made.dtype, out.dtype, casting):
+        raise TypeError(f"Cannot cast the result from {made.dtype!r} to {out.dtype!r} by the rule {casting!r}")
+    write(out, made)
+    return out
+
+
 # --- reductions -----------------------------------------------------------------------------------------------
 
 
@@ -766,10 +778,7 @@ def _reduce(
         values = pending(make_node("where", (mask, values, alone), kinds, values.dtype, values.shape), (values,))
     if initial is not None:
         made = _initial(how, values, axes, to, keepdims, initial)
-        if out is not None:
-            write(out, made)
-            made = out
-        return made
+        return into(out, made)
     count = 1
     for one in axes:
         count *= values.shape[one]
@@ -785,13 +794,7 @@ def _reduce(
         result = result.astype(to)
     if keepdims:
         result = result._part(tuple([None if k in axes else slice(None) for k in range(values.ndim)]))
-    if out is None:
-        return result
-    if not isinstance(out, ndarray) or out.shape != result.shape:
-        raise ValueError(f"out must be an array of cupola.numpy of shape {result.shape}")
-    write(out, result)
-    result = out
-    return result
+    return into(out, result)
 
 
 def _initial(how: str, values: ndarray, axes: Any, to: numpy.dtype, keepdims: bool, initial: Any) -> ndarray:
@@ -829,10 +832,7 @@ def mean(
     if where is not True:
         by = counted(where, values.shape, axis, keepdims).astype(inner)
     result: ndarray = UFUNCS["divide"](total, by).astype(to, copy=False)
-    if out is not None:
-        write(out, result)
-        result = out
-    return result
+    return into(out, result)
 
 
 def _general(function: Any, operands: tuple[Any, ...], out: Any) -> Any:

@@ -181,10 +181,7 @@ class ufunc(Elementwise):
         made = _rows.fold(_rows.ready(flat), self.__name__, False, begin, chosen).reshape(left)
         if keepdims:
             made = made.reshape(tuple([1 if k in axes else extent for k, extent in enumerate(values.shape)]))
-        if out is not None:
-            _lazy.write(out, made)
-            made = out
-        return made
+        return _ndarray.into(out, made)
 
     def _operands(self, array: Any, dtype: Any) -> _ndarray.ndarray:
         """The elements in the type that this function computes and returns."""
@@ -230,10 +227,7 @@ class ufunc(Elementwise):
         values = self._operands(values, dtype)
         rows, shape = _rows.as_rows(values, axis)
         made = _rows.back(_rows.fold(rows, self.__name__, True), shape, axis, values)
-        if out is not None:
-            _lazy.write(out, made)
-            made = out
-        return made
+        return _ndarray.into(out, made)
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Combine the elements of several slices along an axis, as ``numpy.ufunc.reduceat``; waits for the indices.

@@ -13,7 +13,7 @@ from cupola.bindings import cufft
 from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _axes, empty, ndarray, on, on_device
+from cupola.numpy._ndarray import _axes, empty, into, ndarray, on, on_device
 from cupola.numpy._rows import as_rows, back
 from cupola.numpy.functions._creation import array
 from cupola.numpy.functions._shapes import roll
@@ -114,10 +114,7 @@ def _transform(x: Any, n: int | None, axis: int, norm: Any, kind: str, forward: 
     factor = _scale(size, norm, forward)
     if factor != 1:
         result = result * to.type(factor)
-    if out is not None:
-        write(out, result)
-        result = out
-    return result
+    return into(out, result, "same_kind")
 
 
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: Any = None, out: Any = None) -> ndarray:
@@ -172,15 +169,7 @@ def _several(x: Any, s: Any, axes: Any, norm: Any, forward: bool, out: Any) -> n
     made = on_device(x)
     for size, axis in reversed(list(zip(*_sizes(made, s, axes), strict=True))):
         made = _transform(made, size, axis, norm, "c", forward)
-    return _into(out, made)
-
-
-def _into(out: Any, made: ndarray) -> ndarray:
-    if out is None:
-        return made
-    write(out, made)
-    result: ndarray = out
-    return result
+    return into(out, made, "same_kind")
 
 
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> ndarray:
@@ -200,7 +189,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = 
     made = rfft(values, sizes[-1], chosen[-1], norm)
     for size, axis in reversed(list(zip(sizes[:-1], chosen[:-1], strict=True))):
         made = _transform(made, size, axis, norm, "c", True)
-    return _into(out, made)
+    return into(out, made, "same_kind")
 
 
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> ndarray:

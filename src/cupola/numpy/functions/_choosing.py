@@ -11,7 +11,7 @@ from cupola.numpy import _index, _lazy, _ndarray
 from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import pending, write
-from cupola.numpy._ndarray import _axes, axis_or_all, broadcast, known_type, ndarray, on_device
+from cupola.numpy._ndarray import _axes, axis_or_all, broadcast, into, known_type, ndarray, on_device
 from cupola.numpy._order import is_column_major
 from cupola.numpy._rows import as_rows, back, best
 from cupola.numpy._rows import nonzero as _nonzero
@@ -51,16 +51,12 @@ def clip(a: Any, min: Any = None, max: Any = None, out: Any = None, *, a_min: An
             min = info.max if min > info.max else None if min < info.min else min
         if type(max) is int:
             max = info.min if max < info.min else None if max > info.max else max
-    given = result
+    if min is None and max is None:
+        return into(out, result.copy(), "same_kind")
     if min is not None:
-        result = UFUNCS["maximum"](result, min)
+        result = UFUNCS["maximum"](result, min, out=None if max is not None else out)
     if max is not None:
-        result = UFUNCS["minimum"](result, max)
-    if result is given:
-        result = given.copy()
-    if out is not None:
-        write(out, result)
-        result = out
+        result = UFUNCS["minimum"](result, max, out=out)
     return result
 
 
@@ -108,10 +104,7 @@ def _best(x: Any, axis: Any, keepdims: bool, out: Any, greatest: bool) -> ndarra
         made = back(best(rows, greatest), (*shape[:-1], 1), axis)
         if not keepdims:
             made = made.squeeze(axis)
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made)
 
 
 def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> ndarray:
@@ -166,10 +159,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     made = getitem(values, (*[slice(None)] * axis, indices))
     if isinstance(indices, (int, numpy.integer)):
         made = made.copy()
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made)
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> ndarray:
@@ -210,10 +200,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarra
     for k, one in enumerate(given[1:]):
         write(stacked._part(k), one)
     made = take_along_axis(stacked, given[0].reshape((1, *given[0].shape)), 0).reshape(given[0].shape)
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made)
 
 
 def fill_diagonal(a: ndarray, val: Any, wrap: bool = False) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy
 
-from cupola.numpy._lazy import reduce, write
-from cupola.numpy._ndarray import known_type, ndarray, on_device
+from cupola.numpy._lazy import reduce
+from cupola.numpy._ndarray import into, known_type, ndarray, on_device
+from cupola.numpy._order import in_order
 from cupola.numpy.functions._products import matmul
 
 __all__ = ["einsum", "einsum_path"]
@@ -140,6 +141,9 @@ def einsum(
         operands = tuple(parts[::2])
     given = [on_device(one) for one in operands]
     to = known_type(numpy.result_type(*[one.dtype for one in given]) if dtype is None else dtype)
+    for one in given:
+        if not numpy.can_cast(one.dtype, to, casting):
+            raise TypeError(f"Cannot cast an operand from {one.dtype!r} to {to!r} by the rule {casting!r}")
     terms, output = _parsed(subscripts, given)
     left = [_diagonal(one.astype(to, copy=False), term) for one, term in zip(given, terms, strict=True)]
     steps = _path(subscripts, given, optimize) if len(left) > 2 else [tuple(range(len(left)))]
@@ -154,10 +158,7 @@ def einsum(
         left.append(_summed(made, labels, keep))
     (result_of, labels) = left[0]
     made = _ordered(result_of, labels, output)
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, in_order(made, order), casting)
 
 
 def _path(subscripts: str, operands: list[ndarray], optimize: Any) -> list[Any]:

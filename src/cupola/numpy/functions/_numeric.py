@@ -13,7 +13,7 @@ from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _axes, array, broadcast, known_type, mean, ndarray, on_device
+from cupola.numpy._ndarray import _axes, array, broadcast, into, known_type, mean, ndarray, on_device
 from cupola.numpy._rows import MOST_COUNTED, counts
 from cupola.numpy._user_kernels import ElementwiseKernel
 from cupola.numpy.functions._choosing import clip, where
@@ -103,10 +103,7 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
     else:
         scale = values.real.dtype.type(10.0 ** abs(decimals))
         made = UFUNCS["rint"](values * scale) / scale if decimals > 0 else UFUNCS["rint"](values / scale) * scale
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made, "same_kind")
 
 
 around = round

@@ -12,8 +12,8 @@ import numpy
 from cupola.bindings import cublas
 from cupola.numpy._handles import handle
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._lazy import product, reduce, write
-from cupola.numpy._ndarray import _axes, broadcast, empty, known_type, ndarray, on_device
+from cupola.numpy._lazy import product, reduce
+from cupola.numpy._ndarray import _axes, broadcast, empty, into, known_type, ndarray, on_device
 from cupola.numpy.functions._creation import zeros
 from cupola.numpy.functions._numpy_version import SINCE_2_5
 from cupola.numpy.functions._shapes import concatenate, moveaxis, stack
@@ -135,10 +135,7 @@ def matmul(x: Any, y: Any, /, out: Any = None, *, dtype: Any = None) -> ndarray:
     if vector or other:
         shape = [*made.shape[:-2], *([] if vector else [made.shape[-2]]), *([] if other else [made.shape[-1]])]
         made = made.reshape(tuple(shape))
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made, "same_kind")
 
 
 def matvec(x: Any, y: Any, /) -> ndarray:
@@ -175,10 +172,9 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
         made = matmul(x, y)
     else:
         made = tensordot(x, y, (x.ndim - 1, y.ndim - 2))
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    if isinstance(out, ndarray) and out.dtype != made.dtype:
+        raise ValueError(f"output array is not acceptable: it must be one of {made.dtype}, not of {out.dtype}")
+    return into(out, made)
 
 
 def inner(a: Any, b: Any, /) -> ndarray:

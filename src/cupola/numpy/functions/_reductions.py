@@ -12,8 +12,8 @@ import numpy
 from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
-from cupola.numpy._lazy import reduce, write
-from cupola.numpy._ndarray import _axes, array, known_type, mean, ndarray, on_device
+from cupola.numpy._lazy import reduce
+from cupola.numpy._ndarray import _axes, array, into, known_type, mean, ndarray, on_device
 from cupola.numpy._rows import as_rows, back, scan, sort
 from cupola.numpy.functions._choosing import take_along_axis
 from cupola.numpy.functions._choosing import where as _where
@@ -117,10 +117,7 @@ def var(
         counted = _ndarray.counted(where, values.shape, axis, keepdims)
         left = UFUNCS["maximum"](counted.astype(by) - by.type(less), by.type(0))
     made: ndarray = (total / left).astype(to, copy=False)
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made)
 
 
 def std(
@@ -258,10 +255,7 @@ def running(how: str, x: Any, axis: int | None, dtype: Any = None, out: Any = No
     if initial:
         first = full((*made.shape[:axis], 1, *made.shape[axis + 1 :]), 0 if how == "sum" else 1, to)
         made = concatenate([first, made], axis)
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made)
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> ndarray:
@@ -338,10 +332,7 @@ def _nan_extreme(how: str, x: Any, axis: Any, out: Any, keepdims: bool, initial:
     if initial is None:
         nothing = reduce("all", values != values, axis, None, None, keepdims)
         made = _where(nothing, values.dtype.type(numpy.nan), made)
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made)
 
 
 def nanmax(
@@ -400,10 +391,7 @@ def nanvar(
     counted = sum(_valid(values, where), axis, keepdims=keepdims)
     left = counted.astype(total.dtype) - total.dtype.type(_less(ddof, correction))
     made: ndarray = _where(left > 0, total / left, total.dtype.type(numpy.nan))
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made)
 
 
 def nanstd(
@@ -545,10 +533,7 @@ def _quantile(
     if keepdims:
         gone = [one + wanted.ndim for one in _axes(axis, values.ndim)]
         result = expand_dims(result, tuple(gone))
-    if out is not None:
-        write(out, result)
-        result = out
-    return result
+    return into(out, result)
 
 
 def _between(a: ndarray, b: ndarray, share: Any) -> ndarray:
@@ -590,10 +575,7 @@ def _weighted_quantile(
     result = concatenate(found, 0).reshape((*wanted.shape, *left))
     if keepdims:
         result = expand_dims(result, tuple([one + wanted.ndim for one in axes]))
-    if out is not None:
-        write(out, result)
-        result = out
-    return result
+    return into(out, result)
 
 
 def quantile(

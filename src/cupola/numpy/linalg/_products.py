@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy
 
-from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import ndarray, on_device
+from cupola.numpy._ndarray import into, ndarray, on_device
 from cupola.numpy.functions import _products
 from cupola.numpy.functions._products import matmul as matmul
 from cupola.numpy.functions._products import outer as _outer
@@ -72,7 +71,4 @@ def multi_dot(arrays: Any, *, out: Any = None) -> ndarray:
     made = product(0, n - 1)
     shape = [*([] if first else [made.shape[0]]), *([] if last else [made.shape[1]])]
     made = made.reshape(tuple(shape))
-    if out is not None:
-        write(out, made)
-        made = out
-    return made
+    return into(out, made)

@@ -14,7 +14,7 @@ from cupola.numpy._evaluate import current_stream
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS, nearest
 from cupola.numpy._lazy import Node, compute_into, reduce, write
-from cupola.numpy._ndarray import _axes, empty, known_type, ndarray, on_device
+from cupola.numpy._ndarray import _axes, empty, into, known_type, ndarray, on_device
 from cupola.numpy.functions._choosing import where
 from cupola.numpy.functions._creation import arange
 from cupola.numpy.functions._products import matmul
@@ -169,10 +169,7 @@ class Generator:
             ),
         )
         compute_into(made._plain(), node, current_stream())
-        if out is not None:
-            write(out, made)
-            made = out
-        return made
+        return into(out, made)
 
     # --- uniform ----------------------------------------------------------------------------------------------------
 
