@@ -489,3 +489,33 @@ def test_bounds_of_integers_may_have_fractions(device):
                 draw(*bounds)
     with pytest.warns(DeprecationWarning, match="randint"):
         assert set(np.random.RandomState(1).random_integers(1.5, 2.5, 100).tolist()) == {1, 2}
+
+
+REFUSED = """
+r.integers([0, 5], [1, 5])
+r.integers(3, dtype=bool)
+r.integers(5, dtype="f4")
+r.random(3, dtype=int)
+r.standard_normal(3, dtype="i4")
+r.standard_exponential(3, dtype="f2")
+r.standard_gamma(2, 3, dtype=complex)
+r.choice(2.5)
+r.choice(8, p=[1, 0])
+r.choice(2, p=[0.5, 0.1])
+r.choice(2, p=[-1, 2])
+r.choice(2, p=[numpy.nan, 1])
+r.choice(2, p=a([0.5, 0.25, 0.25]))
+r.shuffle(a(2.5))
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_calls_refused_as_by_numpy(device, call):
+    with pytest.raises((TypeError, ValueError)) as right:
+        eval(call, {"r": numpy.random.default_rng(1), "a": numpy.asarray, "numpy": numpy})
+    with pytest.raises(right.type):
+        eval(call, {"r": np.random.default_rng(1), "a": np.asarray, "numpy": numpy})
+
+
+def test_no_choice_of_nothing(device):
+    assert np.random.default_rng(1).choice(0, 0).shape == numpy.random.default_rng(1).choice(0, 0).shape

@@ -175,9 +175,7 @@ class Generator:
 
     def random(self, size: Any = None, dtype: Any = numpy.float64, out: ndarray | None = None) -> ndarray:
         """Uniform numbers from 0 to below 1."""
-        to = known_type(dtype)
-        if to.char not in "fd":
-            raise TypeError(f"Unsupported dtype {to!r} for random")
+        to = _real(dtype, "random")
         if to.char == "f":  # 24 bits, so that no number is rounded to 1
             return self._draw("single()", size, to, out=out)
         return self._draw("uniform()", size, to, out=out)
@@ -189,6 +187,11 @@ class Generator:
         if high is None:
             low, high = 0, low
         to = known_type(dtype)
+        if to.kind not in "biu":
+            raise TypeError(f"Unsupported dtype {to!r} for integers")
+        if not isinstance(low, ndarray) and not isinstance(high, ndarray):
+            if (numpy.asarray(low) > numpy.asarray(high) - (not endpoint)).any():
+                raise ValueError("low >= high")
         if isinstance(low, (ndarray, list, tuple)) or isinstance(high, (ndarray, list, tuple)):
             low, high = (on_device(value).astype(numpy.int64, copy=False) for value in (low, high))
             span = (high - low + int(endpoint)).astype(_WORD)
@@ -199,8 +202,9 @@ class Generator:
         last = high if endpoint else high - 1
         if last < low:
             raise ValueError("low >= high")
-        if to.kind != "b" and not numpy.iinfo(to).min <= low <= last <= numpy.iinfo(to).max:
-            raise ValueError(f"{'low' if low < numpy.iinfo(to).min else 'high'} is out of bounds for {to}")
+        least, greatest = (0, 1) if to.kind == "b" else (numpy.iinfo(to).min, numpy.iinfo(to).max)
+        if not least <= low <= last <= greatest:
+            raise ValueError(f"{'low' if low < least else 'high'} is out of bounds for {to}")
         span = last - low + 1
         bits = self._draw("bits()", size, _WORD) if span == 2**64 else self._below(span, size)
         return (bits + numpy.uint64(low % 2**64)).astype(to)
@@ -228,7 +232,7 @@ class Generator:
 
     def standard_normal(self, size: Any = None, dtype: Any = numpy.float64, out: ndarray | None = None) -> ndarray:
         """Numbers of the standard normal distribution."""
-        return self._draw("normal()", size, dtype, out=out)
+        return self._draw("normal()", size, _real(dtype, "standard_normal"), out=out)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
         """Numbers of a normal distribution."""
@@ -244,7 +248,7 @@ class Generator:
         self, size: Any = None, dtype: Any = numpy.float64, method: str = "zig", out: ndarray | None = None
     ) -> ndarray:
         """Numbers of the exponential distribution of mean 1. What `method` names makes no difference."""
-        return self._draw("exponential()", size, dtype, out=out)
+        return self._draw("exponential()", size, _real(dtype, "standard_exponential"), out=out)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> ndarray:
         """Numbers of an exponential distribution."""
@@ -254,7 +258,7 @@ class Generator:
         self, shape: Any, size: Any = None, dtype: Any = numpy.float64, out: ndarray | None = None
     ) -> ndarray:
         """Numbers of the gamma distribution of scale 1."""
-        return self._draw("gamma(...)", size, dtype, shape, out=out)
+        return self._draw("gamma(...)", size, _real(dtype, "standard_gamma"), shape, out=out)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> ndarray:
         """Numbers of a gamma distribution."""
@@ -529,6 +533,8 @@ class Generator:
 
     def shuffle(self, x: ndarray, axis: int = 0) -> None:
         """Bring elements into a random order in place."""
+        if numpy.ndim(x) == 0:
+            raise TypeError("len() of unsized object: there is nothing to bring into an order")
         write(x, self.permutation(x, axis))
 
     def choice(
@@ -537,6 +543,8 @@ class Generator:
         """Elements chosen at random, or numbers below an integer."""
         number = isinstance(a, (int, numpy.integer))
         values = None if number else on_device(a)
+        if values is not None and values.ndim == 0:
+            raise ValueError(f"a must be a sequence or an integer, not {type(a)}")
         count = int(a) if number else values.shape[axis] if values is not None else 0
         shape = shape_of(size)
         wanted = 1
@@ -544,9 +552,13 @@ class Generator:
             wanted *= extent
         if count <= 0 and wanted:
             raise ValueError("a cannot be empty unless no samples are taken")
+        if isinstance(p, ndarray) and p.shape != (count,):
+            raise ValueError("a and p must have same size")
+        if p is not None and not isinstance(p, ndarray):
+            _checker.choice(count, 0, p=p)
         if replace:
             if p is None:
-                places = self.integers(0, count, shape)
+                places = self.integers(0, max(count, 1), shape)
             else:
                 totals = cumsum(on_device(p).astype(float, copy=False))
                 places = searchsorted(totals / totals[-1], self.random(shape), "right")
@@ -585,6 +597,14 @@ def _parameter(value: Any) -> Any:
     if isinstance(value, (int, float, numpy.generic)):
         return float(value)
     return on_device(value).astype(float, copy=False)
+
+
+def _real(dtype: Any, name: str) -> numpy.dtype:
+    """The type of real numbers that are drawn."""
+    to = known_type(dtype)
+    if to.char not in "fd":
+        raise TypeError(f"Unsupported dtype {to!r} for {name}")
+    return to
 
 
 def _whole(value: Any) -> Any:
