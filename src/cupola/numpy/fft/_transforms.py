@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import math
+import operator
 import threading
 from typing import Any
 
@@ -86,7 +87,7 @@ def _transform(x: Any, n: int | None, axis: int, norm: Any, kind: str, forward: 
     values = on_device(x)
     if values.ndim == 0:
         raise numpy.exceptions.AxisError(axis, 0)
-    (axis,) = _axes(axis, values.ndim)
+    (axis,) = _axes(operator.index(axis), values.ndim)
     if kind == "r" and values.dtype.kind == "c":
         raise TypeError(f"ufunc 'rfft' did not contain a loop with signature matching types {values.dtype!r}")
     single = values.dtype.char in "efF"
@@ -155,7 +156,7 @@ def _sizes(values: ndarray, s: Any, axes: Any, to_real: bool = False) -> tuple[l
     if axes is None:
         chosen = list(range(values.ndim)) if s is None else list(range(values.ndim - len(s), values.ndim))
     else:
-        chosen = [axis + values.ndim if axis < 0 else axis for axis in axes]
+        chosen = [_axes(axis, values.ndim)[0] for axis in axes]
     sizes = [values.shape[axis] for axis in chosen] if s is None else list(s)
     if len(sizes) != len(chosen):
         raise ValueError("Shape and axes have different lengths.")

@@ -194,17 +194,21 @@ def _eigh(x: Any, lower: bool, vectors: bool) -> tuple[ndarray, ndarray]:
     return w.reshape((*values.shape[:-2], n)), work.mT.reshape(values.shape)
 
 
+def _is_lower(triangle: str) -> bool:
+    if triangle.upper() not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return triangle.upper() == "L"
+
+
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
     """Eigenvalues and eigenvectors of Hermitian matrices, as ``numpy.linalg.eigh``."""
-    if UPLO.upper() not in ("L", "U"):
-        raise ValueError("UPLO argument must be 'L' or 'U'")
-    w, v = _eigh(a, UPLO.upper() == "L", True)
+    w, v = _eigh(a, _is_lower(UPLO), True)
     return EighResult(w, v.copy())
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> ndarray:
     """Eigenvalues of Hermitian matrices, as ``numpy.linalg.eigvalsh``."""
-    return _eigh(a, UPLO.upper() == "L", False)[0]
+    return _eigh(a, _is_lower(UPLO), False)[0]
 
 
 # What cuSOLVER calls the types in functions that take them by number.

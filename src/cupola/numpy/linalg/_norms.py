@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy
@@ -76,6 +77,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
             made = vector_norm(values.reshape(-1))
             return made.reshape((1,) * values.ndim) if keepdims else made
         axis = tuple(range(values.ndim))
+    if not isinstance(axis, tuple):
+        try:
+            axis = operator.index(axis)
+        except TypeError:
+            raise TypeError("'axis' must be None, an integer or a tuple of integers") from None
     axes = _axes(axis, values.ndim)
     if len(axes) == 1:
         if isinstance(ord, str):
@@ -91,6 +97,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ndarray:
     """The rank of matrices, as ``numpy.linalg.matrix_rank``."""
+    if tol is not None and rtol is not None:
+        raise ValueError("`tol` and `rtol` can't be both set.")
     values = _floating(A)
     if values.ndim < 2:
         result: ndarray = (values != 0).any().astype(numpy.int64)
