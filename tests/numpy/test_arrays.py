@@ -292,6 +292,9 @@ def test_at(device):
 
 def test_flat_and_parts(device):
     x, a = np.array(A), A.copy()
+    for key in (slice(None, None, 3), [0, 1, 2]):  # values begin anew, or are cut
+        x.flat[key] = [4, 5]
+        a.flat[key] = [4, 5]
     x.flat[3] = 9
     a.flat[3] = 9
     x.T.flat[1:3] = 7

@@ -62,6 +62,8 @@ def getitem(x: ndarray, key: Any) -> ndarray:
 
 def setitem(x: ndarray, key: Any, value: Any) -> None:
     """``x[key] = value``: the value is broadcast and converted."""
+    if isinstance(value, (list, tuple)):
+        value = array(value, x.dtype)  # numbers that this type does not have are refused
     value = _ndarray._operand(value, x.dtype)
     keys = key if isinstance(key, tuple) else (key,)
     if all([_is_basic(item) for item in keys]):
@@ -207,9 +209,11 @@ def along(x: ndarray, indices: ndarray, axis: int) -> Chosen:
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
     (axis,) = _ndarray._axes(axis, x.ndim)
-    shape = list(numpy.broadcast_shapes(
-        tuple([1 if k == axis else extent for k, extent in enumerate(x.shape)]), indices.shape
-    ))  # fmt: skip
+    others = tuple([1 if k == axis else extent for k, extent in enumerate(x.shape)])
+    try:
+        shape = list(numpy.broadcast_shapes(others, indices.shape))
+    except ValueError as error:
+        raise IndexError(str(error)) from None
     x._compute_now()
     strides = [0 if k == axis or x.shape[k] == 1 else stride for k, stride in enumerate(x.strides)]
     return Chosen(x._view_of(shape, strides), entry(indices, x.shape[axis], x.strides[axis]))

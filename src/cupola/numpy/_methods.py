@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from typing import Any
 
@@ -11,7 +12,7 @@ from cupola.core.device._device import Device
 from cupola.numpy._flags import Flags
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import made_current, write
-from cupola.numpy._ndarray import _operand, brought_here, elementwise, ndarray
+from cupola.numpy._ndarray import _KNOWN, _operand, brought_here, elementwise, ndarray
 from cupola.numpy._order import extents_of
 from cupola.numpy.functions import _choosing, _numeric, _pairs, _products, _reductions, _shapes, _sorting
 from cupola.numpy.functions._creation import zeros
@@ -39,12 +40,12 @@ def _method(name: str, function: Any) -> Any:
 
 def sort(self: ndarray, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
     """Sort the elements in place."""
-    write(self, _sorting.sort(self, axis, kind, order, stable=stable))
+    write(self, _sorting.sort(self, operator.index(axis), kind, order, stable=stable))
 
 
 def partition(self: ndarray, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
     """Sort the elements in place."""
-    sort(self, axis)
+    write(self, _sorting.partition(self, kth, operator.index(axis), kind, order))
 
 
 def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
@@ -170,12 +171,12 @@ def round_(self: ndarray, decimals: int = 0) -> ndarray:
 
 def matmul(self: ndarray, other: Any) -> Any:
     """The matrix product."""
-    return _products.matmul(self, other) if isinstance(other, (ndarray, list, tuple, numpy.ndarray)) else NotImplemented
+    return _products.matmul(self, other) if isinstance(other, _KNOWN) else NotImplemented
 
 
 def rmatmul(self: ndarray, other: Any) -> Any:
     """The matrix product."""
-    return _products.matmul(other, self) if isinstance(other, (list, tuple, numpy.ndarray)) else NotImplemented
+    return _products.matmul(other, self) if isinstance(other, _KNOWN) else NotImplemented
 
 
 def imatmul(self: ndarray, other: Any) -> Any:
@@ -189,6 +190,8 @@ def imatmul(self: ndarray, other: Any) -> Any:
 
 def power(self: ndarray, other: Any, modulus: Any = None) -> Any:
     """This array to a power; small whole powers are products, as in NumPy."""
+    if modulus is not None:
+        return NotImplemented
     if type(other) is int and other == 2 and self.dtype.kind in "biufc":
         return UFUNCS["square"](self)
     if not isinstance(other, (bool, int, float, complex, numpy.generic, ndarray, list, tuple, numpy.ndarray)):
@@ -228,7 +231,8 @@ class Flat:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         part = self._of.reshape(-1)
-        part[key] = value
+        new = _operand(value, part.dtype)
+        part[key] = _choosing.repeated(new, part[key].size) if isinstance(new, ndarray) and new.ndim else new
         if not self._of.is_contiguous:
             write(self._of, part.reshape(self._of.shape))
 

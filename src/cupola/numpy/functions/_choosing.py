@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -93,6 +94,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> ndarra
 
 def _best(x: Any, axis: Any, keepdims: bool, out: Any, greatest: bool) -> ndarray:
     values = on_device(x)
+    if isinstance(out, ndarray) and not numpy.can_cast(out.dtype, numpy.int64):
+        raise TypeError(f"out is for places, which are int64, and has elements of {out.dtype}")
     axis = axis_or_all(axis, values.ndim)
     if values.size == 0 and (axis is None or values.shape[axis] == 0):
         raise ValueError(f"attempt to get {'argmax' if greatest else 'argmin'} of an empty sequence")
@@ -135,8 +138,13 @@ def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: boo
 
 
 def _within(indices: Any, extent: int, mode: str) -> Any:
-    """Indices made to lie in the extent, as `mode` says."""
+    """Indices made to lie in the extent, as `mode` says; those of the host are checked."""
     if mode == "raise":
+        if not isinstance(indices, ndarray):
+            host = numpy.asarray(indices)
+            outside = host[(host < -extent) | (host >= extent)]
+            if outside.size:
+                raise IndexError(f"index {outside[0]} is out of bounds for axis 0 with size {extent}")
         return indices
     found = on_device(indices)
     if mode == "wrap":
@@ -156,6 +164,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     indices = _within(indices, values.shape[axis], mode)
     if not isinstance(indices, (int, numpy.integer)):
         indices = indices if isinstance(indices, ndarray) else numpy.asarray(indices)
+        if indices.dtype == bool:  # as an index it would be a mask
+            indices = indices.astype(numpy.int64)
     made = getitem(values, (*[slice(None)] * axis, indices))
     if isinstance(indices, (int, numpy.integer)):
         made = made.copy()
@@ -179,23 +189,33 @@ def put_along_axis(arr: ndarray, indices: Any, values: Any, axis: int | None) ->
     write(layout, _ndarray._operand(values, arr.dtype), at)
 
 
+def repeated(new: Any, count: int) -> Any:
+    """So many elements of an array, from the beginning again where it ends; a number as it is."""
+    if not isinstance(new, ndarray):
+        return new
+    new = new.reshape(-1)
+    return new if new.size in (1, count) else getitem(new, arange(count) % new.size)
+
+
 def put(a: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
     """Overwrite elements by their places in row-major order, as ``numpy.put``."""
     places = on_device(_within(ind, a.size, mode)).reshape(-1)
     new = _ndarray._operand(v, a.dtype)
-    if isinstance(new, ndarray) and new.size not in (1, places.size):
-        new = getitem(new.reshape(-1), arange(places.size) % new.size)
-    elif isinstance(new, ndarray):
-        new = new.reshape(-1)
+    if not places.size or (isinstance(new, ndarray) and not new.size):
+        return
     flat = a.reshape(-1)
-    setitem(flat, places, new)
+    setitem(flat, places, repeated(new, places.size))
     if flat.buffer is not a.buffer:
         write(a, flat.reshape(a.shape))
 
 
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> ndarray:
-    """An element of one of several arrays, as ``numpy.choose``."""
-    given = broadcast_arrays(_within(on_device(a), len(choices), mode), *[on_device(one) for one in choices])
+    """An element of one of several arrays, as ``numpy.choose``; numbers below 0 count from the last array."""
+    places = on_device(a)
+    if places.dtype.kind not in "biu":
+        raise TypeError(f"Cannot cast array data from {places.dtype!r} to dtype('int64') according to the rule 'safe'")
+    places = places.astype(numpy.int64, copy=False)
+    given = broadcast_arrays(_within(places, len(choices), mode), *[on_device(one) for one in choices])
     stacked = _ndarray.empty((len(choices), *given[0].shape), numpy.result_type(*[one.dtype for one in given[1:]]))
     for k, one in enumerate(given[1:]):
         write(stacked._part(k), one)
@@ -215,7 +235,7 @@ def fill_diagonal(a: ndarray, val: Any, wrap: bool = False) -> None:
         if a.ndim > 2 and len(set(a.shape)) > 1:
             raise ValueError("All dimensions of input must be of equal length")
         part = a._view_of([min(a.shape)], [sum(a.strides)])
-    write(part, _ndarray._operand(val, a.dtype))
+    write(part, repeated(_ndarray._operand(val, a.dtype), part.size))
 
 
 def ix_(*sequences: Any) -> tuple[ndarray, ...]:
@@ -234,13 +254,22 @@ def ix_(*sequences: Any) -> tuple[ndarray, ...]:
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[ndarray, ...]:
-    """Indices for places in row-major or column-major order, as ``numpy.unravel_index``; out of bounds they wrap."""
+    """Indices for places in row-major or column-major order, as ``numpy.unravel_index``.
+
+    Places in arrays of the device are not checked, since that would wait for them; they wrap around.
+    """
     turned = is_column_major(order)
     places = on_device(indices)
     if places.dtype.kind not in "iu":
         raise TypeError("only int indices permitted")
     places = places.astype(numpy.int64, copy=False)
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not isinstance(indices, ndarray):
+        size = math.prod(extents)
+        host = numpy.asarray(indices)
+        outside = host[(host < 0) | (host >= size)]
+        if outside.size:
+            raise ValueError(f"index {outside[0]} is out of bounds for array with size {size}")
     found: list[ndarray] = []
     for extent in extents if turned else reversed(extents):
         found.append(places % extent)
@@ -285,23 +314,28 @@ def extract(condition: Any, arr: Any) -> ndarray:
 
 def putmask(a: ndarray, mask: Any, values: Any) -> None:
     """Overwrite elements where a mask holds, as ``numpy.putmask``."""
+    flags = on_device(mask)
+    if flags.size != a.size:
+        raise ValueError("putmask: mask and data must be the same size")
     new = _ndarray._operand(values, a.dtype)
     if isinstance(new, ndarray) and new.shape != a.shape:
         new = getitem(new.reshape(-1), (arange(a.size) % new.size).reshape(a.shape))
     kinds = (numpy.dtype(bool), a.dtype, a.dtype)
-    write(a, _lazy.make_node("where", (on_device(mask), new, a), kinds, a.dtype, a.shape))
+    write(a, _lazy.make_node("where", (flags.reshape(a.shape), new, a), kinds, a.dtype, a.shape))
 
 
 def place(arr: ndarray, mask: Any, vals: Any) -> None:
     """Overwrite elements where a mask holds by the next of these values, as ``numpy.place``."""
     flags = on_device(mask).astype(bool, copy=False)
+    if flags.size != arr.size:
+        raise ValueError("place: mask and data must be the same size")
     new = on_device(vals).reshape(-1).astype(arr.dtype, copy=False)
     (places,) = _nonzero(flags.reshape(-1))
     if places.size == 0:
         return
     if new.size == 0:
         raise ValueError("Cannot insert from an empty array!")
-    setitem(arr, flags, getitem(new, arange(places.size) % new.size))
+    setitem(arr, flags.reshape(arr.shape), repeated(new, places.size))
 
 
 _KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # a number of Python fits into what has its kind, or a higher one
@@ -318,23 +352,39 @@ def copyto(dst: ndarray, src: Any, casting: Any = "same_kind", where: Any = True
         write(dst, new)
         return
     kinds = (numpy.dtype(bool), dst.dtype, dst.dtype)
-    write(dst, _lazy.make_node("where", (on_device(where), new, dst), kinds, dst.dtype, dst.shape))
+    mask = _ndarray.mask_for(dst, where)
+    write(dst, _lazy.make_node("where", (mask, new, dst), kinds, dst.dtype, dst.shape))
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> ndarray:
     """The choice of the first condition that holds, as ``numpy.select``."""
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
+    if not len(condlist):
+        raise ValueError("select with an empty condition list is not possible")
     made = default
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        if on_device(condition).dtype != bool:
+            raise TypeError(f"invalid entry in condlist: should be boolean, not {on_device(condition).dtype}")
         made = where(condition, choice, made)
     return on_device(made)
+
+
+def _is_one_condition(given: Any, dimensions: int) -> bool:
+    """Whether it is no list of conditions, but one for elements of so many dimensions."""
+    if not isinstance(given, (list, tuple)):
+        return numpy.ndim(given) < 2 if dimensions else numpy.ndim(given) == 0
+    return dimensions > 0 and not isinstance(given[0], ndarray) and numpy.ndim(given[0]) == 0
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -> ndarray:
     """Functions of elements, by conditions, as ``numpy.piecewise``; each is computed for all elements."""
     values = on_device(x)
-    condlist = [on_device(one) for one in condlist]
+    condlist = [on_device(one) for one in ([condlist] if _is_one_condition(condlist, values.ndim) else condlist)]
+    if len(funclist) - len(condlist) not in (0, 1):
+        raise ValueError(
+            f"with {len(condlist)} condition(s), either {len(condlist)} or {len(condlist) + 1} functions are expected"
+        )
     made: Any = 0
     if len(funclist) == len(condlist) + 1:
         made = funclist[-1](values, *args, **kwargs) if callable(funclist[-1]) else funclist[-1]

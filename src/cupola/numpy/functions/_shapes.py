@@ -153,9 +153,10 @@ def ndim(a: Any) -> int:
     return a.ndim if isinstance(a, ndarray) else numpy.ndim(a)
 
 
-def size(a: Any, axis: int | None = None) -> int:
-    """The number of elements, or an extent."""
-    return math.prod(shape(a)) if axis is None else shape(a)[axis]
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, or of those along axes."""
+    extents = shape(a)
+    return math.prod([extents[one] for one in _axes(axis, len(extents))])
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
@@ -325,20 +326,27 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     return array_split(values, indices_or_sections, axis)
 
 
+def _at_least(dimensions: int, x: Any, name: str) -> ndarray:
+    values = on_device(x)
+    if values.ndim < dimensions:
+        raise ValueError(f"{name} only works on arrays of {dimensions} or more dimensions")
+    return values
+
+
 def hsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
     """As ``numpy.hsplit``."""
-    values = on_device(ary)
+    values = _at_least(1, ary, "hsplit")
     return split(values, indices_or_sections, 1 if values.ndim > 1 else 0)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
     """As ``numpy.vsplit``."""
-    return split(ary, indices_or_sections, 0)
+    return split(_at_least(2, ary, "vsplit"), indices_or_sections, 0)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
     """As ``numpy.dsplit``."""
-    return split(ary, indices_or_sections, 2)
+    return split(_at_least(3, ary, "dsplit"), indices_or_sections, 2)
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> ndarray:
@@ -366,7 +374,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     if isinstance(new, ndarray) and new.ndim:
         if single:
             part = new.reshape((*[1] * (given.ndim - new.ndim), *new.shape)) if new.ndim < given.ndim else new
-            new = moveaxis(part, 0, axis) if new.ndim == given.ndim else part
+            new = moveaxis(part, 0, axis)
         many = new.shape[axis] if new.ndim == given.ndim else new.size if given.ndim == 1 else 1
     places = numpy.insert(numbers, [obj] * many if single else obj, -1)
     made = empty((*given.shape[:axis], len(places), *given.shape[axis + 1 :]), given.dtype)
@@ -465,6 +473,8 @@ def resize(a: Any, new_shape: Any) -> ndarray:
     values = on_device(a).ravel()
     wanted = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
     count = math.prod(wanted)
+    if any([extent < 0 for extent in wanted]):
+        raise ValueError("all elements of `new_shape` must be non-negative")
     if values.size == 0:
         return full(wanted, 0, values.dtype)
     return tile(values, -(-count // values.size))._part(slice(0, count)).reshape(wanted)
