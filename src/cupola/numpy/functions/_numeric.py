@@ -93,7 +93,7 @@ def isneginf(x: Any, out: Any = None) -> ndarray:
 def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
     """The nearest number of so many decimals, half to even, as ``numpy.round``."""
     values = on_device(a)
-    if values.dtype.kind in "biu":
+    if values.dtype.kind in "iu" or (values.dtype.kind == "b" and decimals):
         made = values.copy()
         if decimals < 0:
             by = 10**-decimals
@@ -226,8 +226,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
     """Differences of neighbors of all elements, as ``numpy.ediff1d``."""
     flat = on_device(ary).ravel()
     made = flat._part(slice(1, None)) - flat._part(slice(None, -1))
-    parts = [one for one in (to_begin, made, to_end) if one is not None]
-    return made if len(parts) == 1 else concatenate([on_device(one).reshape(-1) for one in parts]).astype(made.dtype)
+    parts = [on_device(one).reshape(-1) for one in (to_begin, made, to_end) if one is not None]
+    for one in parts:
+        if not numpy.can_cast(one.dtype, flat.dtype, "same_kind"):
+            raise TypeError(
+                f"{one.dtype} of what is put at an end cannot be cast to {flat.dtype} by the rule 'same_kind'"
+            )
+    return made if len(parts) == 1 else concatenate(parts).astype(made.dtype)
 
 
 def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
@@ -314,13 +319,15 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: floa
     values = on_device(p)
     if values.dtype.kind == "c":
         raise TypeError("unwrap is of real numbers: angle(z) gives the angles of complex ones")
-    values = values if values.dtype.kind == "f" else values.astype(numpy.float64)
+    to = known_type(numpy.result_type(values.dtype, period))
+    values = values.astype(to, copy=False)
     (axis,) = _axes(operator.index(axis), values.ndim)
     steps = diff(values, axis=axis)
-    half = period / 2
+    half = period // 2 if to.kind in "iu" else period / 2
     near = UFUNCS["remainder"](steps + half, period) - half
-    near = where((near == -half) & (steps > 0), half, near)
-    jumps = where(UFUNCS["absolute"](steps) < (half if discont is None else discont), 0.0, near - steps)
+    if half == period / 2:
+        near = where((near == -half) & (steps > 0), half, near)
+    jumps = where(UFUNCS["absolute"](steps) < (period / 2 if discont is None else discont), 0, near - steps)
     made = values.copy()
     part = made._part(_slice(axis, 1, None))
     write(part, part + jumps.cumsum(axis))

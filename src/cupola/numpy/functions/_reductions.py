@@ -613,7 +613,7 @@ def nanpercentile(
 def _hundredth(a: Any, q: Any) -> Any:
     """Quantiles for percentiles, in the type of the elements if that is a floating-point one."""
     dtype = on_device(a).dtype
-    hundred = dtype.type(100) if dtype.kind == "f" else 100
+    hundred = dtype.type(100) if dtype.kind == "f" and _ndarray.is_weak(q) else 100
     return numpy.true_divide(q.to_numpy() if isinstance(q, ndarray) else q, hundred)
 
 

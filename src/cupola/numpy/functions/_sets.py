@@ -144,6 +144,10 @@ def isin(
 ) -> ndarray:
     """Whether each element is one of others, as ``numpy.isin``."""
     values, others = on_device(element), on_device(test_elements).reshape(-1)
+    if kind not in (None, "sort", "table"):
+        raise ValueError(f"Invalid kind: {kind!r}. Please use None, 'sort' or 'table'.")
+    if kind == "table" and not (values.dtype.kind in "biu" and others.dtype.kind in "biu"):
+        raise ValueError("The 'table' method is only supported for boolean or integer arrays.")
     to = known_type(numpy.result_type(values.dtype, others.dtype))
     if others.size == 0:
         flags = values != values if values.dtype.kind != "f" else values.astype(bool) & False
