@@ -1,4 +1,4 @@
-"""Twenty NumPy programs on the device. They differ from their NumPy form by the import alone.
+"""NumPy programs on the device. They differ from their NumPy form by the import alone.
 
     python examples/numpy_programs.py [NAME ...]
 

@@ -608,6 +608,14 @@ def test_scatter_of_complex128(device):
         compare(x, a)
 
 
+def test_places_in_lists_are_checked_at_once(device):
+    x = np.asarray(M)
+    with pytest.raises(IndexError):
+        np.take_along_axis(x, [[0], [3], [0]], 1)
+    with pytest.raises(IndexError):
+        np.put_along_axis(x, [[0], [3], [0]], 1, 1)
+
+
 def test_bincount_refuses(device):
     for given in (
         ([1, 2], [1j, 2]), ([1, 2], [1.0, 2, 3]), ([1, 2], [[1.0, 2]]), ([1, -2],), ([[1]],), (3,),

@@ -174,17 +174,18 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> ndarray:
     """An element for each index along an axis, as ``numpy.take_along_axis``."""
-    values, places = on_device(arr), asarray(indices)
+    values = on_device(arr)
     if axis is None:
         values, axis = values.ravel(), 0
+    places = asarray(_within(indices, values.shape[_axes(axis, values.ndim)[0]], "raise"))
     return _index.gather(*_index.along(values, places, axis))
 
 
 def put_along_axis(arr: ndarray, indices: Any, values: Any, axis: int | None) -> None:
     """Overwrite an element for each index along an axis, as ``numpy.put_along_axis``."""
-    places = on_device(indices)
     if axis is None:
         arr, axis = arr._view_only(-1), 0
+    places = on_device(_within(indices, arr.shape[_axes(axis, arr.ndim)[0]], "raise"))
     layout, at = _index.along(arr, places, axis)
     write(layout, _ndarray._operand(values, arr.dtype), at)
 

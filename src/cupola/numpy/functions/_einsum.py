@@ -127,7 +127,7 @@ def _spread(b: ndarray, theirs: str, batch: str, left: str, right: str) -> ndarr
 
 
 def einsum(
-    subscripts: Any, *operands: Any, out: Any = None, dtype: Any = None, casting: str = "safe", order: str = "K",
+    subscripts: Any, *operands: Any, out: Any = None, dtype: Any = None, casting: Any = "safe", order: str = "K",
     optimize: Any = False,
 ) -> ndarray:  # fmt: skip
     """Sums of products by subscripts, as ``numpy.einsum``."""

@@ -134,15 +134,18 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> ndar
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
-    """The bins that values belong to, as ``numpy.digitize``. Waits for the first and last bin."""
+    """The bins that values belong to, as ``numpy.digitize``. Waits for the ends of bins on the device."""
     edges = on_device(bins)
     if on_device(x).dtype.kind == "c":
         raise TypeError("x may not be complex")
-    if not isinstance(bins, ndarray):
+    if isinstance(bins, ndarray):
+        falling = edges.size > 1 and bool(edges._part(0) > edges._part(-1))
+    else:
         steps = numpy.diff(numpy.asarray(bins))
-        if not ((steps >= 0).all() or (steps <= 0).all()):
+        falling = not (steps >= 0).all()
+        if falling and not (steps <= 0).all():
             raise ValueError("bins must be monotonically increasing or decreasing")
-    if edges.size > 1 and bool(edges._part(0) > edges._part(-1)):
+    if falling:
         flipped = edges._part(slice(None, None, -1))
         made: ndarray = edges.size - searchsorted(flipped, x, "left" if right else "right")
         return made

@@ -189,10 +189,10 @@ class Generator:
         to = known_type(dtype)
         if to.kind not in "biu":
             raise TypeError(f"Unsupported dtype {to!r} for integers")
-        if not isinstance(low, ndarray) and not isinstance(high, ndarray):
-            if (numpy.asarray(low) > numpy.asarray(high) - (not endpoint)).any():
-                raise ValueError("low >= high")
         if isinstance(low, (ndarray, list, tuple)) or isinstance(high, (ndarray, list, tuple)):
+            on_host = not isinstance(low, ndarray) and not isinstance(high, ndarray)
+            if on_host and (numpy.asarray(low) > numpy.asarray(high) - (not endpoint)).any():
+                raise ValueError("low >= high")
             low, high = (on_device(value).astype(numpy.int64, copy=False) for value in (low, high))
             span = (high - low + int(endpoint)).astype(_WORD)
             result: ndarray = (self._below(span, _size(size, span)) + low.astype(_WORD)).astype(to)
