@@ -208,7 +208,7 @@ def along(x: ndarray, indices: ndarray, axis: int) -> Chosen:
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     if indices.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
-    (axis,) = _ndarray._axes(axis, x.ndim)
+    axis = _ndarray.one_axis(axis, x.ndim)
     others = tuple([1 if k == axis else extent for k, extent in enumerate(x.shape)])
     try:
         shape = list(numpy.broadcast_shapes(others, indices.shape))

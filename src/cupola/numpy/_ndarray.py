@@ -738,6 +738,11 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return numpy.lib.array_utils.normalize_axis_tuple(axis, ndim)
 
 
+def one_axis(axis: Any, ndim: int) -> int:
+    """An axis counted from the first; a TypeError for several, as in NumPy."""
+    return numpy.lib.array_utils.normalize_axis_index(operator.index(axis), ndim)
+
+
 def axis_or_all(axis: Any, ndim: int) -> Any:
     """The axis, but None for 0 and -1 of an array without dimensions, which many of NumPy's functions allow."""
     return None if ndim == 0 and axis in (0, -1) else axis
@@ -799,6 +804,8 @@ def _reduce(
 
 def _initial(how: str, values: ndarray, axes: Any, to: numpy.dtype, keepdims: bool, initial: Any) -> ndarray:
     """A reduction that begins with a value."""
+    if isinstance(initial, complex) and to.kind != "c":
+        raise TypeError(f"initial is complex, and the result is one of {to}")
     if how in ("max", "min") and 0 in [values.shape[axis] for axis in axes]:
         shape = [1 if k in axes else extent for k, extent in enumerate(values.shape)]
         made = empty(shape if keepdims else [extent for k, extent in enumerate(shape) if k not in axes], to)

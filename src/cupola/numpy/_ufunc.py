@@ -157,9 +157,10 @@ class ufunc(Elementwise):
         if how is not None:
             return _lazy.reduce(how, array, axis, dtype, out, keepdims, initial, where)
         values = self._operands(array, dtype)
+        if initial is None and self.identity is not None:
+            initial = numpy.asarray(self.identity).astype(values.dtype)[()]  # all bits of an unsigned integer are -1
         if where is not True:
             mask = _ndarray.broadcast(_ndarray.mask_for(values, where), values.shape)
-            initial = self.identity if initial is None else initial
             if initial is None:
                 raise ValueError(
                     f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one has "
@@ -174,9 +175,7 @@ class ufunc(Elementwise):
         flat = values.transpose((*kept, *axes)).reshape(rows)
         chosen = None if where is True else _rows.ready(mask.transpose((*kept, *axes)).reshape(rows))
         if flat.shape[1] == 0 and initial is None:
-            if self.identity is None:
-                raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
-            initial = self.identity
+            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
         begin = None if initial is None else values.dtype.type(initial)
         made = _rows.fold(_rows.ready(flat), self.__name__, False, begin, chosen).reshape(left)
         if keepdims:
@@ -256,7 +255,7 @@ class ufunc(Elementwise):
         if host.ndim != 1:
             raise ValueError(f"the indices of reduceat are an array of one dimension, not of {host.ndim}")
         starts = host.astype(numpy.int64).tolist()
-        (axis,) = _ndarray._axes(axis, values.ndim)
+        axis = _ndarray.one_axis(axis, values.ndim)
         extent = values.shape[axis]
         for one in starts:
             if not 0 <= one < extent:

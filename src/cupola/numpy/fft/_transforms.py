@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import math
-import operator
 import threading
 from typing import Any
 
@@ -14,7 +13,7 @@ from cupola.bindings import cufft
 from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _axes, empty, into, ndarray, on, on_device
+from cupola.numpy._ndarray import empty, into, ndarray, on, on_device, one_axis
 from cupola.numpy._rows import as_rows, back
 from cupola.numpy.functions._creation import array
 from cupola.numpy.functions._shapes import roll
@@ -85,9 +84,7 @@ def _scale(n: int, norm: str | None, forward: bool) -> float:
 def _transform(x: Any, n: int | None, axis: int, norm: Any, kind: str, forward: bool, out: Any = None) -> ndarray:
     """One-dimensional transforms: `kind` is c, r (of real numbers) or h (to real numbers)."""
     values = on_device(x)
-    if values.ndim == 0:
-        raise numpy.exceptions.AxisError(axis, 0)
-    (axis,) = _axes(operator.index(axis), values.ndim)
+    axis = one_axis(axis, values.ndim)
     if kind == "r" and values.dtype.kind == "c":
         raise TypeError(f"ufunc 'rfft' did not contain a loop with signature matching types {values.dtype!r}")
     single = values.dtype.char in "efF"
@@ -156,7 +153,7 @@ def _sizes(values: ndarray, s: Any, axes: Any, to_real: bool = False) -> tuple[l
     if axes is None:
         chosen = list(range(values.ndim)) if s is None else list(range(values.ndim - len(s), values.ndim))
     else:
-        chosen = [_axes(axis, values.ndim)[0] for axis in axes]
+        chosen = [one_axis(axis, values.ndim) for axis in axes]
     sizes = [values.shape[axis] for axis in chosen] if s is None else list(s)
     if len(sizes) != len(chosen):
         raise ValueError("Shape and axes have different lengths.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy
@@ -128,13 +129,13 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarr
     values = on_device(a)
     if values.dtype.kind not in "biu":
         raise TypeError("Expected an input array of integer or boolean data type")
-    rows = values.reshape(-1) if axis is None else moveaxis(values, axis, -1)
+    rows = values.reshape(-1) if axis is None or values.ndim == 0 else moveaxis(values, operator.index(axis), -1)
     bits: Any = UFUNCS["not_equal"](rows, 0).astype(numpy.uint8)
     if rows.shape[-1] % 8:
         bits = concatenate([bits, array(numpy.zeros((*rows.shape[:-1], -rows.shape[-1] % 8), numpy.uint8))], -1)
     placed = bits.reshape((*rows.shape[:-1], bits.shape[-1] // 8, 8)) << shifts
     made = reduce("sum", placed, placed.ndim - 1, numpy.dtype(numpy.uint8), None, False)
-    return made if axis is None else moveaxis(made, -1, axis)
+    return made if axis is None or values.ndim == 0 else moveaxis(made, -1, axis)
 
 
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> ndarray:
@@ -143,7 +144,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
     values = on_device(a)
     if values.dtype != numpy.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
-    rows: Any = values.reshape(-1) if axis is None else moveaxis(values, axis, -1)
+    rows: Any = values.reshape(-1) if axis is None else moveaxis(values, operator.index(axis), -1)
     bits = (rows.reshape((*rows.shape, 1)) >> shifts) & 1
     bits = bits.reshape((*rows.shape[:-1], 8 * rows.shape[-1]))
     if count is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy
@@ -12,7 +11,7 @@ from cupola.numpy import _index, _lazy, _ndarray
 from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import pending, write
-from cupola.numpy._ndarray import _axes, axis_or_all, broadcast, into, known_type, ndarray, on_device
+from cupola.numpy._ndarray import axis_or_all, broadcast, into, known_type, ndarray, on_device, one_axis
 from cupola.numpy._order import is_column_major
 from cupola.numpy._rows import as_rows, back, best
 from cupola.numpy._rows import nonzero as _nonzero
@@ -102,7 +101,7 @@ def _best(x: Any, axis: Any, keepdims: bool, out: Any, greatest: bool) -> ndarra
     if axis is None:
         made = best(as_rows(values.reshape(-1), 0)[0], greatest).reshape((1,) * values.ndim if keepdims else ())
     else:
-        (axis,) = _axes(operator.index(axis), values.ndim)
+        axis = one_axis(axis, values.ndim)
         rows, shape = as_rows(values, axis)
         made = back(best(rows, greatest), (*shape[:-1], 1), axis)
         if not keepdims:
@@ -160,7 +159,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     axis = axis_or_all(axis, values.ndim)
     if axis is None:
         values, axis = values.ravel(), 0
-    (axis,) = _axes(axis, values.ndim)
+    axis = one_axis(axis, values.ndim)
     indices = _within(indices, values.shape[axis], mode)
     if not isinstance(indices, (int, numpy.integer)):
         indices = indices if isinstance(indices, ndarray) else numpy.asarray(indices)
@@ -177,7 +176,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> ndarray:
     values = on_device(arr)
     if axis is None:
         values, axis = values.ravel(), 0
-    places = asarray(_within(indices, values.shape[_axes(axis, values.ndim)[0]], "raise"))
+    places = asarray(_within(indices, values.shape[one_axis(axis, values.ndim)], "raise"))
     return _index.gather(*_index.along(values, places, axis))
 
 
@@ -185,7 +184,7 @@ def put_along_axis(arr: ndarray, indices: Any, values: Any, axis: int | None) ->
     """Overwrite an element for each index along an axis, as ``numpy.put_along_axis``."""
     if axis is None:
         arr, axis = arr._view_only(-1), 0
-    places = on_device(_within(indices, arr.shape[_axes(axis, arr.ndim)[0]], "raise"))
+    places = on_device(_within(indices, arr.shape[one_axis(axis, arr.ndim)], "raise"))
     layout, at = _index.along(arr, places, axis)
     write(layout, _ndarray._operand(values, arr.dtype), at)
 

@@ -13,7 +13,7 @@ from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _axes, array, broadcast, into, known_type, mean, ndarray, on_device
+from cupola.numpy._ndarray import _axes, array, broadcast, into, known_type, mean, ndarray, on_device, one_axis
 from cupola.numpy._rows import MOST_COUNTED, counts
 from cupola.numpy._user_kernels import ElementwiseKernel
 from cupola.numpy.functions._choosing import clip, where
@@ -77,14 +77,21 @@ def real_if_close(a: Any, tol: float = 100) -> ndarray:
 
 def isposinf(x: Any, out: Any = None) -> ndarray:
     """Whether elements are positive infinities."""
-    made: ndarray = UFUNCS["equal"](on_device(x), numpy.inf, out=out)
+    made: ndarray = UFUNCS["equal"](_real_numbers(x), numpy.inf, out=out)
     return made
 
 
 def isneginf(x: Any, out: Any = None) -> ndarray:
     """Whether elements are negative infinities."""
-    made: ndarray = UFUNCS["equal"](on_device(x), -numpy.inf, out=out)
+    made: ndarray = UFUNCS["equal"](_real_numbers(x), -numpy.inf, out=out)
     return made
+
+
+def _real_numbers(x: Any) -> ndarray:
+    values = on_device(x)
+    if values.dtype.kind == "c":
+        raise TypeError("complex numbers have no positive or negative infinities")
+    return values
 
 
 # --- rounding -------------------------------------------------------------------------------------------------------
@@ -199,14 +206,13 @@ def _slice(axis: int, start: int | None, end: int | None) -> tuple[slice, ...]:
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
     """Differences of neighbors, as ``numpy.diff``."""
     values = on_device(a)
-    axis = operator.index(axis)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     if n == 0:
         return values
     if values.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional")
-    (axis,) = _axes(axis, values.ndim)
+    axis = one_axis(axis, values.ndim)
     if prepend is not None or append is not None:
         parts = []
         for part in (prepend, values, append):
@@ -305,7 +311,7 @@ def _uneven(made: ndarray, part: Any, places: Any, axis: int, edge_order: int) -
 
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray:
     """The integral by the trapezoidal rule, as ``numpy.trapezoid``."""
-    values = moveaxis(on_device(y), axis, -1)
+    values = moveaxis(on_device(y), operator.index(axis), -1)
     width: Any = dx
     if x is not None:
         places = on_device(x)
@@ -320,9 +326,9 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: floa
     if values.dtype.kind == "c":
         raise TypeError("unwrap is of real numbers: angle(z) gives the angles of complex ones")
     to = known_type(numpy.result_type(values.dtype, period))
-    values = values.astype(to, copy=False)
-    (axis,) = _axes(operator.index(axis), values.ndim)
     steps = diff(values, axis=axis)
+    axis = one_axis(axis, values.ndim)
+    values = values.astype(to, copy=False)
     half = period // 2 if to.kind in "iu" else period / 2
     near = UFUNCS["remainder"](steps + half, period) - half
     if half == period / 2:

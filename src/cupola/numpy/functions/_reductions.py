@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from typing import Any
 
 import numpy
@@ -13,7 +12,7 @@ from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import reduce
-from cupola.numpy._ndarray import _axes, array, into, known_type, mean, ndarray, on_device
+from cupola.numpy._ndarray import _axes, array, into, known_type, mean, ndarray, on_device, one_axis
 from cupola.numpy._rows import as_rows, back, scan, sort
 from cupola.numpy.functions._choosing import take_along_axis
 from cupola.numpy.functions._choosing import where as _where
@@ -180,6 +179,8 @@ def cov(
     if y is not None:
         values = concatenate([values, _variables(y, rowvar)], 0)
     to = known_type(numpy.result_type(values.dtype, numpy.float64) if dtype is None else dtype)
+    if to.kind not in "fc":
+        raise TypeError(f"covariances are no numbers of {to}")
     values = values.astype(to, copy=False)
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
@@ -247,7 +248,7 @@ def running(how: str, x: Any, axis: int | None, dtype: Any = None, out: Any = No
             raise ValueError("axis must be specified for an array of several dimensions")
         values, axis = values.ravel(), 0
     values = values if values.ndim else values.reshape(1)
-    (axis,) = _axes(operator.index(axis), values.ndim)
+    axis = one_axis(axis, values.ndim)
     to = known_type(dtype) if dtype is not None else _ndarray._accumulator(how, values.dtype)
     inner = numpy.dtype("float32") if to.char == "e" and how in ("sum", "prod") else to
     rows, shape = as_rows(values.astype(inner, copy=False), axis)

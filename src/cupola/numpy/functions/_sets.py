@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from typing import Any, NamedTuple
 
 import numpy
@@ -59,7 +60,7 @@ def _unique(x: Any, equal_nan: bool, index: bool, inverse: bool, counts: bool) -
 
 def _unique_parts(values: ndarray, axis: int) -> list[Any]:
     """What `_unique` gives, of the parts along an axis; they are sorted by their first elements, then the next ones."""
-    moved = moveaxis(values, axis, 0)
+    moved = moveaxis(values, operator.index(axis), 0)
     n = len(moved)
     rows = moved.reshape((n, math.prod(moved.shape[1:])))
     if rows.size == 0:  # parts without elements are all the same

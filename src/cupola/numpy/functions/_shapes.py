@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy
@@ -11,7 +12,7 @@ from cupola.numpy import _ndarray
 from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import NAMESPACE
 from cupola.numpy._lazy import write
-from cupola.numpy._ndarray import _axes, axis_or_all, broadcast, empty, known_type, ndarray, on_device
+from cupola.numpy._ndarray import _axes, axis_or_all, broadcast, empty, known_type, ndarray, on_device, one_axis
 from cupola.numpy.functions._creation import ascontiguousarray, full
 
 __all__ = [
@@ -56,7 +57,8 @@ def squeeze(a: Any, axis: Any = None) -> ndarray:
 def expand_dims(a: Any, axis: Any) -> ndarray:
     """As ``numpy.expand_dims``: a view with dimensions of one element."""
     values = on_device(a)
-    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    axis = axis if isinstance(axis, (tuple, list)) else (operator.index(axis),)
+    count = len(axis)
     axes = _axes(axis, values.ndim + count)
     return values._part(tuple([None if i in axes else slice(None) for i in range(values.ndim + count)]))
 
@@ -76,7 +78,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
 def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     """As ``numpy.rollaxis``: a view."""
     values = on_device(a)
-    (axis,) = _axes(axis, values.ndim)
+    axis = one_axis(axis, values.ndim)
     start = start + values.ndim if start < 0 else start
     return moveaxis(values, axis, start - 1 if axis < start else start)
 
@@ -180,7 +182,7 @@ def concatenate(
     if any([one.ndim == 0 for one in given]):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     first = given[0]
-    (axis,) = _axes(axis, first.ndim)
+    axis = one_axis(axis, first.ndim)
     for k, one in enumerate(given):
         if one.ndim != first.ndim:
             raise ValueError(
@@ -223,12 +225,13 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
         raise ValueError("need at least one array to stack")
     if len({one.shape for one in given}) > 1:
         raise ValueError("all input arrays must have the same shape")
+    axis = one_axis(axis, given[0].ndim + 1)
     return concatenate([expand_dims(one, axis) for one in given], axis, out, dtype=dtype, casting=casting)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
     """As ``numpy.unstack``: the parts along an axis, views."""
-    values = moveaxis(x, axis, 0)
+    values = moveaxis(x, operator.index(axis), 0)
     return tuple([values._part(k) for k in range(len(values))])
 
 
@@ -314,7 +317,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarr
         ends = [k * each + min(k, more) for k in range(indices_or_sections + 1)]
     else:
         ends = [0, *indices_or_sections, extent]
-    (axis,) = _axes(axis, values.ndim)
+    axis = one_axis(axis, values.ndim)
     return [values._part((*[slice(None)] * axis, slice(ends[k], ends[k + 1]))) for k in range(len(ends) - 1)]
 
 
@@ -354,7 +357,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> ndarray:
     values = on_device(arr)
     if axis is None:
         values, axis = values.ravel(), 0
-    (axis,) = _axes(axis, values.ndim)
+    axis = one_axis(axis, values.ndim)
     keep = numpy.delete(numpy.arange(values.shape[axis]), obj.to_numpy() if isinstance(obj, ndarray) else obj)
     return getitem(values, (*[slice(None)] * axis, keep.tolist()))
 
@@ -364,7 +367,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     given = on_device(arr)
     if axis is None:
         given, axis = given.ravel(), 0
-    (axis,) = _axes(axis, given.ndim)
+    axis = one_axis(axis, given.ndim)
     extent = given.shape[axis]
     obj = obj.to_numpy() if isinstance(obj, ndarray) else obj
     new = _ndarray._operand(values, given.dtype)
@@ -390,12 +393,17 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> ndarray:
     if trim.lower() not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     axes = _axes(axis, values.ndim)
+    if not axes:
+        return values
     found = numpy.nonzero(values.to_numpy())
     key = []
     for one, places in enumerate(found):
+        if one not in axes:
+            key.append(slice(None))
+            continue
         start, end = (int(places.min()), int(places.max()) + 1) if len(places) else (values.shape[one],) * 2
-        start = start if one in axes and "f" in trim.lower() else 0
-        end = end if one in axes and "b" in trim.lower() else values.shape[one]
+        start = start if "f" in trim.lower() else 0
+        end = end if "b" in trim.lower() else values.shape[one]
         key.append(slice(start, end if len(places) else start))
     return values._part(tuple(key))
 
@@ -409,7 +417,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> ndarray:
     axis = axis_or_all(axis, values.ndim)
     if axis is None:
         values, axis = values.ravel(), 0
-    (axis,) = _axes(axis, values.ndim)
+    axis = one_axis(axis, values.ndim)
     if isinstance(repeats, ndarray):
         repeats = repeats.to_numpy()
     counts = numpy.asarray(repeats)

@@ -9,7 +9,7 @@ import numpy
 
 from cupola.numpy import _rows
 from cupola.numpy._index import getitem
-from cupola.numpy._ndarray import _axes, known_type, ndarray, on_device
+from cupola.numpy._ndarray import known_type, ndarray, on_device, one_axis
 from cupola.numpy._rows import as_rows, back, ready
 from cupola.numpy.functions._choosing import take_along_axis
 from cupola.numpy.functions._creation import full
@@ -35,7 +35,7 @@ def _sorted(x: Any, axis: int | None, descending: bool, places: bool, kind: Any,
         values, axis = values.ravel(), -1
     if values.ndim == 0 and places and axis in (0, -1):
         return full(1, 0, numpy.int64)
-    (axis,) = _axes(operator.index(axis), values.ndim)
+    axis = one_axis(axis, values.ndim)
     rows, shape = as_rows(values, axis)
     made, found = _rows.sort(rows, descending, places)
     return back(made, shape, axis, values) if found is None else back(found, shape, axis)
@@ -82,7 +82,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
 
 def _check_places(kth: Any, values: ndarray, axis: int | None) -> None:
     """Refuse places that no element along the axis has."""
-    extent = values.size if axis is None or values.ndim == 0 else values.shape[_axes(axis, values.ndim)[0]]
+    extent = values.size if axis is None or values.ndim == 0 else values.shape[one_axis(axis, values.ndim)]
     for one in numpy.asarray(kth.to_numpy() if isinstance(kth, ndarray) else kth).reshape(-1).tolist():
         if extent and not -extent <= operator.index(one) < extent:
             raise ValueError(f"kth(={one}) out of bounds ({extent})")

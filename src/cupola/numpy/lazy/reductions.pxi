@@ -240,7 +240,7 @@ def mean(obj, axis=None):
     if not isinstance(obj, Lazy) or not (axis is None or type(axis) is int):
         return None
     x = <Lazy>obj
-    if _CHARS[type_number(x.type)] not in "fdFD":
+    if _CHARS[type_number(x.type)] not in "fdFD" or (x.rank == 0 and axis is not None):
         return None
     total = reduce("sum", x, axis, None, None, False, None, True)
     many = float(x.count() // total.count()) if total.count() else 1.0

@@ -59,7 +59,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = FROBENIUS) -> n
     if ord in (1, -1, math.inf, -math.inf):
         inner, outer = (-2, -1) if abs(ord) == 1 else (-1, -2)
         totals = reduce("sum", sizes, inner, None, None, True)
-        made = reduce("max" if ord > 0 else "min", totals, outer, None, None, True)
+        initial = 0 if ord > 0 and not totals.size else None  # of nothing the greatest is 0, and the least an error
+        made = reduce("max" if ord > 0 else "min", totals, outer, None, None, True, initial)
     elif ord in (2, -2, "nuc"):
         s = svdvals(values)
         how = {2: "max", -2: "min", "nuc": "sum"}[ord]

@@ -14,7 +14,7 @@ from cupola.numpy._evaluate import current_stream
 from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS, nearest
 from cupola.numpy._lazy import Node, compute_into, reduce, write
-from cupola.numpy._ndarray import _axes, empty, into, known_type, ndarray, on_device
+from cupola.numpy._ndarray import empty, into, known_type, ndarray, on_device, one_axis
 from cupola.numpy.functions._choosing import where
 from cupola.numpy.functions._creation import arange
 from cupola.numpy.functions._products import matmul
@@ -514,7 +514,7 @@ class Generator:
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """Elements, or the numbers below an integer, in a random order."""
         values = arange(x) if isinstance(x, (int, numpy.integer)) else on_device(x)
-        (axis,) = _axes(axis, values.ndim)
+        axis = one_axis(axis, values.ndim)
         order = argsort(self._draw("bits()", values.shape[axis], _WORD))
         return getitem(values, (*[slice(None)] * axis, order))
 
