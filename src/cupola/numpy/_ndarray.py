@@ -748,6 +748,12 @@ def axis_or_all(axis: Any, ndim: int) -> Any:
     return None if ndim == 0 and axis in (0, -1) else axis
 
 
+def check_truth(how: str, dtype: Any) -> None:
+    """Refuse to compute whether any or all elements are true in another type than bool."""
+    if how in ("any", "all") and dtype is not None and numpy.dtype(dtype) != bool:
+        raise TypeError(f"No loop matching the specified signature and casting was found for ufunc {REDUCED_BY[how]}")
+
+
 def _accumulator(how: str, dtype: numpy.dtype) -> numpy.dtype:
     if how in ("any", "all"):
         return numpy.dtype(bool)
@@ -770,6 +776,7 @@ def _reduce(
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer: several axes are a tuple")
     axes = _axes(axis_or_all(axis, values.ndim), values.ndim)
+    check_truth(how, dtype)
     to = known_type(dtype) if dtype is not None else _accumulator(how, values.dtype)
     if where is not True:
         if how in ("max", "min") and initial is None:

@@ -156,7 +156,7 @@ class ufunc(Elementwise):
         how = HOW.get(self.__name__)
         if how is not None:
             return _lazy.reduce(how, array, axis, dtype, out, keepdims, initial, where)
-        values = self._operands(array, dtype)
+        values = self._operands(array, dtype, out)
         if initial is None and self.identity is not None:
             initial = numpy.asarray(self.identity).astype(values.dtype)[()]  # all bits of an unsigned integer are -1
         if where is not True:
@@ -182,13 +182,15 @@ class ufunc(Elementwise):
             made = made.reshape(tuple([1 if k in axes else extent for k, extent in enumerate(values.shape)]))
         return _ndarray.into(out, made)
 
-    def _operands(self, array: Any, dtype: Any) -> _ndarray.ndarray:
-        """The elements in the type that this function computes and returns."""
+    def _operands(self, array: Any, dtype: Any, out: Any) -> _ndarray.ndarray:
+        """The elements in the type that this function computes and returns, which is that of `out` if none is given."""
         if self.nin != 2:
             raise ValueError("reduce only supported for binary functions")
         values = _ndarray.on_device(array)
+        if dtype is None and isinstance(out, _ndarray.ndarray):
+            dtype = out.dtype
         signature = None if dtype is None else (numpy.dtype(dtype), None, None)
-        loop = resolved(self._numpy, (None, values.dtype, None), signature, None, True)
+        loop = resolved(self._numpy, (None, values.dtype, None), signature, "unsafe", True)
         if len(set(loop)) > 1 or expression(self.__name__, loop[0].kind) is None:
             raise NotImplementedError(f"{self.__name__} gives {loop[-1]}, which it cannot go on with, in cupola.numpy")
         return values.astype(loop[0], copy=False)
@@ -223,7 +225,7 @@ class ufunc(Elementwise):
         how = HOW.get(self.__name__)
         if how is not None:
             return running(how, values, axis, dtype, out)
-        values = self._operands(values, dtype)
+        values = self._operands(values, dtype, out)
         rows, shape = _rows.as_rows(values, axis)
         made = _rows.back(_rows.fold(rows, self.__name__, True), shape, axis, values)
         return _ndarray.into(out, made)

@@ -163,6 +163,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     indices = _within(indices, values.shape[axis], mode)
     if not isinstance(indices, (int, numpy.integer)):
         indices = indices if isinstance(indices, ndarray) else numpy.asarray(indices)
+        if indices.dtype.kind not in "biu" and indices.size:
+            raise TypeError(f"Cannot cast array data from {indices.dtype!r} to dtype('int64')")
         if indices.dtype == bool:  # as an index it would be a mask
             indices = indices.astype(numpy.int64)
     made = getitem(values, (*[slice(None)] * axis, indices))

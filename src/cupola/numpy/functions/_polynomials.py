@@ -17,7 +17,7 @@ __all__ = ["polyfit", "polyval"]
 def polyval(p: Any, x: Any) -> ndarray:
     """A polynomial, the highest power first, as ``numpy.polyval``."""
     factors, values = on_device(p), on_device(x)
-    made: Any = values * 0
+    made: Any = values * values.dtype.type(0)
     for k in range(factors.size):
         made = made * values + factors._part(k)
     return on_device(made)

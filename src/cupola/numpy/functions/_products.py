@@ -120,6 +120,9 @@ def matmul(x: Any, y: Any, /, out: Any = None, *, dtype: Any = None) -> ndarray:
         to = a.dtype
     else:
         to = known_type(numpy.result_type(a.dtype, b.dtype) if dtype is None else dtype)
+        for one in (a, b):
+            if not numpy.can_cast(one.dtype, to, "same_kind"):
+                raise TypeError(f"Cannot cast ufunc 'matmul' input from {one.dtype!r} to {to!r} by 'same_kind'")
         a, b = a.astype(to, copy=False), b.astype(to, copy=False)
     vector, other = a.ndim == 1, b.ndim == 1
     if vector:

@@ -249,6 +249,7 @@ def running(how: str, x: Any, axis: int | None, dtype: Any = None, out: Any = No
         values, axis = values.ravel(), 0
     values = values if values.ndim else values.reshape(1)
     axis = one_axis(axis, values.ndim)
+    _ndarray.check_truth(how, dtype)
     to = known_type(dtype) if dtype is not None else _ndarray._accumulator(how, values.dtype)
     inner = numpy.dtype("float32") if to.char == "e" and how in ("sum", "prod") else to
     rows, shape = as_rows(values.astype(inner, copy=False), axis)
@@ -400,6 +401,8 @@ def nanstd(
     where: Any = True, mean: Any = None, correction: float | None = None,
 ) -> ndarray:  # fmt: skip
     """The standard deviation of elements that are no NaN, as ``numpy.nanstd``."""
+    if on_device(a).dtype.kind not in "fc":
+        return std(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     spread = nanvar(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
     made: ndarray = UFUNCS["sqrt"](spread, out=out)
     return made
@@ -466,6 +469,8 @@ def _quantile(
     weak = _ndarray.is_weak(q)
     given = q.to_numpy() if isinstance(q, ndarray) else q
     wanted = numpy.asarray(given, values.dtype if weak and values.dtype.kind == "f" else None)
+    if wanted.dtype.kind == "c":
+        raise TypeError("q must be an array of real numbers")
     if not ((wanted >= 0) & (wanted <= 1)).all():
         raise ValueError("Quantiles must be in the range [0, 1]")
     if weights is not None:
@@ -477,7 +482,7 @@ def _quantile(
     kept = values.dtype.kind in "fc" or (discrete and real)
     inner = values if kept else values.astype(numpy.float64)
     # Quantiles that are given as an array or a list have a type that counts, a number of Python has none.
-    to = inner.dtype if weak or method == "midpoint" or discrete else numpy.result_type(inner.dtype, wanted.dtype)
+    to = inner.dtype if weak or method == "midpoint" or discrete else numpy.result_type(values.dtype, wanted.dtype)
     if not values.size and without_nan:
         return nanmean(values, axis, None, out, keepdims)
     if real and _count(values, axis) == 0:
