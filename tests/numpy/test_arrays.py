@@ -619,7 +619,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=TWICE if name == "indices" else ()) for name in KEYS])
 def test_keys_of_the_host(device, name):
     """Arrays of NumPy as indices are copied to the device, which the report shows."""
     key = KEYS[name]
