@@ -1,6 +1,7 @@
 """A line fitted by several ranks, each of which has a part of the points: NCCL averages their gradients in every step.
 
-``cupola run --devices 4 -n 4 examples/nccl_allreduce.py``, or with torchrun; alone, it has all points.
+``cupola run --devices 4 -n 4 examples/nccl_allreduce.py``, or with torchrun, mpiexec or srun; alone, it has all points.
+On several machines mpiexec and srun need ``MASTER_ADDR``, the host of the first rank, in the environment.
 """
 
 import os
@@ -33,6 +34,15 @@ extern "C" __global__ void step(float* line, const float* gradient, float rate) 
 """
 POINTS, STEPS, RATE = 5040, 60, 0.5
 
+# Variables with the rank and the number of ranks: of torchrun and cupola run, of the mpiexec of Open MPI, of that of
+# MPICH, and of srun. SLURM_NTASKS is there in a batch script, too, which is no rank.
+PLACES = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+
 
 def good(result: tuple[Any, ...]) -> Any:
     """What a call of NCCL returned, if it was a success."""
@@ -41,9 +51,15 @@ def good(result: tuple[Any, ...]) -> Any:
     return result[1] if len(result) > 1 else None
 
 
+def place() -> tuple[int, int]:
+    """The rank of this process, and how many there are."""
+    names = next((names for names in PLACES if set(names) <= set(os.environ)), None)
+    return (0, 1) if names is None else (int(os.environ[names[0]]), int(os.environ[names[1]]))
+
+
 def share_id(rank: int, size: int) -> Any:
     """The same id on all ranks: the first makes it, and hands it out at the address that the ranks were told."""
-    port = int(os.environ.get("MASTER_PORT", 0))
+    port = int(os.environ.get("MASTER_PORT", 29400))
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # torchrun itself listens there
         port += 1
     if rank == 0:
@@ -57,7 +73,7 @@ def share_id(rank: int, size: int) -> Any:
     identity = nccl.ncclUniqueId()
     while True:
         try:
-            with Client((os.environ["MASTER_ADDR"], port), authkey=b"example") as connection:
+            with Client((os.environ.get("MASTER_ADDR", "localhost"), port), authkey=b"example") as connection:
                 identity.internal = connection.recv_bytes()
                 return identity
         except ConnectionRefusedError:  # the first rank is not there yet
@@ -66,7 +82,7 @@ def share_id(rank: int, size: int) -> Any:
 
 def main() -> None:
     """Fit the line, and compare it with NumPy's on the first rank."""
-    rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    rank, size = place()
     dev = Device.for_rank()
     dev.set_current()
     stream = dev.create_stream()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,41 @@ def test_four_ranks():
     done = run(4, EXAMPLE)
     assert (done.returncode, done.stderr) == (0, "")
     assert "by 4 ranks, as NumPy has it" in done.stdout
+
+
+@pytest.mark.cpu_only("it takes three devices")
+@pytest.mark.parametrize(
+    "starter",
+    [
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+        ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ],
+)
+def test_what_starters_of_ranks_say(starter):
+    """They are not there: the ranks get their variables, and meet on this machine."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    variables = {**os.environ, "CUPOLA_DEVICE": "cpu", "CUPOLA_CPU_DEVICES": "3", "MASTER_PORT": str(port)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, EXAMPLE],
+            env={**variables, starter[0]: str(rank), starter[1]: "3", "SLURM_LOCALID": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(3)
+    ]
+    said = [rank.communicate(timeout=100)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0, 0]
+    assert "by 3 ranks, as NumPy has it" in said[0] and said[1:] == ["", ""]
+
+
+def test_a_batch_script_of_slurm_is_no_rank():
+    variables = {**os.environ, "NCCL_NVLS_ENABLE": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "3", "SLURM_LOCALID": "0"}
+    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, timeout=120, env=variables)
+    assert "by 1 rank, as NumPy has it" in done.stdout, done.stderr
 
 
 # The example, of which rank 1 ends in the middle of its steps.
