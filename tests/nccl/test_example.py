@@ -90,7 +90,7 @@ def test_a_rank_is_killed(tmp_path):
     program = tmp_path / "killed.py"
     program.write_text(f"import sys\nsys.path.insert(0, {str(EXAMPLE.parent)!r})" + KILLED.format(example=str(EXAMPLE)))
     before = left_behind()
-    done = run(4, program, CUPOLA_NCCL_TIMEOUT="5")  # which is for the start, too
+    done = run(4, program, grace=60, CUPOLA_NCCL_TIMEOUT="5")  # which is for the start, too
     assert done.returncode == 128 + signal.SIGKILL, done.stderr
     assert "cupola run: rank 1 was ended by SIGKILL" in done.stderr
     text = r"rank (\d) has ended, or has left the communicator \(ncclAllReduce on rank (\d) of 4\)"
