@@ -242,22 +242,34 @@ def parsed(ir: str, machine: Any = None) -> Any:
 
 def optimise(module: Any, lines: int, machine: Any = None, *, simply: bool = False) -> None:
     """Run the passes over a module, by the effort that its size allows (see above), or the least."""
-    binding = llvm()
-    options = binding.create_pipeline_tuning_options(speed_level=2 if lines <= MEDIUM else 1)
-    options.loop_vectorization = options.slp_vectorization = False
-    options.loop_interleaving = options.loop_unrolling = False
-    builder = binding.create_pass_builder(machine or _target_machine(), options)
-    inline = binding.create_new_module_pass_manager()
-    inline.add_always_inliner_pass()
+    level = 0 if simply or quick or lines > LARGE else 2 if lines <= MEDIUM else 1
+    builder, inline, passes = _passes(machine, level) if machine else _passes_here(level)
     inline.run(module, builder)
-    if simply or quick or lines > LARGE:
-        passes = binding.create_new_function_pass_manager()
-        passes.add_dead_code_elimination_pass()
-    else:
-        passes = builder.getFunctionPassManager()
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
+
+
+def _passes(machine: Any, level: int) -> tuple[Any, Any, Any]:
+    """What runs passes: a builder, those over a module, and those over a function."""
+    binding = llvm()
+    options = binding.create_pipeline_tuning_options(speed_level=max(level, 1))
+    options.loop_vectorization = options.slp_vectorization = False
+    options.loop_interleaving = options.loop_unrolling = False
+    builder = binding.create_pass_builder(machine, options)
+    inline = binding.create_new_module_pass_manager()
+    inline.add_always_inliner_pass()
+    if level:
+        return builder, inline, builder.getFunctionPassManager()
+    passes = binding.create_new_function_pass_manager()
+    passes.add_dead_code_elimination_pass()
+    return builder, inline, passes
+
+
+@functools.cache
+def _passes_here(level: int) -> tuple[Any, Any, Any]:
+    """Those for this computer's processor, made once: llvmlite never frees what it has made of passes."""
+    return _passes(_target_machine(), level)
 
 
 def optimised(ir: str, machine: Any = None) -> Any:
