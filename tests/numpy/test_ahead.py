@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cupola import _soon
 from cupola.numpy import __main__ as command
 from cupola.numpy import _ahead, _background, _common, _kernels
 from cupola.numpy._kernels import elementwise
@@ -202,6 +203,7 @@ def test_the_background_is_asked_once(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/usr/bin/simulation")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     assert not _background.begin(_ahead.FILE)
+    _soon._call()
     assert started == [1]
 
 

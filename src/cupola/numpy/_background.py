@@ -17,6 +17,7 @@ from pathlib import Path
 
 from cupola import __version__
 from cupola._private_folder import make_private, user_cache_folder
+from cupola._soon import call_soon
 
 # What tells a process to observe its kernels, or to let something fail.
 _OBSERVED = ("CHECK", "COVERAGE", "DEBUGGER", "FINDINGS", "INJECT", "PROFILE")
@@ -31,7 +32,7 @@ def begin(file: Path) -> bool:
     with contextlib.suppress(OSError, RuntimeError):  # nothing that is compiled would be kept
         if make_private(user_cache_folder()):
             os.close(os.open(_mark(file), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            _start()
+            call_soon(_start)
             return True
     return False
 
@@ -48,6 +49,11 @@ def _mark(file: Path) -> str:
 
 
 def _start() -> None:
+    with contextlib.suppress(OSError, RuntimeError):  # nothing is compiled ahead
+        _run()
+
+
+def _run() -> None:
     environment = {name: value for name, value in os.environ.items() if name not in map("CUPOLA_{}".format, _OBSERVED)}
     environment |= {"CUPOLA_DEVICE": "cpu", "CUPOLA_NUMPY_AHEAD": "0"}
     # The shell ends at once, so that the program gets no child that it knows nothing of.

@@ -2,9 +2,10 @@
 
 LLVM takes most of the time until a kernel runs first, and most of that are its optimizations. So code may be made in
 the simplest way first. What is to replace it is made by a process of its own (worker.py), which shares no lock with
-this one and leaves its work on disk even if the program ends before. It is started when there is something to do, ends
-when there was nothing for some seconds, and is not a child of the program. LLVM IR and machine code go through the
-cache (cache.py); the two tell each other their names, through pipes.
+this one and leaves its work on disk even if the program ends before. It is started a moment after there is something
+to do, so that the program has the processor first, ends when there was nothing for some seconds, and is not a child of
+the program. LLVM IR and machine code go through the cache (cache.py); the two tell each other their names, through
+pipes.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import sys
 import threading
 from collections.abc import Callable
 
+from cupola._soon import call_soon
 from cupola.cpu.compiler.objects.cache import ObjectCache
 
 _lock = threading.Lock()
 _waiting: dict[str, tuple[Callable[[], bool], Callable[[], object]]] = {}
+_unsent: list[str] = []  # names that are to be sent when the worker is started
 _to_worker: int | None = None
 _given_up = False
 
@@ -43,12 +46,32 @@ def ask(ir: str, take: Callable[[], bool], make: Callable[[], object]) -> bool:
     with _lock:
         if name in _waiting:
             return False
+        _waiting[name] = take, make
+        if _to_worker is None:
+            _unsent.append(name)
+            if len(_unsent) == 1:
+                call_soon(_send)
+            return True
         try:
             _tell(name)
         except OSError:
+            del _waiting[name]
             return False
-        _waiting[name] = take, make
         return True
+
+
+def _send() -> None:
+    """Start the worker with what it is asked for so far; without one, the program makes that itself."""
+    with _lock:
+        names = _unsent.copy()
+        _unsent.clear()
+        try:
+            if names:
+                _tell(*names)
+            return
+        except OSError:
+            pass
+    _give_up()
 
 
 def _tell(*names: str) -> None:
@@ -143,6 +166,7 @@ def _forget() -> None:
     global _lock, _to_worker
     _lock = threading.Lock()
     _waiting.clear()
+    _unsent.clear()
     if _to_worker is not None:
         os.close(_to_worker)
         _to_worker = None
