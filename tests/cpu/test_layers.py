@@ -19,7 +19,7 @@ ROOMS = (
     "frontend", "modules",
 )  # fmt: skip
 PREFIX = "cpu.compiler."
-BELOW = {"objects": {"_private_folder", "cpu._driver"}}
+BELOW = {"objects": {"_private_folder", "_soon", "cpu._driver"}}
 """What rooms take from outside of the compiler: the C of the engine, whose functions machine code calls, and whether
 the folder of the cache is the user's own."""
 
