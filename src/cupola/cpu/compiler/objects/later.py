@@ -10,6 +10,7 @@ pipes.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import sys
@@ -24,6 +25,7 @@ _waiting: dict[str, tuple[Callable[[], bool], Callable[[], object]]] = {}
 _unsent: list[str] = []  # names that are to be sent when the worker is started
 _to_worker: int | None = None
 _given_up = False
+_ends = False  # the program: LLVM must not begin any more
 
 
 @functools.cache
@@ -71,7 +73,8 @@ def _send() -> None:
             return
         except OSError:
             pass
-    _give_up()
+    if not _ends:  # else the next program has it made
+        _give_up()
 
 
 def _tell(*names: str) -> None:
@@ -172,4 +175,10 @@ def _forget() -> None:
         _to_worker = None
 
 
+def _end() -> None:
+    global _ends
+    _ends = True
+
+
+atexit.register(_end)  # in front of what `call_soon` does then, since that was registered before
 os.register_at_fork(after_in_child=_forget)
