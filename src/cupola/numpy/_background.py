@@ -49,20 +49,16 @@ def _mark(file: Path) -> str:
 
 
 def _start() -> None:
-    with contextlib.suppress(OSError, RuntimeError):  # nothing is compiled ahead
-        _run()
-
-
-def _run() -> None:
     environment = {name: value for name, value in os.environ.items() if name not in map("CUPOLA_{}".format, _OBSERVED)}
     environment |= {"CUPOLA_DEVICE": "cpu", "CUPOLA_NUMPY_AHEAD": "0"}
     # The shell ends at once, so that the program gets no child that it knows nothing of.
-    subprocess.run(
-        ["/bin/sh", "-c", 'nice -n 19 "$0" -m cupola.numpy &', sys.executable],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        check=False,
-    )
+    with contextlib.suppress(OSError, RuntimeError):  # nothing is compiled ahead
+        subprocess.run(
+            ["/bin/sh", "-c", 'nice -n 19 "$0" -m cupola.numpy &', sys.executable],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            check=False,
+        )

@@ -22,7 +22,6 @@ from cupola.cpu.compiler.objects.cache import ObjectCache
 
 _lock = threading.Lock()
 _waiting: dict[str, tuple[Callable[[], bool], Callable[[], object]]] = {}
-_unsent: list[str] = []  # names that are to be sent when the worker is started
 _to_worker: int | None = None
 _given_up = False
 _ends = False  # the program: LLVM must not begin any more
@@ -50,8 +49,7 @@ def ask(ir: str, take: Callable[[], bool], make: Callable[[], object]) -> bool:
             return False
         _waiting[name] = take, make
         if _to_worker is None:
-            _unsent.append(name)
-            if len(_unsent) == 1:
+            if len(_waiting) == 1:
                 call_soon(_send)
             return True
         try:
@@ -65,11 +63,9 @@ def ask(ir: str, take: Callable[[], bool], make: Callable[[], object]) -> bool:
 def _send() -> None:
     """Start the worker with what it is asked for so far; without one, the program makes that itself."""
     with _lock:
-        names = _unsent.copy()
-        _unsent.clear()
         try:
-            if names:
-                _tell(*names)
+            if _to_worker is None and _waiting:
+                _tell(*_waiting)
             return
         except OSError:
             pass
@@ -169,7 +165,6 @@ def _forget() -> None:
     global _lock, _to_worker
     _lock = threading.Lock()
     _waiting.clear()
-    _unsent.clear()
     if _to_worker is not None:
         os.close(_to_worker)
         _to_worker = None
