@@ -641,8 +641,7 @@ def elementwise(
     given = [_operand(operand) for operand in operands]
     kinds = tuple(_kind(operand) for operand in given)
     loop = function.loop(kinds, dtype, casting)
-    if function.__name__ == "power" and loop[0].kind in "iu" and type(given[1]) is int and given[1] < 0:
-        raise ValueError("Integers to negative integer powers are not allowed.")
+    check_power(function, loop[0], given[-1])
     if function.__name__ in _lazy.COMPARISONS:
         seen = tuple([_comparable(operand, to) for operand, to in zip(given, loop, strict=False)])
         if any([one is not other for one, other in zip(seen, given, strict=True)]):
@@ -663,6 +662,12 @@ def elementwise(
         )
     write(out, node)
     return out
+
+
+def check_power(function: Any, dtype: numpy.dtype, exponent: Any) -> None:
+    """Refuse integers to the power of a negative integer of Python; those of arrays would have to be waited for."""
+    if function.__name__ == "power" and dtype.kind in "iu" and type(exponent) is int and exponent < 0:
+        raise ValueError("Integers to negative integer powers are not allowed.")
 
 
 def _comparable(operand: Any, to: numpy.dtype) -> Any:

@@ -309,8 +309,7 @@ class ufunc(Elementwise):
         if (b is None) != (self.nin == 1):
             raise ValueError(f"{self.__name__}.at takes {self.nin + 1} operands")
         value = x.dtype.type(0) if b is None else _ndarray._operand(b)
-        if self.__name__ == "power" and x.dtype.kind in "iu" and type(value) is int and value < 0:
-            raise ValueError("Integers to negative integer powers are not allowed.")
+        _ndarray.check_power(self, x.dtype, value)
         kinds = (x.dtype,) if b is None else (x.dtype, _ndarray._kind(value))
         loop = self.loop(kinds, None, "same_kind")
         if not numpy.can_cast(loop[-1], x.dtype, "same_kind"):

@@ -7,11 +7,10 @@ import operator
 from typing import Any
 
 import numpy
-from numpy.lib.array_utils import normalize_axis_index
 
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import reduce
-from cupola.numpy._ndarray import array, broadcast, known_type, ndarray, on_device
+from cupola.numpy._ndarray import array, broadcast, known_type, ndarray, on_device, one_axis
 from cupola.numpy.functions._shapes import broadcast_arrays, concatenate, expand_dims, moveaxis, stack
 
 __all__ = ["apply_along_axis", "apply_over_axes", "packbits", "unpackbits", "vectorize"]
@@ -38,7 +37,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> ndarray:
     values = on_device(a)
     count = values.ndim
     for axis in (axes,) if isinstance(axes, int) else axes:
-        place = normalize_axis_index(axis, count)
+        place = one_axis(axis, count)
         found = on_device(func(values, place))
         values = found if found.ndim == count else expand_dims(found, place)
         if values.ndim != count:
