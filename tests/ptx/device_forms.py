@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ Outputs = list[list[int]]
 """Patterns by output register, then by row."""
 
 
-@lru_cache(1)
 def input_rows(form: Form) -> list[dict[str, int]]:
     """The inputs of a form, by row and register."""
     return rows({name: form.registers[name] for name in form.inputs}, form.threads)
@@ -79,8 +77,8 @@ class Runner:
             image = np.from_dlpack(host).view(np.uint8)
             image[:] = 0
             image[:cells] = np.frombuffer(memory(cells, "cells"), np.uint8)
-            rows = input_rows(form)
-            given = b"".join(row[name].to_bytes(SLOT, "little") for name in form.inputs for row in rows)
+            inputs = input_rows(form)
+            given = b"".join(row[name].to_bytes(SLOT, "little") for name in form.inputs for row in inputs)
             image[cells : cells + len(given)] = np.frombuffer(given, np.uint8)
             image[handles:] = made.view(np.uint8)
             buffer.copy_from(host, stream=self.stream)
