@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -35,7 +36,8 @@ x = dev.allocate(4 * 32, stream=stream)
 launch(stream, LaunchConfig(grid=1, block=32), kernel, x, int(sys.argv[1]))
 if "--no-wait" not in sys.argv:
     stream.sync()
-print("the program is over", flush=True)
+sys.stdout.write("the program is over\n")  # in one piece, since the debugger writes beside it
+sys.stdout.flush()
 if "--fail" in sys.argv:
     raise SystemExit(3)
 if "--raise" in sys.argv:
@@ -69,7 +71,7 @@ def test_the_page_has_what_comes():
         (["3", "--fail"], "b count\nc\nc\n", 3, "> count.cu:3 in count"),
         (["3", "--raise"], "c\n", 1, "the program is over"),
         (["3"], "b count\nc\n", 0, "> count.cu:3 in count"),  # the end of the input is quit
-        (["3", "--no-wait"], "b count\nc\np turns\nc\n", 0, "(cupola) 3"),
+        (["3", "--no-wait"], "b count\nc\np turns\nc\n", 0, r"(?m)^(\(cupola\) )?3$"),  # the program writes, too
         (["3"], "b nosuch\nc\n", 0, "breakpoint 1 at nosuch was never reached"),
         (["1000000000"], "b count\nc\nkill\n", 1, "> count.cu:3 in count"),
     ],
@@ -78,7 +80,7 @@ def test_the_page_has_what_comes():
 def test_statuses(program, arguments, typed, status, expected):
     done = debug(program, *arguments, typed=typed)
     assert done.returncode == status, done.stdout + done.stderr
-    assert expected in done.stdout
+    assert re.search(expected, done.stdout), done.stdout
 
 
 @pytest.mark.parametrize(
