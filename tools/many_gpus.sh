@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 
 logs=${1:-many_gpus}
 python=${PYTHON:-python3}
-steps=${STEPS:-devices answers mpi nccl torchrun dask ray nccl_transfers mpi_transfers scaling test_ranks test_memory}
+steps=${STEPS:-devices answers mpi nccl torchrun nccl4py dask ray nccl_transfers mpi_transfers scaling test_ranks test_memory}
 mkdir -p "$logs" && : >"$logs/begin" || exit 2
 # Programs that use NVLink multicast can put the GPUs of a host out of service, for everybody: it stays off in NCCL, PyTorch and NVSHMEM.
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
@@ -88,6 +88,7 @@ step answers 1 "" "$python" tests/nccl/answers.py
 EXPECTED="\b$gpus rank" step mpi 1 mpi4py mpiexec -n "$gpus" "$python" -m mpi4py examples/mpi_heat.py
 EXPECTED="\b$gpus rank" step nccl 1 "" "$python" -m cupola run -n "$gpus" examples/nccl_allreduce.py
 EXPECTED="\b$gpus rank" step torchrun 1 torch "$python" -m torch.distributed.run --nproc-per-node="$gpus" examples/nccl_allreduce.py
+EXPECTED="split agrees" step nccl4py 1 nccl.core "$python" -m cupola run tests/ecosystem/nccl4py_programs.py
 step dask 1 distributed "$python" examples/dask_statistics.py
 step ray 1 ray "$python" examples/ray_pipeline.py
 step nccl_transfers 1 "" "$python" -m benchmarks.transfers --strict --engine nccl --ranks "$gpus" --sizes "$sizes" --json "$logs/nccl.json"

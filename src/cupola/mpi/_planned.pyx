@@ -199,8 +199,8 @@ def carry_out(Settings own, Plan plan, list given):
             if status != CUDA_SUCCESS:
                 array.reshape(-1)[: size // array.itemsize].copy_from(stage.flat(array.type, size), stream=queue)
     finally:
+        if stage1 is not None:          # as in `_usual`: the next message takes the last one first
+            stages.put(stage1, queue)
         if stage0 is not None:
             stages.put(stage0, queue)
-        if stage1 is not None:
-            stages.put(stage1, queue)
     return True

@@ -12,9 +12,9 @@ from cupola.core.memory._buffer cimport Allocation, Buffer
 cdef enum:
     SMALLEST = 4096
     MOST_SIZES = 50
-    # Orders: more than 128 KiB take 2 MiB at least, which the system may back by a huge page. MPI's copies from process to
+    # Orders: more than 32 KiB take 2 MiB at least, which the system may back by a huge page. MPI's copies from process to
     # process look at every page.
-    FEW_PAGES = 5
+    FEW_PAGES = 3
     HUGE_PAGE = 9
 
 

@@ -399,10 +399,12 @@ cdef class Settings:
             if begun.done < begun.count:        # MPI goes on with it
                 lend(self._stages, &begun, out_stage, sent, in_stage, got, queue)
             else:
-                if out_stage is not None:
-                    self._stages.put(out_stage, queue)
+                # In this order, since the next message takes the last one first: memory that the device writes and MPI reads
+                # stays that, and no processor's cache has to give up lines of it that it has changed.
                 if in_stage is not None:
                     self._stages.put(in_stage, queue)
+                if out_stage is not None:
+                    self._stages.put(out_stage, queue)
         return True
 
     def Send(self, buf, int dest, int tag=0):
