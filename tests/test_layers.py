@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1] / "src" / "cupola"  # sources of comp
 # From the bottom to the top; a room imports from those before it. What is below a room is of that room, too.
 ROOMS = (
     "_above", "_signposts", "_completion", "_counted", "_device_options", "_notebook", "_private_folder", "_soon",
-    "typing",
+    "_packed", "typing",
     "pathfinder",
     "cpu", "bindings",
     "core.base", "core.device", "core.memory", "core.exchange", "core.array", "core.program", "core.launch",

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import lzma
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,16 +22,19 @@ os.environ["CUPOLA_DEVICE"] = "cpu"
 
 import cupola.numpy as np
 from cupola import ObjectCode, Program
+from cupola._packed import Packed
 from cupola.numpy import _ahead, _common, _evaluate, _rows
-from cupola.numpy._ahead import CHUNK, ENTRY, FILE, FILTERS, HEAD, MACHINE_CODE, MAGIC, Known, for_cpu, name_of
+from cupola.numpy._ahead import FILE, MACHINE_CODE, for_cpu, name_of
 from cupola.pathfinder import load_nvidia_dynamic_lib
+
+sys.path.insert(0, str(Path(__file__).parent))
+from packed import packed, write
 
 ARCHITECTURE = "compute_75"
 VERSION = b".version 8.0"  # of PTX: that of CUDA 12.0
 NOTHING = b".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
 LONG = 30_000  # bytes of PTX, for which a driver needs about a tenth of a second: these kernels have machine code, too
 LIMIT = 600_000  # bytes of the file
-CHUNK_BYTES = 1 << 18  # of text: what one look takes some milliseconds to unpack
 
 
 def needed(statements: Iterable[_common.Statement] | None = None) -> dict[bytes, str]:
@@ -114,24 +115,6 @@ def long_ones(wanted: dict[bytes, str], kernels: dict[bytes, bytes]) -> dict[byt
     }
 
 
-def packed(kernels: dict[bytes, bytes]) -> bytes:
-    """The file of these kernels. Those of about the same length are alike, and packed together."""
-    entries, chunks, pieces, texts = [], [], [], [b""]
-    for name, ptx in sorted(kernels.items(), key=lambda kernel: (len(kernel[1]), kernel[1])):
-        if len(texts[-1]) > CHUNK_BYTES:
-            texts.append(b"")
-        entries.append((name, len(texts) - 1, len(texts[-1]), len(texts[-1]) + len(ptx)))
-        texts[-1] += ptx
-    at = 0
-    for text in texts:
-        piece = lzma.compress(text, lzma.FORMAT_RAW, filters=FILTERS)
-        chunks.append(CHUNK.pack(at, at + len(piece)))
-        pieces.append(piece)
-        at += len(piece)
-    packed_entries = [ENTRY.pack(*entry) for entry in sorted(entries)]
-    return b"".join([MAGIC, HEAD.pack(len(entries), len(chunks)), *packed_entries, *chunks, *pieces])
-
-
 def main() -> int:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -139,7 +122,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="compile all anew, after a change of the compiler")
     chosen = parser.parse_args()
     wanted = needed()
-    known = Known(FILE.read_bytes()) if FILE.exists() else None
+    known = Packed(FILE.read_bytes()) if FILE.exists() else None
     there: set[bytes] = known.names if known is not None else set()
     if chosen.what == "list":
         for source in wanted.values():
@@ -167,10 +150,7 @@ def main() -> int:
     if len(data) > LIMIT:
         print(f"{len(data)} bytes are more than the {LIMIT} that the package is to carry: leave out statements")
         return 1
-    with tempfile.NamedTemporaryFile(dir=FILE.parent, delete=False) as file:
-        file.write(data)
-    Path(file.name).chmod(0o644)
-    os.replace(file.name, FILE)
+    write(FILE, data)
     length = sum(map(len, kernels.values()))
     print(f"{len(kernels)} kernels, {len(todo) + len(unmade)} compiled now: {length} bytes in {len(data)}")
     return 0

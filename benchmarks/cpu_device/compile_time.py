@@ -52,7 +52,7 @@ def compile_once(ptx: str, block: tuple[int, ...]) -> tuple[list[float], str, in
     times.append(now())
     code = machine.object_code(module, lines)
     times.append(now())
-    machine.load_object(code, "k", ir)
+    machine.load_object(code, "k", machine.helpers_of(ir))
     times.append(now())
     return [after - before for before, after in zip(times, times[1:], strict=False)], ir, len(code)
 

@@ -16,10 +16,10 @@ COMPILER = ROOT / "cpu" / "compiler"
 ROOMS = (
     "collector", "errors", "facts", "ptx.grammar", "ptx", "passes", "objects", "images",
     "emit.values", "emit.instructions", "emit.threads", "emit.control", "emit.memory", "emit.instruments", "emit",
-    "frontend", "modules",
+    "frontend", "modules", "worker",
 )  # fmt: skip
 PREFIX = "cpu.compiler."
-BELOW = {"objects": {"_private_folder", "_soon", "cpu._driver"}}
+BELOW = {"objects": {"_packed", "_private_folder", "_soon", "cpu._driver"}}
 """What rooms take from outside of the compiler: the C of the engine, whose functions machine code calls, and whether
 the folder of the cache is the user's own."""
 

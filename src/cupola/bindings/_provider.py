@@ -26,6 +26,7 @@ _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 _lock = threading.RLock()
 _requested: str | None = None
+_has_compiler = False
 _driver: Provision | None = None
 
 
@@ -249,6 +250,34 @@ def keep_source(name: str, source: str) -> None:
         from importlib import import_module
 
         import_module("cupola.cpu._driver").keep_source(name, source)
+
+
+def read_compiler() -> threading.Thread | None:
+    """Begin to import what the CPU device compiles kernels with, if that is what will run them.
+
+    That takes some hundredths of a second, and needs not wait until NVRTC is done, which holds no lock of Python.
+    Returns the thread that does it, to be joined; None if there is nothing to do.
+    """
+    global _has_compiler
+    if _has_compiler or current() != "cpu":
+        return None
+    _has_compiler = True
+    thread = threading.Thread(target=_import_compiler, name="cupola: compiler")
+    try:
+        thread.start()
+    except RuntimeError:
+        return None  # there are too many threads, or the program ends
+    return thread
+
+
+def _import_compiler() -> None:
+    from importlib import import_module
+
+    try:
+        import_module("cupola.cpu.compiler.frontend")
+        import_module("cupola.cpu.compiler.emit.bodies")
+    except ImportError:
+        pass  # it is raised again when a kernel is compiled
 
 
 def missing_function(

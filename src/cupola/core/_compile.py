@@ -93,7 +93,12 @@ def compile_to(
         _provider.keep_source(chosen.name or "", source)
         make = ObjectCode.from_cubin if target == "cubin" else ObjectCode.from_ptx
         return make(code, name=chosen.name or "", symbol_mapping=json.loads(bytes(symbols)))
-    made = _compile(source, chosen, names, target)
+    reader = _provider.read_compiler()  # what is new to the cache is new to the CPU device, too
+    try:
+        made = _compile(source, chosen, names, target)
+    finally:
+        if reader is not None:
+            reader.join()
     storage[key] = made._to_cache()
     if names:
         storage[key + b" names"] = json.dumps({name: _text(made, name) for name in names}).encode()

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import lzma
-import struct
 from pathlib import Path
 from typing import Any
 
+from cupola._packed import Packed
 from cupola.bindings import _provider, driver
 from cupola.core._compile import compile_to
 from cupola.core.device._device import Device
@@ -31,12 +30,6 @@ TEGRA = ((8, 7), (10, 1))  # which do not
 DRIVER = 13000  # the oldest driver that is sure to take it
 QUICK_FIRST = b"\n// cupola: quick first\n"
 """Behind PTX for the CPU device: its kernels are to run soon, and well a little later."""
-
-MAGIC = b"cupola kernels 1\n"
-HEAD = struct.Struct("<II")  # how many kernels and how many chunks there are
-ENTRY = struct.Struct("<16sHII")  # a kernel: its name, its chunk, and where its text is in that
-CHUNK = struct.Struct("<II")  # where a chunk is behind all of these
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 4, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
 
 
 def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
@@ -96,46 +89,7 @@ def name_of(source: str, fma: bool, architecture: str | None = None) -> bytes:
     return hashlib.sha256(f"{architecture or ''}{fma}\n{source}".encode()).digest()[:16]
 
 
-class Known:
-    """The kernels of a file.
-
-    Parameters
-    ----------
-    data : bytes
-        The file: MAGIC, HEAD, an ENTRY for each kernel, a CHUNK for each piece of their texts, and these, compressed.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        if data[: len(MAGIC)] != MAGIC:
-            raise ValueError("this is no file of kernels: tools/kernels_ahead.py write makes one")
-        count, chunks = HEAD.unpack_from(data, len(MAGIC))
-        start = len(MAGIC) + HEAD.size
-        middle = start + count * ENTRY.size
-        end = middle + chunks * CHUNK.size
-        self._kernels = {name: place for name, *place in ENTRY.iter_unpack(data[start:middle])}
-        self._chunks = list(CHUNK.iter_unpack(data[middle:end]))
-        self._data = data[end:]
-        self._text = functools.lru_cache(4)(self._unpacked)
-
-    @property
-    def names(self) -> set[bytes]:
-        """The names of the kernels."""
-        return set(self._kernels)
-
-    def get(self, name: bytes) -> bytes | None:
-        """The PTX or the machine code of a kernel, or None."""
-        found = self._kernels.get(name)
-        if found is None:
-            return None
-        chunk, start, end = found
-        return self._text(chunk)[start:end]
-
-    def _unpacked(self, chunk: int) -> bytes:
-        start, end = self._chunks[chunk]
-        return lzma.decompress(self._data[start:end], lzma.FORMAT_RAW, filters=FILTERS)
-
-
 @functools.cache
-def known() -> Known:
+def known() -> Packed:
     """The kernels that came with the package."""
-    return Known(FILE.read_bytes())
+    return Packed(FILE.read_bytes())

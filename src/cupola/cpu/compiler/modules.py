@@ -22,7 +22,7 @@ from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import FOR_DEBUGGER, QUICK_FIRST, KernelInfo, VariableInfo, counts_lines
 from cupola.cpu.compiler.images.containers import open_image
-from cupola.cpu.compiler.objects import machine, recall
+from cupola.cpu.compiler.objects import later, machine, packaged, recall
 
 if TYPE_CHECKING:
     from cupola.cpu.compiler.emit.bodies import Code
@@ -154,6 +154,9 @@ class Variant:
             code = machine.recall_code(object_key, self.info.name, helpers)
             if code is not None:
                 return code, facts
+        ready = self._take_packaged(key, independent) if self._better else None
+        if ready is not None:
+            return ready
         body = self._write(independent=independent)
         code = machine.compile_ir(body.ir, self.info.name, self._use(independent) if self._better else None)
         facts = (
@@ -168,6 +171,26 @@ class Variant:
             body.instruments,
         )
         recall.remember((code.key, code.helpers, facts), key)
+        return code, facts
+
+    def _take_packaged(self, key: str, independent: bool) -> tuple[machine.MachineCode, _BodyFacts] | None:
+        """A body that came with the package, if there is one; better code for this computer is asked for."""
+        module, shape, name = self._module, astuple(self._shape), self.info.name
+        found = packaged.find("body", module.content, self._index, shape, independent)
+        code = machine.load_object(found[0], name, found[1]) if found is not None else None
+        if code is None:
+            return None
+        facts, use = found[2], self._use(independent)
+
+        def take() -> bool:
+            known = recall.recall(key)
+            if known is not None and known[2] == facts:  # else the next process uses it: the engine goes by these facts
+                better = machine.recall_code(known[0], name, known[1])
+                if better is not None:
+                    use(better)
+            return True  # without better code, the program goes on as it is
+
+        later.ask(("body", *module.source, self._index, shape, independent), take, lambda: None)
         return code, facts
 
     def _use(self, independent: bool) -> Callable[[machine.MachineCode], object]:
@@ -271,8 +294,8 @@ class LoadedModule:
 
     Attributes
     ----------
-    identity : str
-        Names the image among all others.
+    content, identity : str
+        Name the image among all others, and what this state of the package finds out about it.
     entries : list of (str, int)
         The names of the kernels, and their addresses (`KernelInfo.code`).
     quick_first : bool
@@ -295,10 +318,13 @@ class LoadedModule:
         self._parsed: ParsedModule | None = None
         self._variants: dict[tuple[int, Shape, int], Variant] = {}
         self.is_lazy = _is_large(text)
-        self.identity = recall.identify(text, registers, architecture)
+        self.content = recall.content_of(text, registers, architecture)
+        self.identity = recall.identify(self.content)
         self.kernels: Sequence[KernelInfo] = _Infos(self)
         name = "lazy module" if self.is_lazy else "module"
         known = recall.recall(name, self.identity)
+        if known is None and quick_first:
+            known = packaged.find(name, self.content)
         if known is not None:
             self.entries, variables, kernels = known
             self.variables = [VariableInfo(*fields) for fields in variables]
@@ -319,6 +345,11 @@ class LoadedModule:
     def text(self) -> str:
         """Its PTX."""
         return self._text
+
+    @property
+    def source(self) -> tuple[str, tuple[tuple[str, int], ...], int]:
+        """All that it is made of: the PTX, registers and architecture."""
+        return self._text, tuple(self._registers.items()), self._architecture
 
     def parsed(self) -> ParsedModule:
         """The module with its PTX read."""
@@ -364,6 +395,20 @@ class LoadedModule:
                 variant = Variant(self, index, shape, names_of(instruments))
                 self._variants[index, shape, instruments] = variant
             return variant
+
+
+def keep(
+    text: str,
+    registers: Sequence[tuple[str, int]],
+    architecture: int,
+    index: int,
+    shape: Sequence[Any],
+    independent: bool,
+) -> None:
+    """Put what becomes of a kernel into the cache: its body and, with `independent`, the independent body."""
+    variant = Variant(LoadedModule(text, dict(registers), architecture), index, Shape(*shape))
+    if independent:
+        variant.independent_address()
 
 
 def tell_debugged(function: Callable[[Variant], object] | None) -> None:

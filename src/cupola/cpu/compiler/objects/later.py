@@ -1,21 +1,23 @@
-"""Good machine code made by another process, while this one runs a quick first version of the same LLVM IR.
+"""Good machine code made by another process, while this one runs a first version that was there sooner.
 
 LLVM takes most of the time until a kernel runs first, and most of that are its optimizations. So code may be made in
-the simplest way first. What is to replace it is made by a process of its own (worker.py), which shares no lock with
-this one and leaves its work on disk even if the program ends before. It is started a moment after there is something
-to do, so that the program has the processor first, ends when there was nothing for some seconds, and is not a child of
-the program. LLVM IR and machine code go through the cache (cache.py); the two tell each other their names, through
-pipes.
+the simplest way first, or be what came with the package (packaged.py). What is to replace it is made by a process of
+its own (../worker.py), which shares no lock with this one and leaves its work on disk even if the program ends before.
+It is started a moment after there is something to do, so that the program has the processor first, ends when there was
+nothing for some seconds, and is not a child of the program. Tasks and machine code go through the cache (cache.py); the
+two tell each other their names, through pipes.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
+import marshal
 import os
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from cupola._soon import call_soon
 from cupola.cpu.compiler.objects.cache import ObjectCache
@@ -28,21 +30,22 @@ _ends = False  # the program: LLVM must not begin any more
 
 
 @functools.cache
-def texts() -> ObjectCache:
-    """LLVM IR for the worker."""
-    return ObjectCache.default("LLVM IR")
+def tasks() -> ObjectCache:
+    """What the worker is to do."""
+    return ObjectCache.default("tasks")
 
 
-def ask(ir: str, take: Callable[[], bool], make: Callable[[], object]) -> bool:
-    """Have machine code of LLVM IR put into the cache, and then taken from there, in another thread.
+def ask(task: tuple[Any, ...], take: Callable[[], bool], make: Callable[[], object]) -> bool:
+    """Have machine code put into the cache, and then taken from there, in another thread.
 
-    `take` returns whether it was there. If it was not, `make` is called, which compiles. False: there is no worker.
+    `task` is of tuples, numbers and strings (../worker.py). `take` returns whether the code was there. If it was not,
+    `make` is called, which compiles. False: there is no worker.
     """
-    store = texts()
+    store = tasks()
     if _given_up or not os.path.basename(sys.executable or "").startswith("python"):
         return False  # a program that has an interpreter inside would be started anew
-    name = store.key(ir)
-    if not store.put(name, ir.encode()):
+    name = store.key(repr(task))
+    if not store.put(name, marshal.dumps(task)):
         return False
     with _lock:
         if name in _waiting:
@@ -105,7 +108,7 @@ def _start(read: int, write: int) -> None:
     import subprocess
 
     # The shell ends at once, so that the program gets no child that it knows nothing of.
-    command = '"$0" -P -m cupola.cpu.compiler.objects.worker "$1" "$2" &'
+    command = '"$0" -P -m cupola.cpu.compiler.worker "$1" "$2" &'
     subprocess.run(
         ["/bin/sh", "-c", command, sys.executable, str(read), str(write)],
         stdin=subprocess.DEVNULL,

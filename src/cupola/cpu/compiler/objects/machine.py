@@ -27,7 +27,7 @@ from cupola.cpu.compiler.errors import ImageError
 
 from . import later
 from .cache import ObjectCache
-from .processor import X86, processor
+from .processor import X86, instructions_of, processor
 
 MEDIUM = 2200
 """Lines of LLVM IR up to which optimization level 2 is affordable."""
@@ -115,7 +115,7 @@ def link_half_conversions() -> None:
         _link_helper("cupola_float_to_half", "__truncsfhf2")
 
 
-def _helpers_of(ir: str) -> tuple[str, ...]:
+def helpers_of(ir: str) -> tuple[str, ...]:
     """The helpers that an LLVM module calls."""
     found = []
     for line in ir.splitlines():
@@ -133,6 +133,11 @@ def _link(helpers: tuple[str, ...]) -> None:
 def _instructions() -> frozenset[str]:
     """The extensions of the instruction set that the processor has."""
     return processor(llvm()).instructions
+
+
+def runs(level: str) -> bool:
+    """Whether machine code for a level of x86-64 can be run, where code need not be made in the simplest way."""
+    return platform.machine() in X86 and not quick and instructions_of(level) <= _instructions()
 
 
 def gathers() -> bool:
@@ -175,7 +180,7 @@ def compile_ir(ir: str, name: str, use: Callable[[MachineCode], object] | None =
     With `use`, that may be code made in the simplest way. Then `use` gets the usual one later, in another thread.
     """
     cache = _cache()
-    key, helpers = cache.key(ir), _helpers_of(ir)
+    key, helpers = cache.key(ir), helpers_of(ir)
 
     def take() -> bool:
         code = recall_code(key, name, helpers)
@@ -191,7 +196,7 @@ def compile_ir(ir: str, name: str, use: Callable[[MachineCode], object] | None =
         loaded = _recall(key, name, helpers)
         if loaded is not None:
             return loaded
-        if use is not None and not quick and later.ask(ir, take, make):
+        if use is not None and not quick and later.ask(("ir", ir), take, make):
             code = emit_object(ir, simply=True)
         else:
             code = emit_object(ir)
@@ -292,11 +297,11 @@ def emit_object(ir: str, *, simply: bool = False) -> bytes:
     return object_code(module, lines, simply=simply)
 
 
-def load_object(code: bytes, name: str, ir: str) -> MachineCode | None:
-    """Put the object code of an LLVM module into memory; None when it is not what it should be."""
-    helpers = _helpers_of(ir)
-    _link(helpers)
-    return _load(code, name, "", helpers)
+def load_object(code: bytes, name: str, helpers: tuple[str, ...]) -> MachineCode | None:
+    """Put object code that is not in the cache into memory; None when it is not what it should be."""
+    with _lock:
+        _link(helpers)
+        return _load(code, name, "", helpers)
 
 
 def _load(code: bytes, name: str, key: str, helpers: tuple[str, ...]) -> MachineCode | None:

@@ -69,15 +69,21 @@ def processor(binding: Any) -> Processor:
         )
     if not is_x86:
         return Processor("generic", "", frozenset())
-    wanted: frozenset[str] = frozenset()
     level = "x86-64" if wish == "baseline" else wish
-    for each, added in _LEVELS.items():
-        wanted |= frozenset(added)
-        if each == level:
-            break
+    wanted = instructions_of(level)
     if missing := sorted(wanted - have):
         raise ImageError(
             "CUDA_ERROR_NOT_SUPPORTED",
             f"CUPOLA_CPU_FEATURES={wish} needs instructions that this computer lacks: {', '.join(missing)}",
         )
     return Processor(level, "", wanted)
+
+
+def instructions_of(level: str) -> frozenset[str]:
+    """The extensions of the instruction set that a level of x86-64 has, with those of the levels below."""
+    found: set[str] = set()
+    for each, added in _LEVELS.items():
+        found.update(added)
+        if each == level:
+            break
+    return frozenset(found)

@@ -51,10 +51,15 @@ def without_source_names(ptx: str) -> str:
     return _SOURCE_NAMES.sub("", ptx)
 
 
-def identify(ptx: str, registers: dict[str, int], architecture: int) -> str:
+def content_of(ptx: str, registers: dict[str, int], architecture: int) -> str:
     """A name for an image: its PTX, the registers that its kernels take, and the architecture of its cubin."""
-    text = f"{_package()}\n{architecture}\n{sorted(registers.items())}\n{without_source_names(ptx)}"
+    text = f"{architecture}\n{sorted(registers.items())}\n{without_source_names(ptx)}"
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def identify(content: str) -> str:
+    """A name for what this state of the package finds out about an image."""
+    return hashlib.sha256(f"{_package()}\n{content}".encode()).hexdigest()
 
 
 def recall(*what: object) -> Any:

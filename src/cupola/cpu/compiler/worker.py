@@ -1,19 +1,26 @@
-"""The process that makes good machine code for a program: see later.py, which starts it."""
+"""The process that makes good machine code for a program: see objects/later.py, which starts it.
+
+A task is a tuple: "ir" and LLVM IR, or "body" and what `modules.keep` takes.
+"""
 
 from __future__ import annotations
 
+import marshal
 import os
 import select
 import sys
+from collections.abc import Callable
 
+from cupola.cpu.compiler import modules
 from cupola.cpu.compiler.objects import machine
-from cupola.cpu.compiler.objects.later import texts
+from cupola.cpu.compiler.objects.later import tasks
 
+WORK: dict[str, Callable[..., object]] = {"ir": machine.keep, "body": modules.keep}
 IDLE = 10  # seconds after which it ends
 
 
 def work(read: int, write: int) -> None:
-    """Make the machine code whose names come through a pipe, and tell when it is there, until nobody needs any.
+    """Do the tasks whose names come through a pipe, and tell when each is done, until nobody needs any.
 
     Parameters
     ----------
@@ -27,10 +34,11 @@ def work(read: int, write: int) -> None:
             return
         *names, rest = (rest + data).split(b"\n")
         for name in names:
-            ir = texts().get(name.decode())
-            if ir is not None:
-                machine.keep(ir.decode())
-                texts().drop(name.decode())
+            task = tasks().get(name.decode())
+            if task is not None:
+                kind, *what = marshal.loads(task)
+                WORK[kind](*what)
+                tasks().drop(name.decode())
             try:
                 os.write(write, name + b"\n")
             except BrokenPipeError:
