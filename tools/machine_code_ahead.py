@@ -41,45 +41,44 @@ from packed import packed, write
 
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
-LIMIT = 1_000_000  # bytes of the file
-SHORT = 8_000  # bytes of machine code that LLVM makes in a moment
+LIMIT = 1_100_000  # bytes of the file
 CHUNK_BYTES = 1 << 20
 OTHERS = ("x86-64", "x86-64-v4")
 LIST = ("list",)  # the name of what `check` needs: of each body, what it is of, and a hash of its LLVM IR
 
 ANY = "?"
-GROUPS: tuple[tuple[Any, str, bool], ...] = (
-    (_common.beginnings, ANY, True),
-    (_common._arithmetic, "d", True),
-    (_common._expressions, "d", True),
-    (_common._matrices, "d", True),
-    (_common._reductions, "dfl", False),
-    (_common._order, "dl", False),
-    (_common._choosing, "d", False),
-    (_common._statistics, "d", False),
-    (_common._functions, "d", False),
-    (_common._truth, ANY, False),
-    (_common._random, ANY, False),
+GROUPS: tuple[tuple[Any, str], ...] = (
+    (_common.beginnings, ANY),
+    (_common._arithmetic, "dl"),
+    (_common._expressions, "d"),
+    (_common._matrices, "d"),
+    (_common._reductions, "dfl"),
+    (_common._order, "dl"),
+    (_common._choosing, "d"),
+    (_common._statistics, "d"),
+    (_common._functions, "d"),
+    (_common._truth, ANY),
+    (_common._random, ANY),
+    (_common._making, ANY),
+    (_common._conversions, ANY),
 )
-"""Statements, of which types, and whether all that they need is packed."""
+"""Statements, and of which types."""
 
 Body = tuple[str, int, tuple[Any, ...], bool]  # what names a body: content, index, shape, independent
 
 
-def statements() -> Iterator[tuple[bool, _common.Statement]]:
-    """What is run, and whether all that it needs is packed, not only what takes long."""
-    for group, chars, wants_all in GROUPS:
+def statements() -> Iterator[_common.Statement]:
+    """What is run."""
+    for group, chars in GROUPS:
         for char in chars:
-            for statement in group(np, char) if chars != ANY else group(np):
-                yield wants_all, statement
+            yield from group(np, char) if chars != ANY else group(np)
 
 
 def compiled() -> dict[bytes, bytes]:
     """The pieces of the file."""
     pieces: dict[bytes, bytes] = {}
     described: list[tuple[Body, str]] = []
-    wants_all = True
-    make, hashes = modules.Variant._make_body, {}
+    known, make, hashes = sources(), modules.Variant._make_body, {}
     compile_ir = machine.compile_ir
 
     def made_of_ir(ir: str, *arguments: Any) -> machine.MachineCode:
@@ -90,24 +89,24 @@ def compiled() -> dict[bytes, bytes]:
     def made(self: modules.Variant, *, independent: bool) -> Any:
         code, facts = make(self, independent=independent)
         module = self._module
+        if module.content not in known:
+            return code, facts  # of NVRTC, which another version compiles to something else
         data = machine._cache().get(code.key)
         if data is None or module.is_lazy:
             raise AssertionError("the cache of object code is off, or a module is too large")
-        if wants_all or len(data) > SHORT:
-            body = module.content, self._index, astuple(self._shape), independent
-            of_module = (
-                module.entries,
-                list(map(modules._fields, module.variables)),
-                list(map(modules._fields, module.kernels)),
-            )
-            pieces[packaged.name_of("module", module.content)] = marshal.dumps(of_module, 4)
-            pieces[packaged.name_of("body", *body)] = marshal.dumps((data, code.helpers, facts), 4)
-            described.append((body, hashes[code.key]))
+        body = module.content, self._index, astuple(self._shape), independent
+        of_module = (
+            module.entries,
+            list(map(modules._fields, module.variables)),
+            list(map(modules._fields, module.kernels)),
+        )
+        pieces[packaged.name_of("module", module.content)] = marshal.dumps(of_module, 4)
+        pieces[packaged.name_of("body", *body)] = marshal.dumps((data, code.helpers, facts), 4)
+        described.append((body, hashes[code.key]))
         return code, facts
 
     modules.Variant._make_body, machine.compile_ir = made, made_of_ir
-    for all_of_it, statement in statements():
-        wants_all = all_of_it
+    for statement in statements():
         statement()
     Device().sync()
     pieces[packaged.name_of(*LIST)] = marshal.dumps(tuple(described), 4)
