@@ -13,7 +13,7 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ ARCHITECTURE = "compute_75"
 VERSION = b".version 8.0"  # of PTX: that of CUDA 12.0
 NOTHING = b".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n"
 LONG = 30_000  # bytes of PTX, for which a driver needs about a tenth of a second: these kernels have machine code, too
-LIMIT = 600_000  # bytes of the file
+NOT_SHORT = 5_000  # the same, of what programs begin with: their first statements need several kernels each
+LIMIT = 700_000  # bytes of the file
 
 
 def needed(statements: Iterable[_common.Statement] | None = None) -> dict[bytes, str]:
@@ -105,12 +106,17 @@ def machine_code(source: str, architecture: str) -> bytes:
     return code.raw
 
 
-def long_ones(wanted: dict[bytes, str], kernels: dict[bytes, bytes]) -> dict[bytes, tuple[str, str]]:
-    """Of the kernels that come with machine code: sources and architectures, by the names of that."""
+def long_ones(
+    wanted: dict[bytes, str], first: Container[bytes], kernels: dict[bytes, bytes]
+) -> dict[bytes, tuple[str, str]]:
+    """Of the kernels that come with machine code: sources and architectures, by the names of that.
+
+    `first` are those that programs begin with.
+    """
     return {
         name_of(source, False, architecture): (source, architecture)
         for name, source in wanted.items()
-        if len(kernels.get(name, b"")) > LONG and for_cpu(source) != source
+        if len(kernels.get(name, b"")) > (NOT_SHORT if name in first else LONG) and for_cpu(source) != source
         for architecture in MACHINE_CODE.values()
     }
 
@@ -121,7 +127,8 @@ def main() -> int:
     parser.add_argument("what", choices=["write", "check", "list"])
     parser.add_argument("--all", action="store_true", help="compile all anew, after a change of the compiler")
     chosen = parser.parse_args()
-    wanted = needed()
+    first = needed(_common.beginnings(np))
+    wanted = first | needed()  # kernels that were made are not compiled again
     known = Packed(FILE.read_bytes()) if FILE.exists() else None
     there: set[bytes] = known.names if known is not None else set()
     if chosen.what == "list":
@@ -129,7 +136,7 @@ def main() -> int:
             print(source)
         return 0
     before = {} if known is None else {name: text for name in wanted if (text := known.get(name)) is not None}
-    names = wanted.keys() | long_ones(wanted, before).keys()
+    names = wanted.keys() | long_ones(wanted, first, before).keys()
     missing, needless = names - there, there - names
     if chosen.what == "check":
         if missing or needless:
@@ -141,7 +148,7 @@ def main() -> int:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = pool.map(assembled, [wanted[name] for name in todo])
         kernels.update(zip(todo, made, strict=True))
-    long = long_ones(wanted, kernels)
+    long = long_ones(wanted, first, kernels)
     if known is not None and not chosen.all:
         kernels.update({name: code for name in long if (code := known.get(name)) is not None})
     unmade = [name for name in long if name not in kernels]

@@ -149,7 +149,7 @@ def test_every_kernel_can_be_read():
         assert ptx.endswith(b"}\n")
         assert b".entry" in ptx
     assert known.get(b"0" * 16) is None
-    assert 0 < len(machine_code) < 50 and not len(machine_code) % len(_ahead.MACHINE_CODE)
+    assert 0 < len(machine_code) < 200 and not len(machine_code) % len(_ahead.MACHINE_CODE)
 
 
 @pytest.mark.parametrize(

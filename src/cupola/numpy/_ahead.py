@@ -5,8 +5,7 @@ not there is compiled by NVRTC and kept on disk. ``tools/kernels_ahead.py`` make
 _common.py; a test tells when it has to be made again. Imported when the first kernel is needed.
 
 The PTX is that of compute capability 7.5, in the version of CUDA 12.0: drivers and GPUs since then take it. Of kernels
-that a driver needs more than a tenth of a second for, the file also has machine code, for some GPUs and drivers of CUDA
-13.
+that a driver needs long for, the file also has machine code, for some GPUs and drivers of CUDA 13.
 """
 
 from __future__ import annotations
