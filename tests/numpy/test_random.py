@@ -270,6 +270,30 @@ def test_small_weights(device):
         numpy.testing.assert_allclose(found.std(), right.std(), atol=0.02)
 
 
+@pytest.mark.parametrize("method", ["svd", "eigh", "cholesky"])
+def test_vectors_of_a_generator(device, method):
+    ours = np.random.default_rng(3)
+    spread = [[2.0, 0.6], [0.6, 1.0]]
+    vectors = ours.multivariate_normal([3.0, -1.0], spread, 20_000, method=method).to_numpy()
+    numpy.testing.assert_allclose(vectors.mean(axis=0), [3, -1], atol=0.05)
+    numpy.testing.assert_allclose(numpy.cov(vectors.T), spread, atol=0.06)
+    singular = [0.0, 1.0], [[1.0, 1.0], [1.0, 1.0]], 5
+    if method == "cholesky":
+        assert ours.multivariate_normal([1.0], [[4.0]], method=method).shape == (1,)
+        return
+    few = ours.multivariate_normal(*singular, method=method).to_numpy()
+    numpy.testing.assert_allclose(few[:, 0] + 1, few[:, 1], atol=1e-6)
+    with pytest.warns(RuntimeWarning, match="positive-semidefinite") as told:
+        ours.multivariate_normal([0, 0], [[1, 2], [2, 1]], method=method)
+    assert told[0].filename == __file__
+    assert ours.multivariate_normal([0, 0], [[1, 2], [2, 1]], check_valid="ignore", method=method).shape == (2,)
+    for wrong in ({"check_valid": "raise"}, {"check_valid": "x"}):
+        with pytest.raises(ValueError, match="positive-semidefinite|must equal"):
+            ours.multivariate_normal([0, 0], [[1, 2], [2, 1]], method=method, **wrong)
+    with pytest.raises(ValueError, match="method must be"):
+        ours.multivariate_normal([0], [[1]], method="x")
+
+
 def test_vectors(device):
     ours = np.random.RandomState(2)
     chances = numpy.array([0.2, 0.3, 0.5])

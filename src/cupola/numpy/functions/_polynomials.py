@@ -15,10 +15,10 @@ __all__ = ["polyfit", "polyval"]
 
 
 def polyval(p: Any, x: Any) -> ndarray:
-    """A polynomial, the highest power first, as ``numpy.polyval``."""
+    """A polynomial, the highest power first, as ``numpy.polyval``; factors may be rows."""
     factors, values = on_device(p), on_device(x)
     made: Any = values * values.dtype.type(0)
-    for k in range(factors.size):
+    for k in range(len(factors)):
         made = made * values + factors._part(k)
     return on_device(made)
 

@@ -270,22 +270,26 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None)
     return running("prod", a, axis, dtype, out)
 
 
-def _cumulative(how: str, x: Any, axis: int | None, dtype: Any, out: Any, include_initial: bool) -> ndarray:
+def _cumulative(how: str, x: Any, axis: Any, dtype: Any, out: Any, include_initial: bool) -> ndarray:
     values = on_device(x)
+    if isinstance(axis, tuple):
+        if len(axis) != 1:
+            raise ValueError("accumulate does not allow multiple axes")
+        axis = axis[0]
     if axis is None and values.ndim > 1:
         raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
     return running(how, values if values.ndim else values.reshape(1), axis, dtype, out, include_initial)
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> ndarray:
     """Running sums, as ``numpy.cumulative_sum``."""
     return _cumulative("sum", x, axis, dtype, out, include_initial)
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> ndarray:
     """Running products, as ``numpy.cumulative_prod``."""
     return _cumulative("prod", x, axis, dtype, out, include_initial)

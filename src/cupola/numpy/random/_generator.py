@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 import threading
+import warnings
 from typing import Any
 
 import numpy
@@ -21,7 +22,7 @@ from cupola.numpy.functions._products import matmul
 from cupola.numpy.functions._reductions import cumsum
 from cupola.numpy.functions._shapes import moveaxis
 from cupola.numpy.functions._sorting import argsort, searchsorted
-from cupola.numpy.linalg import cholesky
+from cupola.numpy.linalg import cholesky, eigh
 from cupola.numpy.random._checks import PARAMETERS, checked, fits
 
 _WORD = numpy.dtype("uint64")
@@ -409,10 +410,18 @@ class Generator:
         result: ndarray = where(u * width < mode - left, rising, falling)
         return result
 
-    def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> ndarray:
-        """Vectors of a normal distribution, by the Cholesky factor of their covariances."""
+    def multivariate_normal(
+        self, mean: Any, cov: Any, size: Any = None, check_valid: str = "warn", tol: float = 1e-8, *,
+        method: str = "svd",
+    ) -> ndarray:  # fmt: skip
+        """Vectors of a normal distribution, whose covariances may be singular but by ``method="cholesky"``.
+
+        The check waits for the device; ``check_valid="ignore"`` is none. Methods "svd" and "eigh" are one here.
+        """
+        if method not in ("svd", "eigh", "cholesky"):
+            raise ValueError("method must be one of {'eigh', 'svd', 'cholesky'}")
         center, spread = center_and_spread(mean, cov)
-        factor = cholesky(spread)
+        factor = root_of(spread, check_valid, tol) if method != "cholesky" else cholesky(spread)
         return matmul(self.standard_normal((*shape_of(size), center.size)), factor.T) + center
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> ndarray:
@@ -582,6 +591,22 @@ def center_and_spread(mean: Any, cov: Any) -> tuple[ndarray, ndarray]:
     if center.shape[0] != spread.shape[0]:
         raise ValueError("mean and cov must have same length")
     return center, spread
+
+
+def root_of(spread: ndarray, check_valid: str, tol: float) -> ndarray:
+    """A matrix whose product with its transpose is that of the covariances."""
+    if check_valid not in ("warn", "raise", "ignore"):
+        raise ValueError("check_valid must equal 'warn', 'raise', or 'ignore'")
+    values, vectors = eigh(spread)
+    if check_valid != "ignore":
+        symmetric = bool((abs(spread - spread.T) <= tol).all())
+        if not symmetric or float(values.min()) < -tol * max(float(values.max()), 1):
+            text = "covariance is not symmetric positive-semidefinite."
+            if check_valid == "raise":
+                raise ValueError(text)
+            warnings.warn(text, RuntimeWarning, 3)
+    root: ndarray = vectors * UFUNCS["sqrt"](UFUNCS["maximum"](values, 0.0))
+    return root
 
 
 def _plain(value: Any) -> Any:

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy
 
-from cupola.numpy._known import UFUNCS, nearest
+from cupola.numpy._known import nearest
 from cupola.numpy._ndarray import ndarray
 from cupola.numpy.functions._products import matmul
-from cupola.numpy.linalg import eigh
 from cupola.numpy.random._checks import DISTRIBUTIONS, VECTORS, check, fits
-from cupola.numpy.random._generator import Generator, Philox, center_and_spread, default_rng, shape_of
+from cupola.numpy.random._generator import Generator, Philox, center_and_spread, default_rng, root_of, shape_of
 
 _checker = numpy.random.RandomState(0)
 _LARGEST = numpy.iinfo(numpy.int64).max
@@ -158,17 +157,7 @@ class RandomState:
         The check waits for the device; ``check_valid="ignore"`` is none.
         """
         center, spread = center_and_spread(mean, cov)
-        if check_valid not in ("warn", "raise", "ignore"):
-            raise ValueError("check_valid must equal 'warn', 'raise', or 'ignore'")
-        values, vectors = eigh(spread)
-        if check_valid != "ignore":
-            symmetric = bool((abs(spread - spread.T) <= tol).all())
-            if not symmetric or float(values.min()) < -tol * max(float(values.max()), 1):
-                text = "covariance is not symmetric positive-semidefinite."
-                if check_valid == "raise":
-                    raise ValueError(text)
-                warnings.warn(text, RuntimeWarning, 2)
-        factor = vectors * UFUNCS["sqrt"](UFUNCS["maximum"](values, 0.0))
+        factor = root_of(spread, check_valid, tol)
         return matmul(self._generator.standard_normal((*shape_of(size), center.size)), factor.T) + center
 
 
