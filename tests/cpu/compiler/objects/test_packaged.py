@@ -59,10 +59,10 @@ WATCHED = (
     STATEMENTS
     + """
 print(len(emitted), "cupola.cpu.compiler.ptx" in sys.modules, file=sys.stderr)
-end = time.monotonic() + 60
-while not all(one._better[0][0] for one in variants) and time.monotonic() < end:
+end = time.monotonic() + 90  # the worker lets others go first
+while not any(one._better[0][0] for one in variants) and time.monotonic() < end:
     time.sleep(0.05)
-print(len(variants), all(one._better[0][0] for one in variants), file=sys.stderr)
+print(len(variants), any(one._better[0][0] for one in variants), file=sys.stderr)
 x.sum().to_numpy()
 """
 )
