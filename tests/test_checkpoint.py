@@ -88,6 +88,8 @@ def _available() -> None:
     status, version = driver.cuDriverGetVersion()
     if status != 0 or version < 12080:
         pytest.skip("checkpoints need a driver of CUDA 12.8 or later")
+    if driver.cuCheckpointProcessGetState(os.getpid())[0] == driver.CUresult.CUDA_ERROR_NOT_SUPPORTED:
+        pytest.skip("a test has recorded a timeline in this process, which can ask for no checkpoints any more")
 
 
 pytestmark = pytest.mark.usefixtures("_available")

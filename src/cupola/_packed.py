@@ -1,7 +1,8 @@
 """Files of many small pieces, compressed: what comes with the package and is looked for by name.
 
-A file has MAGIC, HEAD, an ENTRY for each piece, a CHUNK for each group of pieces, and these, compressed. Looking for
-one piece unpacks the others of its chunk, so like pieces should lie together. ``tools/packed.py`` writes such files.
+A file has MAGIC, HEAD, an ENTRY for each piece in the order of names, a CHUNK for each group of pieces, and these
+groups, compressed. Looking for one piece unpacks the others of its group, so like pieces should lie together.
+``tools/packed.py`` writes such files.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Packed:
         start = len(MAGIC) + HEAD.size
         middle = start + count * ENTRY.size
         end = middle + chunks * CHUNK.size
-        self._places = {name: place for name, *place in ENTRY.iter_unpack(data[start:middle])}
+        self._entries, self._count = data[start:middle], count
         self._chunks = list(CHUNK.iter_unpack(data[middle:end]))
         self._data = data[end:]
         self._text = functools.lru_cache(4)(self._unpacked)
@@ -41,15 +42,21 @@ class Packed:
     @property
     def names(self) -> set[bytes]:
         """The names of the pieces, of 16 bytes."""
-        return set(self._places)
+        return {name for name, *_ in ENTRY.iter_unpack(self._entries)}
 
     def get(self, name: bytes) -> bytes | None:
         """A piece, or None."""
-        found = self._places.get(name)
-        if found is None:
-            return None
-        chunk, start, end = found
-        return self._text(chunk)[start:end]
+        first, behind = 0, self._count
+        while first < behind:  # a dict of all would take a millisecond
+            middle = (first + behind) // 2
+            found, chunk, start, end = ENTRY.unpack_from(self._entries, middle * ENTRY.size)
+            if found == name:
+                return self._text(chunk)[start:end]
+            if found < name:
+                first = middle + 1
+            else:
+                behind = middle
+        return None
 
     def _unpacked(self, chunk: int) -> bytes:
         start, end = self._chunks[chunk]

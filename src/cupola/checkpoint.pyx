@@ -234,7 +234,7 @@ cdef int _check(Process process, CUresult status, const char* call) except -1:
         except Exception as error:
             raise RuntimeError(
                 f"{error}\nCheckpoints need a driver of CUDA 12.8 or later on Linux, and a process without managed memory and "
-                "without memory of other processes"
+                "without memory of other processes; and who asks for them must not have recorded a timeline (CUPTI)"
             ) from None
     if status == CUDA_ERROR_ILLEGAL_STATE:
         pid = process.pid

@@ -206,7 +206,7 @@ def test_the_background_runs_the_command(tmp_path, monkeypatch):
     """Without what would make it observe its kernels."""
     seen = []
     monkeypatch.setenv("CUPOLA_CHECK", "race")
-    monkeypatch.setattr(_background.subprocess, "run", lambda command, **how: seen.append((command, how)))
+    monkeypatch.setattr(subprocess, "run", lambda command, **how: seen.append((command, how)))
     _background._start()
     ((command, how),) = seen
     assert command[-1] == sys.executable

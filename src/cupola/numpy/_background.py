@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 
-from cupola import __version__
 from cupola._private_folder import make_private, user_cache_folder
 from cupola._soon import call_soon
 
@@ -44,11 +42,14 @@ def is_allowed() -> bool:
 
 def _mark(file: Path) -> str:
     """The file that says that this state of the package has been prepared."""
+    # Of the version, importlib.metadata would read for 10 ms.
     status = file.stat()
-    return user_cache_folder(f"numpy-{__version__}-{status.st_size}-{status.st_mtime_ns}.prepared")
+    return user_cache_folder(f"numpy-{status.st_size}-{status.st_mtime_ns}.prepared")
 
 
 def _start() -> None:
+    import subprocess  # which few processes need here
+
     environment = {name: value for name, value in os.environ.items() if name not in map("CUPOLA_{}".format, _OBSERVED)}
     environment |= {"CUPOLA_DEVICE": "cpu", "CUPOLA_NUMPY_AHEAD": "0"}
     # The shell ends at once, so that the program gets no child that it knows nothing of.
