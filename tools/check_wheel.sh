@@ -37,6 +37,8 @@ cd "$scratch" # away from the sources
 empty/bin/cupola --version
 CUPOLA_DEVICE=cpu empty/bin/cupola doctor
 CUPOLA_DEVICE=cpu empty/bin/python saxpy.py
+# An installed package, unlike an editable one, runs the machine code that it has brought along.
+empty/bin/python -c 'from cupola.cpu.compiler.objects import machine, packaged; assert packaged.is_used() == machine.runs(packaged.LEVEL)'
 empty/bin/python -m pip install "${quiet[@]}" "$wheel[nvcc]" pytest
 empty/bin/cupola new kernels
 (cd kernels && CUPOLA_DEVICE=cpu ../empty/bin/python -m pytest -q) # with the plugin, which registers itself
