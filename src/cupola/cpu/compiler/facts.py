@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from cupola.cpu.compiler.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

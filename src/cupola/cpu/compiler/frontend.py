@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import threading
 import zlib
-from dataclasses import dataclass
 
 from cupola.cpu.compiler import passes, ptx
 from cupola.cpu.compiler.emit import bodies
@@ -33,6 +32,7 @@ from cupola.cpu.compiler.passes.control_flow import suspends
 from cupola.cpu.compiler.passes.thread_numbers import largest_compared
 from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.compiler.ptx.errors import describe
+from cupola.cpu.compiler.records import dataclass
 
 _ASSUMED_REGISTERS = 32
 """Registers of a thread if there is no cubin, which would say how many."""

@@ -13,7 +13,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, overload
 
 from cupola.cpu.compiler import collector
@@ -23,6 +23,7 @@ from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.facts import FOR_DEBUGGER, QUICK_FIRST, KernelInfo, VariableInfo, counts_lines
 from cupola.cpu.compiler.images.containers import open_image
 from cupola.cpu.compiler.objects import later, machine, packaged, recall
+from cupola.cpu.compiler.records import dataclass
 
 if TYPE_CHECKING:
     from cupola.cpu.compiler.emit.bodies import Code

@@ -14,7 +14,8 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from cupola.cpu.compiler.records import dataclass
 
 _INLINED = 0x90
 _MOST_CALLERS = 64

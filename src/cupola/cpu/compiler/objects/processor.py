@@ -17,10 +17,10 @@ from __future__ import annotations
 import functools
 import os
 import platform
-from dataclasses import dataclass
 from typing import Any
 
 from cupola.cpu.compiler.errors import ImageError
+from cupola.cpu.compiler.records import dataclass
 
 X86 = ("x86_64", "AMD64")
 

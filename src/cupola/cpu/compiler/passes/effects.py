@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from cupola.cpu.compiler.ptx import ast, grammar
+from cupola.cpu.compiler.records import dataclass
 
 CARRY = ast.Register("%cc")
 """The condition code, once `carry` has made it an operand."""

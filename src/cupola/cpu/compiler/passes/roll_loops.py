@@ -11,11 +11,12 @@ once more, to run ``n`` times, for a counter that begins below its end; otherwis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 
 from cupola.cpu.compiler.passes.effects import effects
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 _MOST_UNROLLED = 16
 _INTEGERS = frozenset(["s32", "u32", "b32", "s64", "u64", "b64"])

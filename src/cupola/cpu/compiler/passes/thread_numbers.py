@@ -11,10 +11,11 @@ anything to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cupola.cpu.compiler.passes.control_flow import Block
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 LARGEST = 1023
 """The largest ``%tid.x``, and all of its bits."""

@@ -8,10 +8,11 @@ nothing after the parser looks at text. Types are PTX's own spelling without the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cupola.cpu.compiler.ptx import grammar
 from cupola.cpu.compiler.ptx.grammar.descriptions import Description
+from cupola.cpu.compiler.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

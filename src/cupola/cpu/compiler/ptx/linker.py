@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.compiler.ptx.cursor import is_name
 from cupola.cpu.compiler.ptx.errors import PtxError
 from cupola.cpu.compiler.ptx.lexer import Tokens
 from cupola.cpu.compiler.ptx.parser import parse
+from cupola.cpu.compiler.records import dataclass
 
 _LINKAGES = frozenset([".visible", ".extern", ".weak", ".common"])
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}

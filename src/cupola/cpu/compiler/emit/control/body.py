@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +22,7 @@ from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Analysis, Block
 from cupola.cpu.compiler.passes.pointers import Pointers, pointers
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 from .control import Control
 from .gatherings import Gatherings, write_gathering

@@ -15,9 +15,10 @@ What the modeled GPU (sm_90) has is listed here as ``shape  d.a.b.c ...``, where
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
+
+from cupola.cpu.compiler.records import dataclass
 
 ELEMENT_BITS = {
     **dict.fromkeys(("f64",), 64),

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from cupola.cpu.compiler.emit.values.builder import Builder
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 LLVM_TYPE = {
     "pred": "i1",

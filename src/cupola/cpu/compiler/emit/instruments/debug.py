@@ -7,11 +7,11 @@ a thread can be read there at any time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 from .instrument import Instrument, instructions_of
 

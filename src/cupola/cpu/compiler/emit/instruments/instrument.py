@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.memory.addresses import address_of, space_of
@@ -12,6 +11,7 @@ from cupola.cpu.compiler.emit.memory.memory import lane_addresses
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 if TYPE_CHECKING:
     from cupola.cpu.compiler.emit.control.body import Body, Facts

@@ -7,7 +7,6 @@ remembers from the calls before; then one comparison is the check. Where that fa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.threads.pointers import is_wide
@@ -16,6 +15,7 @@ from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 from .bounds import Access, plan_groups
 

@@ -12,7 +12,7 @@ allocation, so all are. Where some of them store, the site of the first one reme
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.instructions.registry import LLVM_TYPE
@@ -21,6 +21,7 @@ from cupola.cpu.compiler.emit.values.values import BITS, Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 from .addresses import space_of
 

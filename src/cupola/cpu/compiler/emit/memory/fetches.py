@@ -8,7 +8,7 @@ are not in a row, the places are further apart in the buffer than in memory, by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Affine, Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Block
+from cupola.cpu.compiler.records import dataclass
 
 from .accessors import call_accessor, fault_unless_zero
 from .array_elements import is_within_reach

@@ -9,11 +9,11 @@ that have to take a gather apart. Where a check fails, a helper looks at each la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cupola.cpu.compiler.emit.values.builder import Builder, constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi, machine
+from cupola.cpu.compiler.records import dataclass
 
 from .bounds import Access
 

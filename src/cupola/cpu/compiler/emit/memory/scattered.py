@@ -9,7 +9,7 @@ itself in each lane, for example); this is found out first, and one vector acces
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.values.builder import Builder, constant
@@ -17,6 +17,7 @@ from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 from . import runs
 from .accessors import fault_unless_zero

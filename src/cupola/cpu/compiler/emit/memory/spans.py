@@ -8,12 +8,13 @@ loading first in shared memory, which no other processor uses. What lies far apa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Value, signed
 from cupola.cpu.compiler.objects import machine
+from cupola.cpu.compiler.records import dataclass
 
 from .bounds import Access, inside, lowest_in_shared, shared_fits
 

@@ -10,7 +10,6 @@ a parameter that is named in its place. In the unified mode, the only one, the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.control.lowerings import lowers
@@ -18,6 +17,7 @@ from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 from . import atomics
 from .accessors import call_accessor

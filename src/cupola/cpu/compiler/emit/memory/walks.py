@@ -10,7 +10,7 @@ and checks each access as everywhere else. What that finds out is known when the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from cupola.cpu.compiler.emit.values.builder import Builder, constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.passes import Block
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 from .abreast import Abreast, hidden, iterations
 from .addresses import base_of

@@ -6,7 +6,6 @@ there is of A in registers as a buffer with the registers one after the other, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cupola.cpu.compiler.emit.control.lowerings import lowers
@@ -14,6 +13,7 @@ from cupola.cpu.compiler.emit.values.builder import constant
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 from .accessors import call_accessor, fault_unless_zero
 from .matrix_memory import common, read_registers, spill_registers

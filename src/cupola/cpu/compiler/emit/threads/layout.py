@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.ptx import ast
+from cupola.cpu.compiler.records import dataclass
 
 SHARED_RESERVED = 1024
 """Bytes of shared memory that the system takes for each block (compute capability 8.0 on)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from cupola.cpu.compiler.records import dataclass
 
 WARP = 32
 WALKERS = 4

@@ -10,8 +10,9 @@ loads and a shuffle (see spans.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cupola.cpu.compiler.records import dataclass
 
 from .values import BITS, Affine, Value, signed
 

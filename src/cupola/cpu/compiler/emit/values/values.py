@@ -9,8 +9,9 @@ wrapped is extended to a wider type. ``exact`` says at run time that this did no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cupola.cpu.compiler.records import dataclass
 
 if TYPE_CHECKING:
     from .patterns import Pattern

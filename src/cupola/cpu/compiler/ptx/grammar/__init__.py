@@ -26,7 +26,6 @@ who writes its code, and whether it is refused is the opcode's row in `descripti
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 from cupola.cpu.compiler.ptx.grammar import (
@@ -45,6 +44,7 @@ from cupola.cpu.compiler.ptx.grammar import (
 )
 from cupola.cpu.compiler.ptx.grammar.descriptions import Description
 from cupola.cpu.compiler.ptx.grammar.sets import SETS
+from cupola.cpu.compiler.records import dataclass
 
 _TABLES = (
     integer,

@@ -39,8 +39,9 @@ Then come any of the flags:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from cupola.cpu.compiler.records import dataclass
 
 # opcode                       lowered  memory loads waits   lanes    flags
 _ROWS = """
