@@ -149,13 +149,9 @@ class Variant:
         shape = self._shape
         name = self._module.identity, self._index, astuple(shape), independent, self.instruments
         key = machine.cache_key("body", *name)
-        known = recall.recall(key)
-        if known is not None:
-            object_key, helpers, facts = known
-            code = machine.recall_code(object_key, self.info.name, helpers)
-            if code is not None:
-                return code, facts
-        ready = self._take_packaged(key, independent) if self._better else None
+        ready = _recalled(key, self.info.name)
+        if ready is None and self._better:
+            ready = self._take_packaged(key, independent)
         if ready is not None:
             return ready
         body = self._write(independent=independent)
@@ -184,11 +180,9 @@ class Variant:
         facts, use = found[2], self._use(independent)
 
         def take() -> bool:
-            known = recall.recall(key)
-            if known is not None and known[2] == facts:  # else the next process uses it: the engine goes by these facts
-                better = machine.recall_code(known[0], name, known[1])
-                if better is not None:
-                    use(better)
+            better = _recalled(key, name)
+            if better is not None and better[1] == facts:  # else for the next process: the engine goes by these facts
+                use(better[0])
             return True  # without better code, the program goes on as it is
 
         later.ask(("body", *module.source, self._index, shape, independent), take, lambda: None)
@@ -288,6 +282,16 @@ class Variant:
                     raise AssertionError("the two bodies of a kernel do not fit together")
                 self._independent = code
             return self._independent.address
+
+
+def _recalled(key: str, name: str) -> tuple[machine.MachineCode, _BodyFacts] | None:
+    """A body that was made before, also by another process."""
+    known = recall.recall(key)
+    if known is None:
+        return None
+    object_key, helpers, facts = known
+    code = machine.recall_code(object_key, name, helpers)
+    return None if code is None else (code, facts)
 
 
 class LoadedModule:

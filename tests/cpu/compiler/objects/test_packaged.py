@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cupola.cpu.compiler.objects import machine, packaged, recall
+from cupola.cpu.compiler.objects.processor import X86
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 TOOL = Path(__file__).parents[4] / "tools" / "machine_code_ahead.py"
@@ -18,7 +19,7 @@ TOOL = Path(__file__).parents[4] / "tools" / "machine_code_ahead.py"
 pytestmark = [
     pytest.mark.cpu_only,
     pytest.mark.unchecked(reason="checked programs are compiled at once, with their checks"),
-    pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the file is for x86-64"),
+    pytest.mark.skipif(platform.machine() not in X86, reason="the file is for x86-64"),
 ]
 needs_level = pytest.mark.skipif(not machine.runs(packaged.LEVEL), reason=f"this processor has not {packaged.LEVEL}")
 

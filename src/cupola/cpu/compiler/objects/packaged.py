@@ -35,8 +35,8 @@ def find(*what: object) -> Any:
 
 @functools.cache
 def is_used() -> bool:
-    """Whether this processor can run it, and it belongs to this package."""
-    return FILE.exists() and not _may_be_edited() and machine.runs(LEVEL)
+    """Whether this processor can run it, it belongs to this package, and code need not be made in the simplest way."""
+    return FILE.exists() and not machine.quick and not _may_be_edited() and machine.runs(LEVEL)
 
 
 def _may_be_edited() -> bool:
