@@ -15,10 +15,11 @@ import re
 import sys
 from collections.abc import Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 os.environ["CUPOLA_DEVICE"] = "cpu"
+
+from packed import packed, write
 
 import cupola.numpy as np
 from cupola import ObjectCode, Program
@@ -26,9 +27,6 @@ from cupola._packed import Packed
 from cupola.numpy import _ahead, _common, _evaluate, _rows
 from cupola.numpy._ahead import FILE, MACHINE_CODE, for_cpu, name_of
 from cupola.pathfinder import load_nvidia_dynamic_lib
-
-sys.path.insert(0, str(Path(__file__).parent))
-from packed import packed, write
 
 ARCHITECTURE = "compute_75"
 VERSION = b".version 8.0"  # of PTX: that of CUDA 12.0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import functools
 import hashlib
 import marshal
 import os
@@ -20,12 +21,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import astuple
-from pathlib import Path
 from typing import Any
 
 os.environ["CUPOLA_DEVICE"] = "cpu"
 os.environ["CUPOLA_NUMPY_AHEAD"] = "0"
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()
+
+from packed import packed, write
 
 import cupola.numpy as np
 from cupola import Device
@@ -35,9 +37,6 @@ from cupola.cpu.compiler.emit.threads.shape import Shape
 from cupola.cpu.compiler.objects import machine, packaged
 from cupola.cpu.compiler.objects.processor import Processor, instructions_of
 from cupola.numpy import _ahead, _common
-
-sys.path.insert(0, str(Path(__file__).parent))
-from packed import packed, write
 
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
@@ -118,29 +117,15 @@ def hash_of(ir: str) -> str:
     return hashlib.sha256(ir.encode()).hexdigest()
 
 
-def sources() -> dict[str, modules.LoadedModule]:
-    """The modules that come with the package, by content."""
-    known = _ahead.known()
-    found = {}
+def sources() -> dict[str, tuple[str, dict[str, int], int]]:
+    """What modules that come with the package are made of, by content."""
+    known, found = _ahead.known(), {}
     for name in known.names:
-        text = known.get(name)
-        if text is not None and not text.startswith(b"\x7fELF"):
-            module = Unread(text.decode())
-            found[module.content] = module
+        data = known.get(name)
+        if data is not None and not data.startswith(b"\x7fELF"):
+            source = data.decode(), {}, modules.open_image(data).architecture
+            found[modules.recall.content_of(*source)] = source
     return found
-
-
-class Unread(modules.LoadedModule):
-    """A module whose PTX is read when one of its kernels is asked for."""
-
-    def __init__(self, text: str) -> None:
-        self._arguments = text, {}, modules.open_image(text.encode()).architecture
-        self.content = modules.recall.content_of(*self._arguments)
-
-    def kernel(self, index: int) -> Any:
-        if not hasattr(self, "_parsed"):
-            super().__init__(*self._arguments)
-        return super().kernel(index)
 
 
 def written(module: modules.LoadedModule, body: Body, level: str) -> bodies.Code:
@@ -163,14 +148,15 @@ def wrong() -> list[str]:
         return [f"there is no {packaged.FILE.name}"]
     data = packaged.pieces().get(packaged.name_of(*LIST))
     described = marshal.loads(data) if data is not None else ()
-    modules_there, found = sources(), []
+    known, found = sources(), []
+    module_of = functools.cache(lambda content: modules.LoadedModule(*known[content]))
     if not described:
         found.append("it is empty")
     for body, hashed in described:
-        module = modules_there.get(body[0])
-        if module is None:
+        if body[0] not in known:
             found.append(f"it has a kernel that {_ahead.FILE.name} has not")
             continue
+        module = module_of(body[0])
         code = written(module, body, packaged.LEVEL)
         if hash_of(code.ir) != hashed:
             found.append(f"{module.kernel(body[1]).info.name} is compiled to something else now")
