@@ -258,6 +258,28 @@ def test_nothing_is_loaded():
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["-p", "cupola.testing"]], ids=["installed", "named"])
+def test_modules_keep_their_code(pytest_in, options):
+    """Threads import modules while hypothesis changes the recursion limit, which parsing for pytest does not survive.
+
+    An editable installation has a finder of its own, so there the test always passes.
+    """
+    source = """
+import importlib, sys
+
+def test_it():
+    for name in ("numpy._common", "cpu.compiler.modules", "cpu.compiler.emit.bodies", "testing.strategies"):
+        loader = importlib.import_module(f"cupola.{name}").__loader__
+        assert "rewrite" not in type(loader).__module__, (name, loader)
+
+def test_other_finders_come_after():
+    import cuda.core, cupola
+    assert cuda.core.Device is cupola.Device
+"""
+    done = pytest_in(source, *options, "--cupola-names")
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_it_is_declared():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     ((name, module),) = project["entry-points"]["pytest11"].items()

@@ -18,7 +18,7 @@ import pytest
 
 from cupola import standins
 from cupola._device_options import add_device
-from cupola.testing import _elsewhere
+from cupola.testing import _elsewhere, _not_rewritten
 from cupola.testing._elsewhere import Choice
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def start(config: pytest.Config, *, names: bool = False) -> None:
     try:
         if not config.stash.get(_STARTED, False):
             config.stash[_STARTED] = True
+            _not_rewritten.keep(config)
             if gpu_too and chosen[0] not in (None, "cpu"):
                 raise ValueError("--cupola-gpu-too runs the tests on both devices: leave --cupola-device out")
             report = getattr(options, "cupola_cov_report", None)
