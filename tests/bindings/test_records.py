@@ -153,6 +153,67 @@ def test_kernel_arguments_of_a_node_live_as_long_as_it():
         data.extend(b"x")
 
 
+def passed(value, ctype):
+    """The address of the argument, and its first eight bytes."""
+    node = driver.CUDA_KERNEL_NODE_PARAMS(kernelParams=((value,), (ctype,)))
+    (place,) = (ctypes.c_uint64 * 1).from_address(node.kernelParams)
+    return place, ctypes.c_uint64.from_address(place).value
+
+
+@pytest.mark.parametrize("module", [driver, runtime, nvrtc], ids=["driver", "runtime", "nvrtc"])
+def test_what_stands_over_foreign_memory_is_passed_as_its_address(module):
+    """Handles, numbers and callbacks as records are: by address beside c_void_p, in place without a type."""
+    memory = ctypes.create_string_buffer(1 << 16)
+    here = ctypes.addressof(memory)
+    memory[:8] = (7).to_bytes(8, "little")
+    classes = [c for name in dir(module) if isinstance(c := getattr(module, name), type) and hasattr(c, "getPtr")]
+    assert len(classes) >= (1 if module is nvrtc else 100)
+    for cls in classes:
+        value = cls(_ptr=here)
+        assert passed(value, ctypes.c_void_p)[1] == here, cls
+        assert passed(value, None) == (here, 7), cls
+
+
+class Elsewhere:
+    """As the classes of another package are, such as those of cuda.bindings."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def getPtr(self):
+        return self.address
+
+
+@pytest.mark.parametrize(
+    ("value", "ctype", "expected"),
+    [
+        (driver.CUdeviceptr(77), ctypes.c_void_p, 77),
+        (driver.CUtexObject(5), ctypes.c_void_p, 5),
+        (driver.CUresult.CUDA_ERROR_INVALID_VALUE, ctypes.c_void_p, 1),
+        ((ctypes.c_int * 4)(), ctypes.c_bool, 1),
+        (ctypes.pointer(ctypes.c_int(5)), ctypes.c_bool, 1),
+        (ctypes.pointer(ctypes.c_int(5)), ctypes.c_int, TypeError),
+        ((ctypes.c_int * 4)(), ctypes.c_void_p, TypeError),
+        (Elsewhere(-1), ctypes.c_void_p, OverflowError),
+        (Elsewhere("x"), None, TypeError),
+        (Elsewhere(9), ctypes.c_int, TypeError),
+    ],
+)
+def test_kernel_arguments_of_other_kinds(value, ctype, expected):
+    if isinstance(expected, int):
+        assert passed(value, ctype)[1] & 0xFF == expected
+    else:
+        with pytest.raises(expected):
+            passed(value, ctype)
+
+
+def test_kernel_arguments_of_another_package():
+    memory = ctypes.c_uint64(7)
+    value = Elsewhere(ctypes.addressof(memory))
+    assert passed(value, ctypes.c_void_p)[1] == value.address
+    assert passed(value, None) == (value.address, 7)
+
+
 def test_a_list_that_its_own_items_change():
     class Emptying:
         def __index__(self):

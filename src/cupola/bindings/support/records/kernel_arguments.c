@@ -2,10 +2,26 @@
  *
  * Python gives them as an address, as a buffer of addresses, or as a pair ((values), (types)). A type is a
  * ctypes scalar, into which the value is converted, or None for a value that has memory of its own (a ctypes
- * structure, a handle, a record) or that is an enum member. */
+ * structure, a handle, a record) or that is an enum member. Beside c_void_p, what has memory of its own stands for
+ * the address of that memory. A handle that holds its value itself is the value: nobody means Python's memory. */
 #include "records/records.h"
 
 #define SLOT 16 /* bytes for one converted value */
+
+/* Memory of a value of another package's class, such as those of cuda.bindings: 1, or 0 if it does not say, or -1. */
+static int foreign_memory(PyObject *value, void **pointer) {
+    PyObject *method = PyObject_GetAttrString(value, "getPtr");
+    if (!method && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        return 0;
+    }
+    PyObject *address = method ? PyObject_CallNoArgs(method) : NULL;
+    uint64_t number;
+    int status = address ? to_u64(address, &number) : -1;
+    if (status == 0) *pointer = (void *)number;
+    Py_XDECREF(method), Py_XDECREF(address);
+    return status < 0 ? -1 : 1;
+}
 
 /* A value that knows its own layout. */
 static int own_memory(PyObject *value, char *slot, Scratch *scratch, void **pointer) {
@@ -27,6 +43,8 @@ static int own_memory(PyObject *value, char *slot, Scratch *scratch, void **poin
         *pointer = buffer->buf;
         return 0;
     }
+    int known = foreign_memory(value, pointer);
+    if (known) return known < 0 ? -1 : 0;
     PyErr_Format(PyExc_TypeError, "a kernel argument of type %.200s needs a ctypes type", Py_TYPE(value)->tp_name);
     return -1;
 }
@@ -161,7 +179,14 @@ static int convert(PyObject *value, char code, char *slot) {
         *(void **)slot = record_data(value);
         return 0;
     }
+    int known = PyLong_Check(value) ? 0 : foreign_memory(value, (void **)slot);
+    if (known) return known < 0 ? -1 : 0;
     return to_u64(value, (uint64_t *)slot);
+}
+
+/* A handle over memory that is not its own (`_ptr=`) passes the address of that, as a record does. */
+static uint64_t passed_by_handle(const HandleObject *handle) {
+    return handle->data == &handle->value ? handle_load(handle) : (uint64_t)handle->data;
 }
 
 static int fill_one(PyObject *value, PyObject *type, char *slot, Scratch *scratch, void **pointer) {
@@ -171,12 +196,13 @@ static int fill_one(PyObject *value, PyObject *type, char *slot, Scratch *scratc
     *pointer = slot;
     if (LIKELY(PyLong_CheckExact(value) || PyFloat_CheckExact(value))) return convert(value, code, slot);
     if (code == 'P' && is_handle(value)) {
-        *(uint64_t *)slot = handle_load((HandleObject *)value);
+        *(uint64_t *)slot = passed_by_handle((HandleObject *)value);
         return 0;
     }
-    /* An instance of a ctypes scalar, not necessarily of the same type, holds its number in `value`. */
+    /* An instance of a ctypes scalar, not necessarily of the same type, holds its number in `value`. Arrays and pointers
+     * of ctypes have a `_type_`, too, but no number. */
     if (!PyLong_Check(value) && !PyFloat_Check(value) && !is_handle(value) && !is_record(value) &&
-        PyObject_HasAttrString((PyObject *)Py_TYPE(value), "_type_")) {
+        PyObject_HasAttrString((PyObject *)Py_TYPE(value), "_type_") && PyObject_HasAttrString(value, "value")) {
         PyObject *inner = PyObject_GetAttrString(value, "value");
         int status = inner ? convert(inner, code, slot) : -1;
         Py_XDECREF(inner);
