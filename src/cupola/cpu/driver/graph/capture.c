@@ -151,6 +151,13 @@ static CUresult invalidate(struct capture *capture, CUresult status) {
     return status;
 }
 
+/* The stream goes on without these nodes. Those that no node depends on count as the last such nodes of the graph only from
+ * now on, in this order (update.c). */
+static void leave_nodes(const struct node_set *set) {
+    for (size_t i = 0; i < set->count; i++)
+        if (set->nodes[i]->dependents.count == 0) graph_note_sink(set->nodes[i]);
+}
+
 /* The stream's part in a capture that can go on. */
 static CUresult enter_capture(CUstream stream, struct participant **participant) {
     *participant = atomic_load(&stream->capture);
@@ -549,6 +556,7 @@ static CUresult end_capture(CUstream stream, CUgraph *graph) {
                     "the capture was begun by another thread, which must end it unless its mode is relaxed");
     CUresult status = enter_capture(stream, &p);
     if (status == CUDA_SUCCESS) status = check_joined(capture, p);
+    if (status == CUDA_SUCCESS) leave_nodes(&p->set);
     end(capture, status ? NULL : graph);
     return status;
 }
@@ -625,7 +633,10 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *depend
             status = fail(CUDA_ERROR_INVALID_VALUE, "dependency %zu is not a node of the captured graph", i);
     }
     if (status == CUDA_SUCCESS) {
-        if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) p->set.count = 0;
+        if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) {
+            leave_nodes(&p->set);
+            p->set.count = 0;
+        }
         if (!set_add(&p->set, dependencies, dependencyData, numDependencies)) status = no_memory("the captured graph");
     }
     unlock();

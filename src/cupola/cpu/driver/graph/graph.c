@@ -105,9 +105,12 @@ static bool link_nodes(CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *
     return false;
 }
 
+void graph_note_sink(CUgraphNode node) { node->sink_since = node->graph->sinks_noted++; }
+
 static void unlink_nodes(CUgraphNode from, CUgraphNode to) {
     edges_remove(&from->dependents, to);
     edges_remove(&to->dependencies, from);
+    if (from->dependents.count == 0) graph_note_sink(from);
 }
 
 static void append_node(CUgraph graph, CUgraphNode node) {
@@ -118,6 +121,7 @@ static void append_node(CUgraph graph, CUgraphNode node) {
     graph->last = node;
     graph->count++;
     node->local_id = graph->next_local_id++;
+    graph_note_sink(node);
 }
 
 static void remove_node(CUgraphNode node) {
@@ -209,6 +213,8 @@ CUgraph graph_clone(CUgraph graph, CUgraphNode parent) {
             struct edge *edge = &node->dependencies.items[i];
             if (!link_nodes(copies[edge->node->degree], copies[node->degree], &edge->data)) goto failed;
         }
+    for (CUgraphNode node = graph->first; node; node = node->next) copies[node->degree]->sink_since = node->sink_since;
+    clone->sinks_noted = graph->sinks_noted;
     if (!held_objects_copy(&clone->held, &graph->held)) goto failed;
     free(copies);
     return clone;

@@ -46,7 +46,9 @@ struct CUgraphNode_st {
     CUmemPoolProps pool;  /* as an allocation node was asked for */
     CUmemAccessDesc *access;
     size_t access_count;
-    size_t degree; /* for walks over the graph */
+    uint64_t sink_since; /* graph_note_sink(): orders the nodes that no other depends on */
+    CUgraphNode pair;    /* while two graphs are compared: the other graph's node that corresponds to it */
+    size_t degree;       /* for walks over the graph */
     bool seen;
 };
 
@@ -73,6 +75,7 @@ struct condition_list { /* shared by a graph and its clones: the handles stand i
 struct CUgraph_st {
     struct handle handle;
     unsigned id, next_local_id;
+    uint64_t sinks_noted; /* so far */
     CUgraphNode first, last;
     size_t count;
     CUgraphNode parent; /* of a child graph or a body */
@@ -98,6 +101,8 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode);
 CUresult graph_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
                    size_t count, CUgraphNode *node);
 bool edges_append(struct edges *edges, CUgraphNode node, const CUgraphEdgeData *data);
+/* No node depends on it from now on: it becomes the last of these in its graph. */
+void graph_note_sink(CUgraphNode node);
 
 /* The nodes in an order that respects the edges, as an array to be freed; ties in the order of creation,
  * but waits last, since they may wait for what an independent branch does. NULL with `cycle` set, or

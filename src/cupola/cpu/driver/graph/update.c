@@ -4,9 +4,13 @@
 
 #include <stdlib.h>
 
-/* ---- pairs of nodes ----------------------------------------------------------------------------------- */
+/* ---- pairs of nodes -----------------------------------------------------------------------------------
+ *
+ * Which nodes of two graphs correspond does not depend on the order in which they were created (CUDA C++ Programming Guide,
+ * "Whole Graph Update"). The sinks, on which no node depends, correspond in the order in which they became sinks, and what
+ * two such nodes depend on corresponds in the order of their edges, and so on. A node that is reached in two ways must have
+ * the same counterpart in both. */
 
-/* Nodes correspond by the order of their creation. */
 struct pair {
     CUgraphNode own, other;
 };
@@ -51,44 +55,74 @@ static struct change compare_parameters(CUgraphExec exec, CUgraphNode own, CUgra
     return change.result ? change : graph_compare_ops(exec, own, other->op->op);
 }
 
-static void number(CUgraph graph) {
-    size_t n = 0;
-    for (CUgraphNode node = graph->first; node; node = node->next) node->degree = n++;
+static int by_sink(const void *a, const void *b) {
+    uint64_t x = (*(const CUgraphNode *)a)->sink_since, y = (*(const CUgraphNode *)b)->sink_since;
+    return x < y ? -1 : x > y;
 }
 
 static bool same_edge(const CUgraphEdgeData *a, const CUgraphEdgeData *b) {
     return a->from_port == b->from_port && a->to_port == b->to_port && a->type == b->type;
 }
 
+/* An array to be freed; NULL without memory. */
+static CUgraphNode *list_sinks(CUgraph graph, size_t *count) {
+    CUgraphNode *sinks = malloc((graph->count + 1) * sizeof *sinks);
+    *count = 0;
+    for (CUgraphNode node = graph->first; sinks && node; node = node->next)
+        if (node->dependents.count == 0) sinks[(*count)++] = node;
+    if (sinks) qsort(sinks, *count, sizeof *sinks, by_sink);
+    return sinks;
+}
+
+static CUgraphExecUpdateResult match(CUgraphExec exec, CUgraphNode own, CUgraphNode other, CUgraphNode dependent,
+                                     struct pairs *pairs, CUgraphExecUpdateResultInfo *info, const char **text) {
+    if (own->pair == other && other->pair == own) return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    if (own->pair || other->pair)
+        return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, dependent ? dependent : other,
+                      dependent ? other : NULL);
+    if (own->type != other->type) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, other, NULL);
+    if (own->dependencies.count != other->dependencies.count)
+        return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other, NULL);
+    for (size_t i = 0; i < own->dependencies.count; i++)
+        if (!same_edge(&own->dependencies.items[i].data, &other->dependencies.items[i].data))
+            return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other, other->dependencies.items[i].node);
+    struct change change = compare_parameters(exec, own, other);
+    *text = change.text;
+    if (change.result) return differ(info, change.result, other, NULL);
+    if (!pairs_append(pairs, own, other)) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, other, NULL);
+    own->pair = other;
+    other->pair = own;
+    return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
 /* Compare two graphs and list the pairs of their nodes, those of bodies and child graphs included. */
 static CUgraphExecUpdateResult compare(CUgraphExec exec, CUgraph own, CUgraph other, struct pairs *pairs,
                                        CUgraphExecUpdateResultInfo *info, const char **text) {
     if (own->count != other->count) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
-    number(own);
-    number(other);
-    for (CUgraphNode a = own->first, b = other->first; a; a = a->next, b = b->next) {
-        if (a->type != b->type) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, b, NULL);
-        if (a->dependencies.count != b->dependencies.count)
-            return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, b, NULL);
-        for (size_t i = 0; i < b->dependencies.count; i++) {
-            CUgraphNode from = b->dependencies.items[i].node;
-            bool found = false;
-            for (size_t j = 0; j < a->dependencies.count && !found; j++)
-                found = a->dependencies.items[j].node->degree == from->degree &&
-                        same_edge(&a->dependencies.items[j].data, &b->dependencies.items[i].data);
-            if (!found) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, b, from);
-        }
-        struct change change = compare_parameters(exec, a, b);
-        *text = change.text;
-        if (change.result) return differ(info, change.result, b, NULL);
-        if (!pairs_append(pairs, a, b)) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, b, NULL);
+    for (CUgraphNode node = own->first; node; node = node->next) node->pair = NULL;
+    for (CUgraphNode node = other->first; node; node = node->next) node->pair = NULL;
+    size_t own_sinks, other_sinks;
+    CUgraphNode *a = list_sinks(own, &own_sinks), *b = list_sinks(other, &other_sinks);
+    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    if (!a || !b) result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
+    else if (own_sinks != other_sinks) result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
+    size_t begin = pairs->count;
+    for (size_t i = 0; !result && i < own_sinks; i++) result = match(exec, a[i], b[i], NULL, pairs, info, text);
+    free(a);
+    free(b);
+    for (size_t at = begin; !result && at < pairs->count; at++) { /* the list grows */
+        const struct pair pair = pairs->items[at];
+        for (size_t i = 0; !result && i < pair.own->dependencies.count; i++)
+            result = match(exec, pair.own->dependencies.items[i].node, pair.other->dependencies.items[i].node,
+                           pair.other, pairs, info, text);
     }
-    for (CUgraphNode a = own->first, b = other->first; a; a = a->next, b = b->next)
-        for (unsigned i = 0; i < a->body_count; i++) {
-            CUgraphExecUpdateResult result = compare(exec, a->bodies[i], b->bodies[i], pairs, info, text);
-            if (result) return result;
-        }
-    return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    /* Where the other graph has a cycle, a walk from its sinks does not reach all nodes. */
+    if (!result && pairs->count - begin != own->count)
+        result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
+    for (CUgraphNode node = own->first; !result && node; node = node->next)
+        for (unsigned i = 0; !result && i < node->body_count; i++)
+            result = compare(exec, node->bodies[i], node->pair->bodies[i], pairs, info, text);
+    return result;
 }
 
 static bool copy_objects(CUgraph own, CUgraph other, struct held_objects **next) {
@@ -104,12 +138,13 @@ static bool swap_objects(CUgraph own, CUgraph other, struct held_objects **next)
     return true;
 }
 
-/* For two graphs and all graphs inside them. */
+/* For two graphs, which have been compared, and all graphs inside them. */
 static bool for_graphs(CUgraph own, CUgraph other, bool (*act)(CUgraph, CUgraph, struct held_objects **),
                        struct held_objects **next) {
     bool fine = act(own, other, next);
-    for (CUgraphNode a = own->first, b = other->first; fine && a; a = a->next, b = b->next)
-        for (unsigned i = 0; fine && i < a->body_count; i++) fine = for_graphs(a->bodies[i], b->bodies[i], act, next);
+    for (CUgraphNode node = own->first; fine && node; node = node->next)
+        for (unsigned i = 0; fine && i < node->body_count; i++)
+            fine = for_graphs(node->bodies[i], node->pair->bodies[i], act, next);
     return fine;
 }
 
