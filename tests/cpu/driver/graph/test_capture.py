@@ -16,6 +16,7 @@ TYPE = driver.CUgraphNodeType
 RELAXED = MODE.CU_STREAM_CAPTURE_MODE_RELAXED
 GLOBAL = MODE.CU_STREAM_CAPTURE_MODE_GLOBAL
 THREAD_LOCAL = MODE.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+BAD = "CUDA_ERROR_INVALID_VALUE"
 
 
 def begin(stream, mode=RELAXED) -> None:
@@ -389,3 +390,47 @@ def test_allocations_on_a_capturing_stream(make_stream, memory):
     plain = driver.cuMemFreeAsync(base, stream)
     assert status(plain) == "CUDA_ERROR_INVALID_VALUE"
     driver.cuStreamEndCapture(stream)
+
+
+def raw(name: str):
+    """An entry point, for calls without results."""
+    address, _ = ok(driver.cuGetProcAddress(name.encode(), 12000, 0))
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(int(address))
+
+
+@pytest.mark.parametrize("spoiled", [False, True])
+@pytest.mark.parametrize("own_graph", [False, True])
+def test_a_capture_ends_without_a_place_for_its_graph(make_stream, memory, graph, own_graph, spoiled):
+    stream = make_stream()
+    if own_graph:
+        ok(driver.cuStreamBeginCaptureToGraph(stream, graph, [], [], 0, RELAXED))
+    else:
+        begin(stream)
+    ok(driver.cuMemsetD8Async(ctypes.addressof(memory), 1, 8, stream))
+    if spoiled:
+        assert status(driver.cuStreamSynchronize(stream)) == "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+    ended = driver.CUresult(raw("cuStreamEndCapture")(int(stream), None)).name
+    assert ended == ("CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" if spoiled else "CUDA_SUCCESS")
+    assert state(stream) == "NONE"
+    assert types(graph) == (["MEMSET"] if own_graph else [])
+    begin(stream)  # nothing is left of it
+    ok(driver.cuGraphDestroy(ok(driver.cuStreamEndCapture(stream))))
+
+
+def test_ending_what_was_not_begun_without_a_place_for_a_graph(make_stream):
+    ended = raw("cuStreamEndCapture")(int(make_stream()), None)
+    assert driver.CUresult(ended).name == "CUDA_ERROR_ILLEGAL_STATE"
+
+
+def test_an_idle_stream_does_not_join_a_spoiled_capture(make_stream, make_event):
+    stream, idle, event = make_stream(), make_stream(), make_event()
+    begin(stream)
+    ok(driver.cuEventRecord(event, stream))
+    assert status(driver.cuStreamSynchronize(stream)) == "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+    for _ in range(2):
+        assert status(driver.cuStreamWaitEvent(idle, event, 0)) == BAD
+        assert state(idle) == "NONE"
+        ok(driver.cuStreamSynchronize(idle))
+    assert status(driver.cuStreamEndCapture(stream)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+    ok(driver.cuStreamWaitEvent(idle, event, 0))  # the event of a capture that has ended is nothing to wait for
+    assert state(idle) == "NONE"

@@ -330,7 +330,7 @@ static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
             return invalidate(capture, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
                                             "the legacy default stream cannot take part in a capture"));
         if (capture->invalid)
-            return fail(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "the capture that recorded the event was invalidated");
+            return fail(CUDA_ERROR_INVALID_VALUE, "the capture that recorded the event was invalidated: end it first");
         p = join(capture, stream);
         if (p == NULL) return invalidate(capture, no_memory("the captured graph"));
     }
@@ -564,10 +564,9 @@ static CUresult end_capture(CUstream stream, CUgraph *graph) {
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     CUstream stream;
     RETURN_IF(enter_stream_to_ask(hStream, &stream));
-    if (phGraph == NULL) return fail_null("phGraph");
-    *phGraph = NULL;
+    if (phGraph) *phGraph = NULL;
     pthread_mutex_lock(&lock);
-    CUresult status = end_capture(stream, phGraph);
+    CUresult status = end_capture(stream, phGraph); /* without phGraph a graph that is the capture's own goes */
     unlock();
     return status;
 }
