@@ -35,7 +35,8 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, C
     if (cpu_memory_allocate(CPU_MEMORY_HOST, CPU_MEMORY_MODULE, sizeof(struct condition), root->conditions, &address))
         return no_memory("the condition");
     struct condition *c = (struct condition *)address;
-    *c = (struct condition){.value = defaultLaunchValue,
+    /* Without CU_GRAPH_COND_ASSIGN_DEFAULT the default counts for nothing, and what kernels have set stays. */
+    *c = (struct condition){.value = 0,
                             .default_value = defaultLaunchValue,
                             .has_default = flags & CU_GRAPH_COND_ASSIGN_DEFAULT,
                             .next = root->conditions->first};
