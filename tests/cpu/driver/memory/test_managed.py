@@ -106,3 +106,70 @@ def test_batches_need_a_stream_of_their_own(managed):
         ):
             assert status(result) == "CUDA_ERROR_INVALID_VALUE"
             assert "legacy default stream" in explanation(result)
+
+
+def said(address: int, count: int) -> list:
+    """READ_MOSTLY, PREFERRED_LOCATION, ACCESSED_BY and LAST_PREFETCH_LOCATION of a range."""
+
+    def of(name: str, size: int = 4):
+        return ok(driver.cuMemRangeGetAttribute(size, RANGE[f"CU_MEM_RANGE_ATTRIBUTE_{name}"], address, count))
+
+    by = [int(x) for x in of("ACCESSED_BY", 8)]
+    return [int(of("READ_MOSTLY")), int(of("PREFERRED_LOCATION")), by, int(of("LAST_PREFETCH_LOCATION"))]
+
+
+NOTHING, ALL = [0, -2, [-2, -2], -2], [1, 0, [0, -2], 0]
+ADVISED = [*ALL[:3], -2]
+
+
+def advise_all(address: int, count: int) -> None:
+    for advice in ("SET_READ_MOSTLY", "SET_PREFERRED_LOCATION", "SET_ACCESSED_BY"):
+        ok(driver.cuMemAdvise(address, count, ADVISE[f"CU_MEM_ADVISE_{advice}"], location("DEVICE")))
+
+
+def test_advice_and_prefetches_hold_for_their_range(managed):
+    """What an H200 answers for one half of an allocation."""
+    half = SIZE // 2
+    assert said(managed, SIZE) == NOTHING
+    advise_all(managed, half)
+    ok(driver.cuMemPrefetchAsync(managed, half, location("DEVICE"), 0, 0))
+    ok(driver.cuCtxSynchronize())
+    assert said(managed, half) == said(managed + 12345, 1) == ALL
+    assert said(managed + half, half) == said(managed, SIZE) == said(managed, half + 1) == NOTHING
+
+
+# An offset, and whether an H200 has there what was advised for the byte at 70000.
+NEAR = {70000: 1, 70001: 1, 69632: 1, 69631: 0, 73727: 1, 73728: 0, 65536: 0, 65535: 0, 131072: 0, 0: 0, SIZE - 1: 0}
+
+
+def test_advice_holds_for_whole_pages(managed):
+    advise_all(managed + 70000, 1)
+    assert {at: said(managed + at, 1) == ADVISED for at in NEAR} == {at: bool(there) for at, there in NEAR.items()}
+    ok(driver.cuMemPrefetchAsync(managed + 70000, 1, location("DEVICE"), 0, 0))
+    ok(driver.cuCtxSynchronize())
+    assert said(managed + 69632, 4096) == ALL
+    assert said(managed + 69632, 4097) == said(managed, SIZE) == NOTHING
+
+
+def test_ranges_that_overlap(managed):
+    """A model by pages: each step is an advice for a range, and all ranges are asked about behind it."""
+    pages = 8
+    preferred, by, last = [-2] * pages, [set() for _ in range(pages)], [-2] * pages
+    steps = [(0, 8, 0), (2, 3, -1), (4, 4, -1), (1, 2, 0), (0, 1, -2), (3, 5, 0), (0, 8, -1), (5, 1, -2), (7, 1, 0)]
+    for begin, count, where in steps:
+        address, size = managed + begin * 4096 + 5, count * 4096 - 10
+        place = location("HOST") if where == -1 else location("DEVICE")
+        kind = "UNSET" if where == -2 else "SET"
+        ok(driver.cuMemAdvise(address, size, ADVISE[f"CU_MEM_ADVISE_{kind}_PREFERRED_LOCATION"], place))
+        ok(driver.cuMemAdvise(address, size, ADVISE[f"CU_MEM_ADVISE_{kind}_ACCESSED_BY"], place))
+        ok(driver.cuMemPrefetchBatchAsync([address], [size], 1, [place], [0], 1, 0, 2))
+        for page in range(begin, begin + count):
+            preferred[page], last[page] = where, (0 if where == -2 else where)
+            by[page] = by[page] | {where} if where != -2 else by[page] - {0}
+        for first in range(pages):
+            for end in range(first + 1, pages + 1):
+                read, location_of, accessed, prefetched = said(managed + first * 4096, (end - first) * 4096)
+                assert read == 0
+                assert location_of == (preferred[first] if len(set(preferred[first:end])) == 1 else -2)
+                assert prefetched == (last[first] if len(set(last[first:end])) == 1 else -2)
+                assert set(accessed) - {-2} == set.intersection(*by[first:end])

@@ -1,22 +1,41 @@
 /* Managed memory: advice, prefetching and discarding (CUDA Driver API, "Unified Addressing").
  *
- * There is one memory here, so nothing moves. What the program says about an allocation is checked and
- * kept, so that it can be asked for again; it is kept for whole allocations, also when the call named only
- * a part of one. */
+ * There is one memory here, so nothing moves. What the program says is checked and kept for the pages that it says it of, so
+ * that it can be asked for again. */
 #include "pool.h"
 
 #include <stdlib.h>
 
-struct advice {
-    struct advice *next;
-    uint64_t base, id; /* of the allocation; ids are never used again */
+enum { PAGE = 4096 };
+
+struct said { /* of a page */
     bool read_mostly, by_host;
     uint32_t by_device; /* a bit for each */
     CUmemLocation preferred, prefetched;
 };
 
+struct range { /* pages of which the same was said */
+    struct range *next;
+    uint64_t begin, end;
+    struct said said;
+};
+
+struct advice {
+    struct advice *next;
+    uint64_t base, id;    /* of the allocation; ids are never used again */
+    struct range *ranges; /* in ascending order; of other pages nothing was said */
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct advice *all_advice;
+
+static void advice_free(struct advice *advice) {
+    for (struct range *range = advice->ranges, *next; range; range = next) {
+        next = range->next;
+        free(range);
+    }
+    free(advice);
+}
 
 /* What is known about an allocation, made when there is nothing yet; what was freed is dropped. With the
  * lock. */
@@ -29,7 +48,7 @@ static struct advice *advice_of(const cpu_allocation *allocation) {
             link = &advice->next;
         } else {
             *link = advice->next;
-            free(advice);
+            advice_free(advice);
         }
     }
     struct advice *made = calloc(1, sizeof *made);
@@ -38,6 +57,93 @@ static struct advice *advice_of(const cpu_allocation *allocation) {
     made->id = allocation->id;
     made->next = all_advice;
     return all_advice = made;
+}
+
+static uint64_t page_of(uint64_t address) { return address / PAGE * PAGE; }
+
+static bool same_location(const CUmemLocation *a, const CUmemLocation *b) {
+    return a->type == b->type && a->id == b->id;
+}
+
+static bool same_said(const struct said *a, const struct said *b) {
+    return a->read_mostly == b->read_mostly && a->by_host == b->by_host && a->by_device == b->by_device &&
+           same_location(&a->preferred, &b->preferred) && same_location(&a->prefetched, &b->prefetched);
+}
+
+static struct range *range_insert(struct range **link, uint64_t begin, uint64_t end, struct said said) {
+    struct range *range = malloc(sizeof *range);
+    if (range) *range = (struct range){*link, begin, end, said};
+    if (range) *link = range;
+    return range;
+}
+
+/* Make a range end at the address if one contains it; false without memory. */
+static bool split_at(struct advice *advice, uint64_t address) {
+    for (struct range *range = advice->ranges; range && range->begin < address; range = range->next)
+        if (address < range->end) {
+            if (!range_insert(&range->next, address, range->end, range->said)) return false;
+            range->end = address;
+        }
+    return true;
+}
+
+/* Neighbours of which the same was said become one, so that there are no more than the program tells apart. */
+static void join_ranges(struct advice *advice) {
+    for (struct range *range = advice->ranges; range;) {
+        struct range *next = range->next;
+        if (next == NULL || next->begin != range->end || !same_said(&range->said, &next->said)) {
+            range = next;
+            continue;
+        }
+        range->end = next->end;
+        range->next = next->next;
+        free(next);
+    }
+}
+
+/* Have all pages between two addresses covered by ranges that end with them, and call `change` for each. */
+static bool change_said(struct advice *advice, uint64_t address, size_t count,
+                        void (*change)(struct said *said, const void *data), const void *data) {
+    static const struct said nothing;
+    const uint64_t begin = page_of(address), end = page_of(address + count - 1) + PAGE;
+    if (!split_at(advice, begin) || !split_at(advice, end)) return false;
+    struct range **link = &advice->ranges;
+    while (*link && (*link)->end <= begin) link = &(*link)->next;
+    for (uint64_t at = begin; at < end; link = &(*link)->next) {
+        if (*link == NULL || (*link)->begin > at) {
+            const uint64_t next = *link && (*link)->begin < end ? (*link)->begin : end;
+            if (!range_insert(link, at, next, nothing)) return false;
+        }
+        change(&(*link)->said, data);
+        at = (*link)->end;
+    }
+    join_ranges(advice);
+    return true;
+}
+
+/* What holds for all pages: a location that is not the same for all counts as none. */
+static struct said said_of_all(const struct advice *advice, uint64_t address, size_t count) {
+    static const struct said nothing;
+    const uint64_t end = page_of(address + count - 1) + PAGE;
+    uint64_t at = page_of(address);
+    struct said all = nothing;
+    bool first = true;
+    for (const struct range *range = advice->ranges; at < end; first = false) {
+        while (range && range->end <= at) range = range->next;
+        const bool inside = range && range->begin <= at;
+        const struct said *said = inside ? &range->said : &nothing;
+        at = inside ? range->end : range ? range->begin : end;
+        if (first) {
+            all = *said;
+            continue;
+        }
+        all.read_mostly &= said->read_mostly;
+        all.by_host &= said->by_host;
+        all.by_device &= said->by_device;
+        if (!same_location(&all.preferred, &said->preferred)) all.preferred = nothing.preferred;
+        if (!same_location(&all.prefetched, &said->prefetched)) all.prefetched = nothing.prefetched;
+    }
+    return all;
 }
 
 static CUresult check_range(CUdeviceptr address, size_t count, cpu_allocation *found) {
@@ -71,6 +177,28 @@ static CUmemLocation from_device(CUdevice device) {
 
 /* ---- advice ------------------------------------------------------------------------------------------- */
 
+struct given {
+    CUmem_advise advice;
+    CUmemLocation location;
+};
+
+static void take_advice(struct said *said, const void *data) {
+    const struct given *given = data;
+    const CUmemLocation *location = &given->location;
+    switch ((int)given->advice) {
+        case CU_MEM_ADVISE_SET_READ_MOSTLY: said->read_mostly = true; break;
+        case CU_MEM_ADVISE_UNSET_READ_MOSTLY: said->read_mostly = false; break;
+        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: said->preferred = *location; break;
+        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: said->preferred = (CUmemLocation){0}; break;
+        default: {
+            const bool set = given->advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
+            if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) said->by_host = set;
+            else if (set) said->by_device |= UINT32_C(1) << location->id;
+            else said->by_device &= ~(UINT32_C(1) << location->id);
+        }
+    }
+}
+
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
     cpu_allocation found;
     RETURN_IF(enter_to_work());
@@ -86,22 +214,9 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUme
     if (uses_location) RETURN_IF(check_location(&location));
     pthread_mutex_lock(&lock);
     struct advice *known = advice_of(&found);
-    if (known) {
-        bool set = advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
-                   advice == CU_MEM_ADVISE_SET_ACCESSED_BY;
-        switch ((int)advice) {
-            case CU_MEM_ADVISE_SET_READ_MOSTLY:
-            case CU_MEM_ADVISE_UNSET_READ_MOSTLY: known->read_mostly = set; break;
-            case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: known->preferred = location; break;
-            case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: known->preferred = (CUmemLocation){0}; break;
-            default:
-                if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) known->by_host = set;
-                else if (set) known->by_device |= 1u << location.id;
-                else known->by_device &= ~(1u << location.id);
-        }
-    }
+    bool fine = known && change_said(known, devPtr, count, take_advice, &(struct given){advice, location});
     pthread_mutex_unlock(&lock);
-    return known ? CUDA_SUCCESS : no_memory("the advice");
+    return fine ? CUDA_SUCCESS : no_memory("the advice");
 }
 
 static CUresult advise_v1(CUdeviceptr address, size_t count, CUmem_advise advice, CUdevice device) {
@@ -115,7 +230,7 @@ static int ordinal_of(const CUmemLocation *location) {
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : CU_DEVICE_CPU;
 }
 
-static void store_accessed_by(const struct advice *known, int *data, size_t room) {
+static void store_accessed_by(const struct said *known, int *data, size_t room) {
     size_t n = 0;
     for (int i = 0; i < device_count && n < room; i++)
         if (known->by_device >> i & 1) data[n++] = i;
@@ -137,20 +252,23 @@ CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribu
     int *out = data;
     pthread_mutex_lock(&lock);
     const struct advice *known = advice_of(&found);
-    if (known == NULL) status = no_memory("the advice");
-    else switch ((int)attribute) {
-            case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: *out = known->read_mostly; break;
-            case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: *out = ordinal_of(&known->preferred); break;
-            case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: store_accessed_by(known, out, dataSize / sizeof *out); break;
-            case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: *out = ordinal_of(&known->prefetched); break;
-            case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: *out = known->preferred.type; break;
-            case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: *out = known->preferred.id; break;
-            case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: *out = known->prefetched.type; break;
-            case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: *out = known->prefetched.id; break;
-            default: status = fail(CUDA_ERROR_INVALID_VALUE, "a range of memory has no attribute %d", (int)attribute);
-        }
+    struct said said = {0};
+    if (known) said = said_of_all(known, devPtr, count);
+    else status = no_memory("the advice");
     pthread_mutex_unlock(&lock);
-    return status;
+    if (status) return status;
+    switch ((int)attribute) {
+        case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: *out = said.read_mostly; break;
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: *out = ordinal_of(&said.preferred); break;
+        case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: store_accessed_by(&said, out, dataSize / sizeof *out); break;
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: *out = ordinal_of(&said.prefetched); break;
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: *out = said.preferred.type; break;
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: *out = said.preferred.id; break;
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: *out = said.prefetched.type; break;
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: *out = said.prefetched.id; break;
+        default: return fail(CUDA_ERROR_INVALID_VALUE, "a range of memory has no attribute %d", (int)attribute);
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
@@ -184,12 +302,16 @@ static CUresult submit_nothing(CUstream stream) {
     return op ? stream_submit(stream, op) : no_memory("the advice");
 }
 
-static CUresult note_prefetch(const cpu_allocation *found, CUmemLocation location) {
+static void take_prefetch(struct said *said, const void *location) {
+    memcpy(&said->prefetched, location, sizeof said->prefetched);
+}
+
+static CUresult note_prefetch(const cpu_allocation *found, uint64_t address, size_t count, CUmemLocation location) {
     pthread_mutex_lock(&lock);
     struct advice *known = advice_of(found);
-    if (known) known->prefetched = location;
+    bool fine = known && change_said(known, address, count, take_prefetch, &location);
     pthread_mutex_unlock(&lock);
-    return known ? CUDA_SUCCESS : no_memory("the advice");
+    return fine ? CUDA_SUCCESS : no_memory("the advice");
 }
 
 CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
@@ -200,7 +322,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUmemLocation loca
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %u", flags);
     RETURN_IF(check_range(devPtr, count, &found));
     RETURN_IF(check_location(&location));
-    RETURN_IF(note_prefetch(&found, location));
+    RETURN_IF(note_prefetch(&found, devPtr, count, location));
     return submit_nothing(stream);
 }
 
@@ -231,7 +353,7 @@ static CUresult batch(CUdeviceptr *pointers, size_t *sizes, size_t count, const 
     for (size_t i = 0, at = 0; prefetch && i < count; i++) {
         while (at + 1 < location_count && indices[at + 1] <= i) at++;
         RETURN_IF(check_range(pointers[i], sizes[i], &found));
-        RETURN_IF(note_prefetch(&found, locations[at]));
+        RETURN_IF(note_prefetch(&found, pointers[i], sizes[i], locations[at]));
     }
     return CUDA_SUCCESS;
 }
