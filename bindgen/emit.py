@@ -28,7 +28,29 @@ def outputs() -> Iterator[tuple[Path, str]]:
         if library.exported:
             yield PROVIDER / f"lib{library.loader or library.name}_symbols.h", math_symbols(library, types)
     yield PROVIDER / "libcuda_symbols.h", symbols("driver", "cuGraphInstantiate_v2")  # has another name now
-    yield PROVIDER / "libnvml_symbols.h", symbols("nvml")
+    yield PROVIDER / "libnvml_symbols.h", symbols("nvml", *OLDER_NVML)
+
+
+# What nvml.h declares besides for programs that define NVML_NO_UNVERSIONED_FUNC_DEFS; otherwise these are macros there.
+OLDER_NVML = [
+    "nvmlComputeInstanceGetInfo",
+    "nvmlDeviceGetAttributes",
+    "nvmlDeviceGetComputeRunningProcesses",
+    "nvmlDeviceGetCount",
+    "nvmlDeviceGetDriverModel",
+    "nvmlDeviceGetGpuInstancePossiblePlacements",
+    "nvmlDeviceGetGraphicsRunningProcesses",
+    "nvmlDeviceGetGridLicensableFeatures",
+    "nvmlDeviceGetHandleByIndex",
+    "nvmlDeviceGetHandleByPciBusId",
+    "nvmlDeviceGetMPSComputeRunningProcesses",
+    "nvmlDeviceGetNvLinkRemotePciInfo",
+    "nvmlDeviceGetPciInfo",
+    "nvmlDeviceRemoveGpu",
+    "nvmlEventSetWait",
+    "nvmlInit",
+    "nvmlVgpuInstanceGetLicenseInfo",
+]
 
 
 def symbols(library: str, *more: str) -> str:

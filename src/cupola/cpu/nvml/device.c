@@ -165,6 +165,16 @@ static nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *
     return NVML_SUCCESS;
 }
 
+/* Programs of older NVMLs have no room for the newer bus id. */
+static nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci) {
+    nvmlPciInfo_t newer;
+    NVML_DEVICE(device, ordinal, pci);
+    (void)ordinal;
+    nvmlReturn_t status = nvmlDeviceGetPciInfo_v3(device, &newer);
+    if (!status) memcpy(pci, &newer, offsetof(nvmlPciInfo_t, busId));
+    return status;
+}
+
 static nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t *pci) {
     NVML_DEVICE(device, ordinal, pci);
     NVML_VERSIONED(pci, nvmlPciInfoExt_v1);
@@ -199,6 +209,7 @@ const struct nvml_entry nvml_device_entries[] = {
     NVML_ENTRY(nvmlDeviceGetBoardId),
     NVML_ENTRY(nvmlDeviceGetNumGpuCores),
     NVML_ENTRY(nvmlDeviceGetMemoryBusWidth),
+    NVML_OLDER_ENTRY(nvmlDeviceGetPciInfo_v2),
     NVML_ENTRY(nvmlDeviceGetPciInfo_v3),
     NVML_ENTRY(nvmlDeviceGetPciInfoExt),
     {NULL, NULL},

@@ -117,6 +117,14 @@ static nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
     }
 }
 
+/* Programs of older NVMLs have no room for the numbers of instances. */
+static nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeout) {
+    nvmlEventData_t newer;
+    nvmlReturn_t status = nvmlEventSetWait_v2(set, data ? &newer : NULL, timeout);
+    if (!status) memcpy(data, &newer, offsetof(nvmlEventData_t, gpuInstanceId));
+    return status;
+}
+
 static nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
     if (!list_has(&device_sets, set, true)) return NVML_ERROR_INVALID_ARGUMENT;
     if (set->watch) nvml_watch_free(set->watch);
@@ -171,9 +179,15 @@ static nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_t *requ
 }
 
 const struct nvml_entry nvml_event_entries[] = {
-    NVML_ENTRY(nvmlEventSetCreate),       NVML_ENTRY(nvmlDeviceGetSupportedEventTypes),
-    NVML_ENTRY(nvmlDeviceRegisterEvents), NVML_ENTRY(nvmlEventSetWait_v2),
-    NVML_ENTRY(nvmlEventSetFree),         NVML_ENTRY(nvmlSystemEventSetCreate),
-    NVML_ENTRY(nvmlSystemEventSetFree),   NVML_ENTRY(nvmlSystemRegisterEvents),
-    NVML_ENTRY(nvmlSystemEventSetWait),   {NULL, NULL},
+    NVML_ENTRY(nvmlEventSetCreate),
+    NVML_ENTRY(nvmlDeviceGetSupportedEventTypes),
+    NVML_ENTRY(nvmlDeviceRegisterEvents),
+    NVML_ENTRY(nvmlEventSetWait_v2),
+    NVML_OLDER_ENTRY(nvmlEventSetWait),
+    NVML_ENTRY(nvmlEventSetFree),
+    NVML_ENTRY(nvmlSystemEventSetCreate),
+    NVML_ENTRY(nvmlSystemEventSetFree),
+    NVML_ENTRY(nvmlSystemRegisterEvents),
+    NVML_ENTRY(nvmlSystemEventSetWait),
+    {NULL, NULL},
 };

@@ -69,6 +69,24 @@ static nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
     return NVML_SUCCESS;
 }
 
+struct process_v1 { /* as programs of NVML 10 and before have room for it */
+    unsigned pid;
+    unsigned long long memory;
+};
+
+static nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                         struct process_v1 *infos) {
+    NVML_DEVICE(device, ordinal, count);
+    struct nvml_process processes[MOST_PROCESSES];
+    size_t found = nvml_census(ordinal, processes, MOST_PROCESSES);
+    if (found > MOST_PROCESSES) found = MOST_PROCESSES;
+    nvmlReturn_t status = nvml_room(count, (unsigned)found, infos);
+    if (status) return status;
+    for (size_t i = 0; i < found; i++)
+        infos[i] = (struct process_v1){.pid = (unsigned)processes[i].pid, .memory = processes[i].memory};
+    return NVML_SUCCESS;
+}
+
 /* Nothing is drawn on the CPU device, and there is no MPS. */
 static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned *count) {
     NVML_DEVICE(device, ordinal, count);
@@ -110,6 +128,7 @@ const struct nvml_entry nvml_memory_entries[] = {
     NVML_ENTRY(nvmlDeviceGetMemoryInfo),
     NVML_ENTRY(nvmlDeviceGetMemoryInfo_v2),
     NVML_ENTRY(nvmlDeviceGetBAR1MemoryInfo),
+    NVML_OLDER_ENTRY(nvmlDeviceGetComputeRunningProcesses),
     NVML_ENTRY(nvmlDeviceGetComputeRunningProcesses_v3),
     NVML_ENTRY(nvmlDeviceGetGraphicsRunningProcesses_v3),
     NVML_ENTRY(nvmlDeviceGetMPSComputeRunningProcesses_v3),

@@ -30,6 +30,9 @@ struct nvml_entry {
                 __builtin_types_compatible_p(typeof(&name), typeof(((cupola_nvml_table *)0)->name)), (void *)name, \
                 (void)0 /* `name` has another signature than the table's slot */)}
 
+/* A row for a name that newer headers do not have, so that there is no slot to compare with. */
+#define NVML_OLDER_ENTRY(name) {#name, (void *)name}
+
 void *nvml_lookup(const char *symbol);
 size_t nvml_lookup_count(void);
 const char *nvml_lookup_name(size_t index);
