@@ -12,13 +12,13 @@
 #   make nogil PYTHON=python3.14t   eight threads in the bindings and with one object, on a build of Python without the GIL
 #   make coverage   which lines of Python and C the suite runs
 #   make wheel   build the source distribution and the wheel, and try the wheel in an empty environment
-#   make docs    build the site of docs/: pages, gallery, notebooks, API reference
+#   make docs    build the site of docs/: pages, gallery, notebooks, API reference (GALLERY=shown: without running the gallery's programs)
 #   make cutlass  CUTLASS's matrix product for compute capability 9.0 (fetches 60 MB of headers, compiles for a minute)
 #   make ecosystem  programs of packages above CUDA and above the Array API standard: cuTile, Triton, numba, nvmath-python, SciPy, scikit-learn (fetches 460 MB)
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
-# PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told, WHEEL_ARGS what else
-# the build of make wheel is told, INSTALL_ARGS that of the others (-Csetup-args=-Dwerror=true: warnings are errors).
+# PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told, INSTALL_ARGS what else the
+# build is told (-Csetup-args=-Dwerror=true: warnings are errors), WHEEL a wheel that is installed instead of building.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -ec
@@ -27,8 +27,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
-WHEEL_ARGS ?=
 INSTALL_ARGS ?=
+WHEEL ?=
+TEST_EXTRA ?= test
+GALLERY ?= executed
 BUILD ?= release
 SANITIZE ?= whole
 SOURCES := $(shell find src bindgen meson.build pyproject.toml tools/private_files.py -type f \
@@ -43,7 +45,7 @@ STUBS = $(shell find src/cupola -name '*.pyi' -not -path '*/bindings/*' | sort |
 tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
 
-test: $(VENV)/.installed-test
+test: $(VENV)/.installed-$(TEST_EXTRA)
 	@$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 # Incremental: meson-python leaves a build folder behind, and importing cupola builds what has changed since.
@@ -116,10 +118,17 @@ coverage: $(VENV)/.installed-dev
 	PYTHON=$(CURDIR)/$(BIN)/python tools/coverage.sh $(PYTEST_ARGS)
 
 wheel:
-	PYTHON=$(PYTHON) tools/check_wheel.sh $(WHEEL_ARGS)
+	@rm -f dist/.built
+	@$(MAKE) --no-print-directory dist/.built
+	@PYTHON=$(PYTHON) tools/check_wheel.sh
+
+dist/.built: $(SOURCES)
+	@sh tools/check_machine.sh $(PYTHON)
+	@PYTHON=$(PYTHON) tools/build_wheel.sh $(INSTALL_ARGS)
+	@touch $@
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
+	CUPOLA_GALLERY=$(GALLERY) $(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	$(BIN)/python tools/site_look.py --links docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
@@ -133,8 +142,13 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --progress-b
 PROGRESS := sed -u -n -e 's/^Collecting/  collecting/p' -e 's/^ *Building/  building/p' -e '/^Successfully/p'
 
 # Built once for all the extras. After `make dev` the import builds what has changed.
-$(VENV)/.installed: $(VENV)/bin/python $(SOURCES)
-	@if [ ! -e $(VENV)/.editable ]; then \
+$(VENV)/.installed: $(VENV)/bin/python $(or $(WHEEL),$(SOURCES))
+	@if [ -e $(VENV)/.editable ]; then \
+		:; \
+	elif [ -n "$(WHEEL)" ]; then \
+		echo "== installing $(WHEEL) into $(VENV)"; \
+		$(INSTALL) --no-deps --force-reinstall $(WHEEL) | $(PROGRESS); \
+	else \
 		sh tools/check_machine.sh $(PYTHON); \
 		echo "== building cupola and installing it into $(VENV): compiles, a few minutes"; \
 		$(INSTALL) --no-deps . $(INSTALL_ARGS) | $(PROGRESS); \

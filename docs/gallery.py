@@ -39,6 +39,7 @@ SECTIONS = {
         "tour numpy_programs debugger ipc checkpoint mpi_heat nccl_allreduce dask_statistics ray_pipeline",
     ),
 }
+NOTEBOOK = r"\d\w*"  # their names begin with their number
 HELPERS = ("arrays", "opengl", "pictures")
 
 HEADER = """{title}
@@ -148,12 +149,18 @@ class Order:
         return self.key(file)
 
 
+def executed() -> list[str]:
+    """The programs that run while the site is built: none where the tests run them anyway (CUPOLA_GALLERY=shown)."""
+    if os.environ.get("CUPOLA_GALLERY") == "shown":
+        return []
+    return [name for folder, (_, _, names) in SECTIONS.items() if folder != "processes" for name in names.split()]
+
+
 def settings() -> dict[str, Any]:
-    executed = [name for folder, (_, _, names) in SECTIONS.items() if folder != "processes" for name in names.split()]
     return {
         "examples_dirs": [str(STAGED / "programs"), str(STAGED / "notebooks")],
         "gallery_dirs": ["gallery", "notebooks"],
-        "filename_pattern": rf"/(\d\w*|{'|'.join(executed)})\.py$",
+        "filename_pattern": rf"/({'|'.join([NOTEBOOK, *executed()])})\.py$",
         "subsection_order": "gallery.folder_order",
         "within_subsection_order": "gallery.Order",
         "image_scrapers": ("gallery.pictures", "matplotlib"),

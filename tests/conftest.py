@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import turns
+
 
 @functools.cache
 def on_cpu_device() -> bool:
@@ -23,6 +25,7 @@ def on_cpu_device() -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--examples", type=int, default=5, help="drawn examples for each test of the Array API")
+    turns.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,11 +35,13 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "finds(*kinds, reason): is meant to have findings of these checks, if they are on"
     )
     config.addinivalue_line("markers", "unchecked(reason): is about something that is another way while checks are on")
+    config.addinivalue_line("markers", turns.MARK)
     os.environ.setdefault("CUPOLA_NUMPY_AHEAD", "0")  # no process in the background
+    turns.begin(config)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"CUPOLA_DEVICE={os.environ.get('CUPOLA_DEVICE', 'auto')}"
+    return f"CUPOLA_DEVICE={os.environ.get('CUPOLA_DEVICE', 'auto')}, {turns.header()}"
 
 
 def checks_are_on(config: pytest.Config) -> bool:
@@ -44,7 +49,9 @@ def checks_are_on(config: pytest.Config) -> bool:
     return config.getoption("--cupola-check", None) is not None
 
 
+@pytest.hookimpl(trylast=True)  # when all marks are there
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    turns.leave_out(config, items)
     for item in items if checks_are_on(config) else ():
         mark = item.get_closest_marker("unchecked")
         if mark is not None:

@@ -20,7 +20,7 @@ find "$build" -name '*.gcda' -delete
 rm -f "$build"/.coverage*
 
 export COVERAGE_RCFILE=$PWD/tools/coverage.toml COVERAGE_FILE=$build/.coverage
-[[ $# -gt 0 ]] || set -- tests
+[[ $# -gt 0 ]] || set -- tests --turn=all
 failed=0
 "$python" -m coverage run -m pytest -n "${JOBS:-2}" --timeout 600 "$@" || failed=$?
 "$python" -m coverage combine --quiet

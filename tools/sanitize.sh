@@ -56,6 +56,10 @@ export PYTHONMALLOC=malloc CUPOLA_SANITIZER=$kind
 fuzz=
 [[ $kind == address && $1 == whole ]] && fuzz=yes
 if [[ $1 == quick || $1 == whole ]]; then
+    # Tests that take turns: those of today, or all of them.
+    turn=all
+    [[ $1 == quick ]] && turn=$(($(date +%s) / 86400))
+    export CUPOLA_TESTS_TURN=${CUPOLA_TESTS_TURN:-$turn}
     mapfile -t tests < <(sed -e 's/ *#.*//' -e '/^$/d' "$lists/$kind.$1")
     shift
     set -- "${tests[@]}" "$@"

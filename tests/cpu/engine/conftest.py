@@ -1,4 +1,4 @@
-"""Every way in which the CPU device can run a kernel."""
+"""Every way in which the CPU device can run a kernel. Each run of the tests has two of them (tests/turns.py)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import functools
 
 import pytest
 
+OTHERS = ("scalar", "narrow", "independent", "large")
+
 
 @pytest.fixture(
     params=[
         "chosen",
-        *(pytest.param(e, marks=pytest.mark.cpu_only) for e in ("scalar", "narrow", "independent", "large")),
+        *(
+            pytest.param(way, marks=[pytest.mark.cpu_only, pytest.mark.turn(number, of=len(OTHERS))])
+            for number, way in enumerate(OTHERS)
+        ),
     ]
 )
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
