@@ -1,5 +1,5 @@
 // Thrust and CUB: sorting, transforming, reducing, scanning.
-#include <cub/cub.cuh>
+#include <cub/device/device_scan.cuh>
 #include <thrust/device_vector.h>
 #include <thrust/host_vector.h>
 #include <thrust/reduce.h>
