@@ -6,9 +6,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from cupola.cpu.compiler.images.containers import section_headers
+from cupola.cpu.compiler.images.elf import MAGIC, section_headers
 
-MAGIC = b"\x7fELF"
 _DYNAMIC, _NEEDED, _RPATH = 6, 1, 15
 
 

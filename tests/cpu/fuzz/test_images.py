@@ -7,7 +7,8 @@ import mmap
 
 import pytest
 
-from cupola.cpu.compiler.images.containers import open_image, unpack
+from cupola.cpu.compiler.images.containers import open_image
+from cupola.cpu.compiler.images.fat_binaries import unpack
 
 from .campaign import campaign
 from .image_mutation import elf, images, mutant

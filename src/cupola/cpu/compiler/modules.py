@@ -504,16 +504,23 @@ def _fields(record: KernelInfo | VariableInfo) -> tuple[Any, ...]:
     return tuple(getattr(record, name) for name in record.__slots__)
 
 
-def load_image(image: bytes) -> LoadedModule:
+def load_image(image: bytes, architecture: int = 0) -> LoadedModule:
     """Load a module from PTX text, or from a cubin with its PTX behind it.
+
+    Parameters
+    ----------
+    image
+        The image.
+    architecture
+        The number of the modeled GPU, 90 for sm_90, which a cubin must be for; 0 to load any.
 
     Raises
     ------
     ImageError
-        When the image holds no PTX, the PTX has an error, the CPU device cannot run one of its instructions, or what
-        compiles kernels is not installed. Its ``status`` names the CUDA error.
+        When the image holds no PTX or is a cubin for another GPU, the PTX has an error, the CPU device cannot run one
+        of its instructions, or what compiles kernels is not installed. Its ``status`` names the CUDA error.
     """
-    opened = open_image(bytes(image))
+    opened = open_image(bytes(image), architecture)
     machine.require_compiler()
     text = opened.ptx.removesuffix(QUICK_FIRST)
     quick_first = len(text) < len(opened.ptx)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cupola import Program, ProgramOptions
-from cupola.cpu.compiler.images import containers, lines
+from cupola.cpu.compiler.images import containers, elf, lines
 from cupola.cpu.compiler.ptx import ast, parse
 
 pytestmark = pytest.mark.cpu_only
@@ -74,7 +74,7 @@ def test_lines_are_found_again(compiled):
 
 def test_lines_of_the_ptx_keep_their_numbers(compiled):
     _, cubin = compiled
-    sections = containers._sections(cubin)
+    sections = elf.sections(cubin)
     text = sections[b".nv_debug_ptx_txt"].replace(b"\0", b"\n").decode()
     restored = lines.restore(text, sections)
     before, after = text.split("\n"), restored.split("\n")
@@ -86,14 +86,14 @@ def test_lines_of_the_ptx_keep_their_numbers(compiled):
 
 def test_without_tables_the_text_stays(compiled):
     _, cubin = compiled
-    sections = containers._sections(cubin)
+    sections = elf.sections(cubin)
     for missing in (b".debug_line", b".nv_debug_line_sass"):
         assert lines.restore("text", {**sections, missing: b""}) == "text"
 
 
 def test_damaged_tables_cost_the_lines_only(compiled):
     _, cubin = compiled
-    sections = containers._sections(cubin)
+    sections = elf.sections(cubin)
     text = sections[b".nv_debug_ptx_txt"].replace(b"\0", b"\n").decode()
     for name in (b".debug_line", b".nv_debug_line_sass", b".rela.debug_line"):
         data = sections[name]

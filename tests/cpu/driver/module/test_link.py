@@ -191,7 +191,7 @@ def fat_binary(*entries: tuple[str, str, bytes], options: tuple[str, ...] = ()) 
     return bytes(image)
 
 
-COMPRESSIONS = [("-compress=false",), (), ("-compress-mode=size",), ("-compress-mode=balance",)]
+COMPRESSIONS = [("-compress=false",), (), ("-compress-mode=size",), ("-compress-mode=balance",), ("-concat",)]
 
 
 @pytest.mark.parametrize("options", COMPRESSIONS, ids=lambda options: "".join(options) or "default")
@@ -210,6 +210,18 @@ def test_the_best_entry_is_taken(context, make_stream, memory):
         ("ptx", "120", compiled(other, "ptx", "compute_120")),
     )
     check(image, make_stream(), memory)
+
+
+@pytest.mark.parametrize("options", [("-concat",), ("-concat", "-compress-mode=size")], ids=" ".join)
+def test_images_that_are_compressed_together(context, make_stream, memory, options):
+    other = KERNEL.replace("42", "7")
+    images = [(name, compiled(text, "cubin", f"sm_{name}")) for name, text in (("80", other), ("90a", KERNEL))]
+    bare = [("cubin", name, image[: image.index(b"cupolaPT")]) for name, image in images]
+    ptx = [("ptx", name, compiled(other, "ptx", f"compute_{name}")) for name in ("75", "80")]
+    image = fat_binary(*bare, *ptx, options=options)
+    assert b"\x7fELF" not in image and b".target" not in image
+    check(image, make_stream(), memory)
+    ok(driver.cuModuleUnload(ok(driver.cuModuleLoadFatBinary(image))))
 
 
 def test_fat_binaries_are_linked(make_link, make_stream, memory):

@@ -252,6 +252,19 @@ print(status(d.cuLibraryLoadData(image, [], [], 0, [], [], 0)))
         ("rtx5090", "sm_100f", "ptx", "CUDA_ERROR_INVALID_PTX"),
         ("h200", "sm_90", "cubin", "CUDA_SUCCESS"),
         ("h200", "sm_80", "cubin", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+        ("h200", "sm_90", "bare", "CUDA_SUCCESS"),
+        ("h200", "sm_90a", "bare", "CUDA_SUCCESS"),
+        ("h200", "sm_80", "bare", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+        ("h200", "sm_120", "bare", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+        ("b200", "sm_100f", "bare", "CUDA_SUCCESS"),
+        ("b200", "sm_100a", "bare", "CUDA_SUCCESS"),
+        ("b200", "sm_103", "bare", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+        ("b200", "sm_90a", "cubin", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+        ("l4", "sm_80", "bare", "CUDA_SUCCESS"),
+        ("l4", "sm_89", "cubin", "CUDA_SUCCESS"),
+        ("a100", "sm_86", "bare", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
+        ("rtx5090", "sm_120a", "bare", "CUDA_SUCCESS"),
+        ("rtx5090", "sm_100", "bare", "CUDA_ERROR_NO_BINARY_FOR_GPU"),
     ],
 )
 def test_an_image_must_be_for_the_modelled_gpu(run_python, model, target, kind, expected):
@@ -261,7 +274,10 @@ from cupola.bindings import driver as d
 from tests.cpu.driver.calls import compiled, explanation, ok, status
 ok(d.cuInit(0))
 ok(d.cuCtxSetCurrent(ok(d.cuDevicePrimaryCtxRetain(0))))
-result = d.cuModuleLoadData(compiled('extern "C" __global__ void k() {{}}', {kind!r}, {target!r}))
+image = compiled('extern "C" __global__ void k() {{}}', {"ptx" if kind == "ptx" else "cubin"!r}, {target!r})
+if {kind == "bare"}:  # as NVIDIA's compilers make it, with the PTX in a section
+    image = image[:image.index(b"cupolaPT")]
+result = d.cuModuleLoadData(image)
 assert status(result) == {expected!r}, (status(result), explanation(result))
 assert status(result) == "CUDA_SUCCESS" or "is for {target}, " in explanation(result), explanation(result)
 """,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cupola.cpu.compiler import ptx
 from cupola.cpu.compiler.errors import ImageError
-from cupola.cpu.compiler.images import containers, device_runtime
+from cupola.cpu.compiler.images import containers, device_runtime, fat_binaries
 from cupola.cpu.compiler.ptx.linker import merge, undefined_functions
 
 PROVIDED = frozenset(
@@ -26,7 +26,7 @@ def read_input(image: bytes, name: str, architecture: int) -> str:
         When it has none that a GPU of the architecture (90 for sm_90) runs; the text names the input.
     """
     try:
-        text = containers.open_image(containers.unpack(image, architecture)).ptx
+        text = containers.open_image(fat_binaries.unpack(image, architecture), architecture).ptx
         ptx.parse(text)
     except ImageError as error:
         raise ImageError(error.status, f"'{name}': {error}") from error
@@ -73,9 +73,9 @@ def link_fat_binaries(binaries: Sequence[bytes], architecture: int) -> bytes:
     """
     inputs: list[tuple[str, str]] = []
     for number, binary in enumerate(binaries, 1):
-        name = containers.name_of(binary)
+        name = fat_binaries.name_of(binary)
         try:
-            text = containers.open_image(containers.unpack(binary, architecture)).ptx
+            text = containers.open_image(fat_binaries.unpack(binary, architecture), architecture).ptx
         except ImageError as error:
             if not name and inputs:
                 continue  # NVIDIA's libcudadevrt, which has no name and comes last; see device_runtime.py

@@ -54,14 +54,14 @@ static bool find_ptx(const char *image, size_t size, const char **ptx, size_t *l
     return true;
 }
 
-/* The entry of a fat binary that is for this device (images/containers.py: unpack), to be freed, with a zero behind it. */
+/* The entry of a fat binary that is for this device (images/fat_binaries.py: unpack), to be freed, with a zero behind it. */
 static CUresult unpack_fat(const char *image, size_t size, char **entry, size_t *entry_size) {
     CUresult status = CUDA_SUCCESS;
     char *bytes;
     Py_ssize_t length;
     *entry = NULL;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *module = PyImport_ImportModule("cupola.cpu.compiler.images.containers");
+    PyObject *module = PyImport_ImportModule("cupola.cpu.compiler.images.fat_binaries");
     PyObject *found =
         module ? PyObject_CallMethod(module, "unpack", "y#I", image, (Py_ssize_t)size, model_architecture()) : NULL;
     if (!found || PyBytes_AsStringAndSize(found, &bytes, &length) ||
@@ -93,24 +93,22 @@ unsigned model_architecture(void) {
     return (unsigned)(model->major * 10 + model->minor);
 }
 
-/* PTX runs on its target and on newer GPUs; a cubin on GPUs of the same major number; what is for one GPU only (suffix
- * a) on that one, for one family (f) on GPUs of the same major number. */
+/* PTX runs on its target and on newer GPUs; what is for one GPU only (suffix a) on that one, for one family (f) on GPUs
+ * of the same major number. Of cubins images/targets.py tells. */
 static CUresult check_target(const char *start, size_t size) {
-    bool cubin = !memcmp(start, ELFMAG, size < SELFMAG ? size : SELFMAG);
-    const char *ptx = cubin ? start + elf_size(start, size) : start, *end = start + size;
-    const char *target = memmem(ptx, (size_t)(end - ptx), ".target", 7);
+    if (!memcmp(start, ELFMAG, size < SELFMAG ? size : SELFMAG)) return CUDA_SUCCESS;
+    const char *end = start + size, *target = memmem(start, size, ".target", 7);
     unsigned number;
     char suffix = 0;
     char text[32] = "";
     if (target) memcpy(text, target, (size_t)(end - target) < sizeof text ? (size_t)(end - target) : sizeof text - 1);
     if (sscanf(text, ".target sm_%u%c", &number, &suffix) < 1) return CUDA_SUCCESS; /* the compiler will say so */
     const struct model *model = devices[0].model;
-    unsigned have = model_architecture(), major = number / 10;
-    bool same_family = major == (unsigned)model->major && number <= have;
-    if (suffix == 'a' ? number == have : suffix == 'f' || cubin ? same_family : number <= have) return CUDA_SUCCESS;
+    unsigned have = model_architecture();
+    bool same_family = number / 10 == (unsigned)model->major && number <= have;
+    if (suffix == 'a' ? number == have : suffix == 'f' ? same_family : number <= have) return CUDA_SUCCESS;
     if (suffix != 'a' && suffix != 'f') suffix = 0;
-    return fail(cubin ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_PTX,
-                "the %s is for sm_%u%.1s, but this device is %s, sm_%u: compile for sm_%u", cubin ? "cubin" : "PTX",
+    return fail(CUDA_ERROR_INVALID_PTX, "the PTX is for sm_%u%.1s, but this device is %s, sm_%u: compile for sm_%u",
                 number, &suffix, model->name, have, have);
 }
 
@@ -335,7 +333,9 @@ static CUresult load_one(const char *start, size_t size, struct image **result) 
     images_sweep();
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *compiler = PyImport_ImportModule("cupola.cpu.compiler.modules");
-    if (compiler) image->module = PyObject_CallMethod(compiler, "load_image", "y#", start, (Py_ssize_t)size);
+    if (compiler)
+        image->module =
+            PyObject_CallMethod(compiler, "load_image", "y#I", start, (Py_ssize_t)size, model_architecture());
     Py_XDECREF(compiler);
     if (!image->module || read_kernels(image) || read_variables(image)) {
         status = fail_python();
