@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+COMPILERS = ("libnvrtc", "libnvJitLink")
 PROVIDER = Path(__file__).resolve().parents[1] / "src" / "cupola" / "cpu" / "provider"
 OWN = {
     "__cudaPopCallConfiguration",
@@ -40,7 +41,8 @@ def main(arguments: list[str]) -> int:
         library = Path(argument)
         name, major = library.name.split(".so.")
         major = major.partition(".")[0]
-        target = PROVIDER / f"{name}{major}_symbols.h"
+        folder = PROVIDER / "compilers" if name in COMPILERS else PROVIDER
+        target = folder / f"{name.lower()}{major}_symbols.h"
         names = [name for name in exported(library) if name not in OWN]
         head = f"/* Recorded from {name}.so.{major} by tools/record_symbols.py. Do not edit. */\n"
         target.write_text(head + "".join(f"SYMBOL({name})\n" for name in names))

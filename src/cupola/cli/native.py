@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,12 +57,23 @@ def run(path: Path, arguments: Sequence[str]) -> NoReturn:
         except (ImportError, RuntimeError) as error:
             raise SystemExit(f"cupola run: {error}") from None
         _look_at(path, variables)
+        if _is_python(path):
+            _load_first(variables, programs.compilers())
     else:
         _add_runtime(variables)
     try:
         os.execve(path, list(arguments), variables)
     except OSError as error:
         raise SystemExit(f"cupola run: cannot start {path}: {error.strerror}") from None
+
+
+def _is_python(path: Path) -> bool:
+    return re.fullmatch(r"python[\d.]*t?", path.name) is not None
+
+
+def _load_first(variables: dict[str, str], libraries: Sequence[str]) -> None:
+    """Let the program have libraries from the beginning, in whichever folder it would look for them."""
+    variables["LD_PRELOAD"] = " ".join(filter(None, [*libraries, variables.get("LD_PRELOAD")]))
 
 
 def _look_at(path: Path, variables: dict[str, str]) -> None:
@@ -79,7 +91,7 @@ def _look_at(path: Path, variables: dict[str, str]) -> None:
     if program.has_rpath:  # its own folders would come first
         folder = programs.library_folder()
         if own := [os.path.join(folder, name) for name in program.needed if name in programs.LIBRARIES]:
-            variables["LD_PRELOAD"] = " ".join(filter(None, [*own, variables.get("LD_PRELOAD")]))
+            _load_first(variables, own)
     if program.runtime is None:
         if program.has_device_code:
             logger.warning(STATIC_RUNTIME, path)

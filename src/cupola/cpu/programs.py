@@ -35,10 +35,15 @@ LIBRARIES = {
     "libcudart.so.13": "_libcudart13",
     "libnvrtc.so.12": "_libnvrtc12",
     "libnvrtc.so.13": "_libnvrtc13",
+    "libnvJitLink.so.12": "_libnvjitlink12",
+    "libnvJitLink.so.13": "_libnvjitlink13",
     **{f"lib{name}.so.{n}": f"_lib{name}{n}" for name, versions in SONAMES.items() for n in versions},
     "libcudss.so.0": "_libcudss0",
 }
 """What programs load, and the module of this package that is its file."""
+
+COMPILERS = {"nvrtc": "CUPOLA_LIBNVRTC", "nvJitLink": "CUPOLA_LIBNVJITLINK"}
+"""Libraries that pass calls on to NVIDIA's, and the variables in which they find the paths of those."""
 
 RUNTIMES = tuple(name for name in LIBRARIES if name.startswith("libcudart"))
 
@@ -49,6 +54,9 @@ PRIVATE_RUNTIME = (
 )
 _DO_WITHOUT = ("libnvrtc.so", "libnvJitLink.so")
 """Libraries that ask for these functions, too, and work without them."""
+
+_BEFORE_REAL = tuple(f"lib{library}.so" for library in COMPILERS)
+"""Libraries that are of use only where NVIDIA's are, too."""
 
 _said: set[str] = set()
 _loaded: list[ctypes.CDLL] = []
@@ -139,14 +147,16 @@ def provide() -> None:
     libcuda.provide()
     if _loaded:
         return
-    compilers = [path for path, _ in copies_of("nvrtc")]
-    os.environ.setdefault("CUPOLA_LIBNVRTC", ":".join(compilers))
-    there = {os.path.basename(path) for path in compilers}
+    there = set()
+    for library, variable in COMPILERS.items():
+        copies = [path for path, _ in copies_of(library)]
+        os.environ.setdefault(variable, ":".join(copies))
+        there.update(os.path.basename(path) for path in copies)
     other_cudss = f"libcudss.so.{1 - cudss_version()}"  # packages ask for any, and then for its version
     for name, module in LIBRARIES.items():
         if name == other_cudss:
             continue
-        if not name.startswith("libnvrtc.so") or name in there:  # that one is of use before NVIDIA's only
+        if not name.startswith(_BEFORE_REAL) or name in there:
             _loaded.append(ctypes.CDLL(library_path(module)))
 
 
@@ -181,9 +191,19 @@ def environment() -> dict[str, str]:
         "CUPOLA_DEVICE": "cpu",
         "CUPOLA_PYTHON": sys.executable,
         "CUPOLA_LIBPYTHON": find_libpython(),
-        "CUPOLA_LIBNVRTC": ":".join(path for path, _ in copies_of("nvrtc")),
+        **{variable: ":".join(path for path, _ in copies_of(library)) for library, variable in COMPILERS.items()},
         "LD_LIBRARY_PATH": f"{folder}:{others}" if others and folder not in others.split(":") else others or folder,
     }
+
+
+def compilers() -> list[str]:
+    """The paths of those libraries that stand before a compiler or linker of NVIDIA's which is installed.
+
+    Packages of Python ask whether one is loaded under its name, and else load NVIDIA's from the folder of its wheel.
+    """
+    folder = library_folder()
+    names = {os.path.basename(path) for library in COMPILERS for path, _ in copies_of(library)}
+    return [os.path.join(folder, name) for name in LIBRARIES if name.startswith(_BEFORE_REAL) and name in names]
 
 
 def library_folder() -> str:
@@ -194,7 +214,7 @@ def library_folder() -> str:
     files = {name: library_path(module) for name, module in LIBRARIES.items()}
     for major in (12, 13):
         files[f"link{major}/libcuda.so"] = files["libcuda.so.1"]
-        for name in ("cudart", "nvrtc"):
+        for name in ("cudart", *COMPILERS):
             files[f"link{major}/lib{name}.so"] = files[f"lib{name}.so.{major}"]
     for name, versions in SONAMES.items():
         for major, version in zip((12, 13), versions, strict=True):

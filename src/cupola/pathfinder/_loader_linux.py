@@ -35,9 +35,9 @@ def try_open(soname: str, *, deep_bind: bool = False, only_if_loaded: bool = Fal
         library = ctypes.CDLL(soname, mode=mode)
     except OSError:
         return 0
-    # What the CPU device gives to extension modules (cpu/provider/libnvrtc.c) passes their calls on to the real one.
+    # What the CPU device gives to extension modules (cpu/provider/real.c) passes their calls on to the real one.
     # Libraries that are linked with it seem to have its symbols, too.
-    passes_on = soname.startswith("libnvrtc.") and hasattr(library, "cupola_keeps_ptx")
+    passes_on = soname.startswith(("libnvrtc.", "libnvJitLink.")) and hasattr(library, "cupola_keeps_ptx")
     return 0 if passes_on else int(library._handle)
 
 

@@ -74,6 +74,30 @@ static bool start_python(void) {
     return fine;
 }
 
+/* Whether the Python of this process has cupola, which need not be the one of `cupola run`. */
+static bool has_cupola(void) {
+    FIND(PyImport_ImportModule);
+    FIND(PyObject_CallMethod);
+    FIND(PySys_GetObject);
+    FIND(PyUnicode_AsUTF8);
+    FIND(PyErr_Clear);
+    FIND(Py_GetVersion);
+    const void *none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
+    PyObject *finder = find_PyImport_ImportModule("importlib.util");
+    PyObject *spec = finder ? find_PyObject_CallMethod(finder, "find_spec", "s", "cupola") : NULL;
+    find_PyErr_Clear();
+    if (!spec || spec != none) return true; /* the import says what is wrong, if something is */
+    const char *version = find_Py_GetVersion(), *wanted = getenv("CUPOLA_PYTHON");
+    PyObject *executable = find_PySys_GetObject("executable");
+    const char *path = executable ? find_PyUnicode_AsUTF8(executable) : NULL;
+    char text[1024];
+    snprintf(text, sizeof text, "%s (Python %.*s) has no cupola: install it there, or run the program with %s",
+             path ? path : "the Python of this process", (int)strcspn(version, " "), version,
+             wanted && *wanted ? wanted : "a Python that has it");
+    complain(text, NULL);
+    return false;
+}
+
 static bool find_programs(bool started) {
     FIND(PyGILState_Ensure);
     FIND(PyGILState_Release);
@@ -82,6 +106,10 @@ static bool find_programs(bool started) {
     FIND(PyCapsule_GetPointer);
     FIND(PyErr_Print);
     PyGILState_STATE gil = find_PyGILState_Ensure();
+    if (!has_cupola()) {
+        find_PyGILState_Release(gil);
+        return false;
+    }
     /* References are kept: the module stays for as long as the process, too. */
     PyObject *module = find_PyImport_ImportModule("cupola.cpu.programs");
     PyObject *capsule = module ? find_PyObject_CallMethod(module, "connect", "i", (int)started) : NULL;

@@ -26,7 +26,7 @@ void write_ptx_frame(char *target, const char *ptx, size_t size);
 bool copy_ptx(const void *image, size_t size, char **ptx, size_t *length);
 
 /* The library that the process has loaded already under a name with this beginning, or NULL: that of the bindings, or
- * any if they have none. Those of the CPU device that pass calls on to it (provider/libnvrtc.c) do not count. */
+ * any if they have none. Those of the CPU device that pass calls on to it (provider/compilers) do not count. */
 void *loaded_library(const char *prefix);
 void library_of_bindings(const char *name, void *library); /* "nvrtc" or "nvJitLink" */
 

@@ -1,4 +1,4 @@
-/* Cubins of NVRTC with their PTX behind them (image.h): what the bindings and libnvrtc.so (provider/libnvrtc.c) do. */
+/* Cubins of NVRTC with their PTX behind them (image.h): what the bindings and libnvrtc.so (provider/compilers) do. */
 #include "keep_ptx.h"
 
 #include <dlfcn.h>
