@@ -33,9 +33,9 @@ ALIASES = {
     "cuda.core": "cupola",
     "cuda.bindings": "cupola.bindings",
     "cuda.pathfinder": "cupola.pathfinder",
-    # Where programs find the exceptions of the object layer, which have no public name there.
+    # Where programs find the exceptions of the object layer, which have no public name there, and packages more.
     "cuda.core._utils": "cupola.core",
-    "cuda.core._utils.cuda_utils": "cupola.core.base._errors",
+    "cuda.core._utils.cuda_utils": "cupola.core.base._cuda_utils",
     # The enums of tensor maps likewise.
     "cuda.core._tensor_map": "cupola.core.exchange._tensor_map",
 }

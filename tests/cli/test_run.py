@@ -37,6 +37,7 @@ IMPORTS = {
     "from cuda.core.graph import GraphBuilder as G; import cupola.graph": "G is cupola.graph.GraphBuilder",
     "import cuda.core.typing as t, cupola.typing": "t is cupola.typing",
     "from cuda.core._utils.cuda_utils import CUDAError as E; import cupola": "E is cupola.CUDAError",
+    "from cuda.core._utils.cuda_utils import handle_return": "callable(handle_return)",
     "import cuda.bindings": "int(cuda.bindings.__version__.split('.')[0]) >= 13",
     "from cuda.bindings import driver as d; import cupola.bindings.driver": "d is cupola.bindings.driver",
     "import cuda.bindings.nvrtc as n; import cupola.bindings.nvrtc": "n is cupola.bindings.nvrtc",
