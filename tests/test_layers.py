@@ -28,7 +28,7 @@ ROOMS = (
     "core.texture", "core.graphics", "core", "graph",
     "checkpoint", "utils", "texture", "", "system", "numpy", "mpi", "profile",
     "_after_import", "_same_host", "dask", "ray", "_triton", "_cutile", "_jax", "_numba", "_tried", "standins",
-    "_aliases", "_alias_packages", "cli", "testing", "__main__",
+    "_aliases", "_spawned", "_alias_packages", "cli", "testing", "__main__",
 )  # fmt: skip
 # Rooms that may know that there is a CPU device: to all others it is a driver behind the table of bindings.
 MAY_NAME_THE_CPU_DEVICE = {"cpu", "bindings", "", "_triton", "cli", "profile"}

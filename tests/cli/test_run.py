@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -187,3 +188,43 @@ from cupola import _aliases
 _aliases.install()
 """)
     assert "cuda.core is imported already" in done.stderr
+
+
+def test_where_a_program_looks_for_libraries_itself(script):
+    """As tinygrad does; what a process of another language would be started with."""
+    path = script("""
+import ctypes.util, os
+from cupola.cpu import programs
+expected = programs.environment()
+print(*sorted(name for name in expected if os.environ.get(name) != expected[name]))
+print(os.environ["LD_LIBRARY_PATH"].split(os.pathsep)[0] == programs.library_folder())
+""")
+    done = run("--device", "cpu", path, LD_LIBRARY_PATH="/somewhere")
+    assert done.stdout == "\nTrue\n", done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="ctypes.util.find_library asks gcc or ld")
+def test_ctypes_finds_the_driver(script):
+    path = script("import ctypes, ctypes.util as u; print(ctypes.CDLL(u.find_library('cuda')).cuInit(0))")
+    done = run("--device", "cpu", path)
+    assert done.stdout == "0\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["cuda.core", "cuda.bindings.driver", "cuda.pathfinder", "cupy", "cupyx"])
+def test_a_python_without_cupola_that_a_program_starts(script, name):
+    """Of another version, say, or of another environment: here one that has no folder of packages."""
+    path = script(f"""
+import subprocess, sys
+raise SystemExit(subprocess.run([sys.executable, "-S", "-c", "import {name}"]).returncode)
+""")
+    done = run("--device", "cpu", path)
+    assert done.returncode == 1
+    assert f"{sys.executable} (Python " in done.stderr and ") has no cupola: install it there" in done.stderr
+
+
+def test_a_python_without_cupola_that_calls_the_driver(script):
+    path = script("import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))")
+    done = run("--device", "cpu", sys.executable, "-S", path)
+    assert done.stdout == "3\n", done.stderr
+    assert f"{sys.executable} (Python " in done.stderr and ") has no cupola: install it there" in done.stderr
+    assert "No module" not in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import runpy
 import sys
@@ -21,6 +22,7 @@ def run(arguments: Sequence[str], *, module: str | None) -> int:
     if module is None and (program := native.find_program(arguments[0])):
         native.run(program, arguments)
     _aliases.install()
+    _set_environment()
     if module is not None:
         sys.argv = [module, *arguments]
         sys.path.insert(0, os.getcwd())
@@ -47,6 +49,24 @@ def run(arguments: Sequence[str], *, module: str | None) -> int:
         sys.excepthook(type(own), own, own.__traceback__)
         return 1
     return 0
+
+
+def _set_environment() -> None:
+    """On the CPU device, tell this process and those that it starts where CUDA's libraries are.
+
+    The libraries are in this process already, but programs look into ``LD_LIBRARY_PATH`` themselves, such as
+    `ctypes.util.find_library`.
+    """
+    from cupola.bindings import _provider
+
+    if not _provider.is_cpu():
+        return
+    from cupola.cpu import programs
+
+    try:
+        os.environ.update(programs.environment())
+    except RuntimeError as error:  # this process needs no libpython, only programs in other languages do
+        logging.getLogger("cupola").info("%s", error)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Found by processes that a program under ``cupola run`` spawns; see cupola/_aliases.py."""
 
-from cupola._aliases import spawned
+import runpy
+from pathlib import Path
 
-spawned(__name__)
+runpy.run_path(str(Path(__file__).parents[3] / "_spawned.py"))["replace"](__name__, "cupola._aliases")
