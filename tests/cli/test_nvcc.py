@@ -40,6 +40,14 @@ FLAGS = {
     "-dlto -arch=sm_90 a.cu b.cu": f"-rdc=true -arch=sm_90 a.cu b.cu -cudart=shared -lineinfo {L}",
     "--gpu-architecture=native a.cu": f"-arch=sm_75 a.cu -cudart=shared -lineinfo {L}",
     "-ptx a.cu": "-ptx a.cu",
+    "-cubin -arch sm_90a a.cu": "-cubin -arch=sm_90a a.cu -lineinfo",
+    "--cubin -G a.cu": "--cubin -G a.cu",
+    "-cubin -gencode arch=compute_90,code=sm_90 a.cu": "-cubin -gencode=arch=compute_90,code=sm_90 a.cu -lineinfo",
+    "-fatbin -arch=native a.cu": "-fatbin -arch=sm_75 a.cu -lineinfo",
+    "--fatbin -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 --concat a.cu -lineinfo": (
+        "--fatbin -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90 --concat a.cu -lineinfo "
+        "-gencode=arch=compute_90,code=compute_90"
+    ),
     "--version": "--version",
     "": "",
 }

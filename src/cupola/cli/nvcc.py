@@ -20,8 +20,10 @@ PARTS = {
 
 INSTALL = 'pip install "cupola[nvcc]"'
 
-# What ends before there is a program.
-NO_PROGRAM = {"-ptx", "--ptx", "-cubin", "--cubin", "-fatbin", "--fatbin", "-E", "--preprocess", "-M", "-MM"}
+# What ends before there is device code, or with PTX alone.
+NO_IMAGE = {"-ptx", "--ptx", "-E", "--preprocess", "-M", "-MM"}
+# What ends with device code, for programs that load it themselves: for one GPU, or for several.
+CUBIN, FAT_BINARY = {"-cubin", "--cubin"}, {"-fatbin", "--fatbin"}
 
 
 def main() -> int:
@@ -113,22 +115,27 @@ def toolkit_major(nvcc: Path) -> int:
 def adapt(arguments: Sequence[str], link_folder: str) -> list[str]:
     """The arguments for nvcc: those of the user, and what they lack.
 
-    The shared runtime, which can be the CPU device's; PTX, which is what it runs; and line information, by which its
-    errors name lines of the source. `link_folder` has a ``libcudart.so``.
+    PTX, which is what the CPU device runs, and line information, by which its errors name lines of the source, and
+    which keeps the PTX in cubins. For programs the shared runtime, too, which can be the CPU device's. `link_folder`
+    has a ``libcudart.so``.
     """
     given = _join(arguments)
-    if NO_PROGRAM.intersection(given) or not any(not argument.startswith("-") for argument in given):
+    if NO_IMAGE.intersection(given) or not any(not argument.startswith("-") for argument in given):
         return list(arguments)
-    given = [_with_ptx(argument, given) for argument in given]
-    if missing := _missing_ptx(given):
-        given.append(missing)
-    if not any(re.match(r"--?cudart\b", argument) for argument in given):
+    is_cubin = bool(CUBIN.intersection(given))
+    given = [_for_here(argument) for argument in given]
+    if not is_cubin:
+        given = [_with_ptx(argument, given) for argument in given]
+        if missing := _missing_ptx(given):
+            given.append(missing)
+    is_program = not is_cubin and not FAT_BINARY.intersection(given)
+    if is_program and not any(re.match(r"--?cudart\b", argument) for argument in given):
         given.append("-cudart=shared")
-    elif any(re.match(r"--?cudart=(static|none)", argument) for argument in given):
+    elif is_program and any(re.match(r"--?cudart=(static|none)", argument) for argument in given):
         print("cupola nvcc: without -cudart shared this program runs on GPUs only", file=sys.stderr)
     if not {"-lineinfo", "--generate-line-info", "-G", "--device-debug"}.intersection(given):
         given.append("-lineinfo")
-    return [*given, f"-L{link_folder}"]
+    return [*given, f"-L{link_folder}"] if is_program else given
 
 
 # Options whose value may be the next argument, of those that matter here; nvcc takes each also with "=".
@@ -151,12 +158,17 @@ def _join(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
-def _with_ptx(argument: str, given: Sequence[str]) -> str:
-    """``-code`` with PTX for the architecture, and the options that are not for here replaced."""
+def _for_here(argument: str) -> str:
+    """The argument, or what stands for it where there is no GPU."""
     if argument == "-arch=native":
         return f"-arch=sm_{_modeled()}"
     if argument in ("-dlto", "--dlink-time-opt"):
         return "-rdc=true"  # the CPU device links PTX when the program starts; of LTO code there would be none
+    return argument
+
+
+def _with_ptx(argument: str, given: Sequence[str]) -> str:
+    """``-code`` with PTX for the architecture."""
     if argument.startswith("-code=") and "compute_" not in argument:
         arch = next((other for other in given if other.startswith("-arch=")), "")
         if number := re.search(r"_(\d+[af]?)", arch):
