@@ -18,7 +18,8 @@
 #   make headers compare the bindings with all headers of CUDA 12 and 13 (fetches 170 MB more)
 #
 # PYTHON chooses the interpreter, CUPOLA_DEVICE=auto|cpu|gpu the device, PYTEST_ARGS what else pytest is told, INSTALL_ARGS what else the
-# build is told (-Csetup-args=-Dwerror=true: warnings are errors), WHEEL a wheel that is installed instead of building.
+# build is told (-Csetup-args=-Dwerror=true: warnings are errors), WHEEL a wheel that is installed instead of building, WORKERS how many
+# processes run tests (2).
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -ec
@@ -30,6 +31,9 @@ PYTEST_ARGS ?=
 INSTALL_ARGS ?=
 WHEEL ?=
 TEST_EXTRA ?= test
+WORKERS ?= 2
+# Each worker begins with tests that lie together, which share what they compile, and takes some of another's when it has none left.
+SPREAD = -n $(WORKERS) --dist worksteal
 GALLERY ?= executed
 BUILD ?= release
 SANITIZE ?= whole
@@ -46,7 +50,7 @@ tour: $(VENV)/.installed-all
 	@$(BIN)/python examples/tour.py
 
 test: $(VENV)/.installed-$(TEST_EXTRA)
-	@$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) $(PYTEST_ARGS)
 
 # Incremental: meson-python leaves a build folder behind, and importing cupola builds what has changed since.
 dev: $(VENV)/bin/python
@@ -101,7 +105,7 @@ cutlass: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/cpu/programs/test_cutlass.py $(PYTEST_ARGS)
 
 ecosystem: $(VENV)/.installed-ecosystem
-	@$(BIN)/python -m pytest -n 2 tests/ecosystem tests/standins/test_cupyx_scipy.py $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) tests/ecosystem tests/standins/test_cupyx_scipy.py $(PYTEST_ARGS)
 
 test-fast: $(VENV)/.installed-test
 	@$(BIN)/python tools/changed_tests.py $(PYTEST_ARGS)
@@ -112,7 +116,7 @@ CHECKED ?= tests/core tests/graph tests/bindings tests/numpy tests/ptx tests/cpu
 	tests/test_readme.py tests/test_docstring_examples.py
 # Kernels take up to twelve times as long as the limit of a test is meant for.
 checked: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest -n 2 -o timeout=600 --cupola-check race,init,sync $(CHECKED) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) -o timeout=600 --cupola-check race,init,sync $(CHECKED) $(PYTEST_ARGS)
 
 coverage: $(VENV)/.installed-dev
 	PYTHON=$(CURDIR)/$(BIN)/python tools/coverage.sh $(PYTEST_ARGS)

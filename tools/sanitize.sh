@@ -66,7 +66,7 @@ if [[ $1 == quick || $1 == whole ]]; then
 fi
 failed=0
 run() { LD_PRELOAD=$library "${start[@]}" "$build/venv/bin/python" "$@" || failed=1; }
-run -m pytest -n "${JOBS:-2}" --timeout 600 "$@"
+run -m pytest -n "${WORKERS:-2}" --dist worksteal --timeout 600 "$@"
 if [[ $fuzz ]]; then # more seeds than the tests have, always the same
     run tools/fuzz_ptx.py --seeds 10000:10500
     run tools/fuzz_ptx.py --images --seeds 10000:12000
