@@ -273,13 +273,10 @@ class Call:
             yield f"    {give} LIKELY(status == 0) ? {self._nothing()} : {self._failure('status')};"
         else:
             values = ", ".join(self._output(a) for a in outputs)
-            if self.plan.failure_outputs:
-                yield f"    if (UNLIKELY(status != 0) && table_raise_pending() < 0) {self.fail};"
-            else:
-                failure = self._failure("status")
-                failure = f"{{ result = {failure}; goto done; }}" if self.cleanup else f"return {failure};"
-                begun = f" && status != {self.layout.overrides['module']['begun']}" if self.later else ""
-                yield f"    if (UNLIKELY(status != 0{begun})) {failure}"
+            failure = self._failure("status")
+            failure = f"{{ result = {failure}; goto done; }}" if self.cleanup else f"return {failure};"
+            begun = f" && status != {self.layout.overrides['module']['begun']}" if self.later else ""
+            yield f"    if (UNLIKELY(status != 0{begun})) {failure}"
             yield f"    {give} {self._result(values, len(outputs))};"
 
     def _returns_record(self) -> bool:
@@ -317,7 +314,7 @@ class Call:
         return f"failed({status}, {len(self.plan.outputs)})"
 
     def _result(self, values: str, count: int) -> str:
-        if count == 1 and not self.plan.failure_outputs and not self.later:
+        if count == 1 and not self.later:
             return f"result_pair({values})"
         return f"result_tuple(status, (PyObject *[]){{{values}}}, {count})"
 

@@ -58,7 +58,8 @@ def convention(library: Library) -> str:
     return CONVENTION_RAISING.format(error=library.error) if library.error else CONVENTION
 
 
-HIDDEN_FIELD = re.compile(r"_?(reserved|rsvd|pad|padding)\d*|_\w+", re.I)
+HIDDEN_FIELD = re.compile(r"rsvd\d*|pad|padding\d+|_\w+", re.I)
+RESERVED_FIELD = re.compile(r"reserved\d*|padding", re.I)
 
 
 def text(value: str) -> str:
@@ -149,12 +150,21 @@ class Layout:
 
     def is_binary(self, record: Record, item: Field) -> bool:
         """Whether an array of char holds no text."""
-        return self._is_listed("binary", record, item)
+        reserved = not self.names.raising and RESERVED_FIELD.fullmatch(item.name)
+        return bool(reserved) or self._is_listed("binary", record, item)
 
     def visible(self, record: Record, item: Field) -> bool:
-        """Whether a field is an attribute: reserved ones are not, where C's names tell that, unless they hold all."""
+        """Whether a field is an attribute. cuda.bindings had reserved ones up to 13.0, not padding nor _names."""
+        if RESERVED_FIELD.fullmatch(item.name) and len({f.type for f in self._named(record, item)}) > 1:
+            return False  # there is more of it in one CUDA major than in the other
         shown = self.names.raising or not HIDDEN_FIELD.fullmatch(item.name) or self.is_binary(record, item)
         return shown or self._is_listed("shown", record, item)
+
+    @staticmethod
+    def _named(record: Record, item: Field) -> list[Field]:
+        """The fields of this name in both layouts of a record."""
+        layouts = [layout for layout in (record, record.older) if layout]
+        return [other for layout in layouts for name, _, other in fields(layout) if name == item.name]
 
     def is_number(self, record: Record, item: Field) -> bool:
         """Whether a field points to one number."""

@@ -249,6 +249,11 @@ def _records(layout: Layout, arrays: set[str]) -> Iterator[str]:
             for item in _visible(layout, record.older) if record.older else ():
                 if item.name not in known:  # an AttributeError with the library of the newest CUDA
                     body += _field(layout, record, item)
+            arrays_too = {
+                i.name for i in _visible(layout, record) if _field_types(layout, record, i)[0].startswith("list")
+            }
+            if not layout.names.raising and {"dsts", "srcs"} <= arrays_too:
+                body.append("    def set_dsts_srcs(self, dsts: Sequence[Any], srcs: Sequence[Any]) -> None: ...")
         yield f"class {layout.names.type(name)}({parent}):" + ("" if body else " ...")
         yield from body
         yield ""

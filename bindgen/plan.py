@@ -114,7 +114,6 @@ class Plan:
     function: Function
     python_name: str
     arguments: tuple[Argument, ...]
-    failure_outputs: bool = False
 
     @property
     def inputs(self) -> list[Argument]:
@@ -141,7 +140,7 @@ def plans(library: Library, types: Types) -> list[Plan]:
 
 def _plan(function: Function, types: Types, overrides: dict[str, Any]) -> Plan:
     names = {p.name for p in function.parameters}
-    if unknown := sorted(set(overrides) - names - {"failure_outputs"}):
+    if unknown := sorted(set(overrides) - names):
         raise SystemExit(f"{function.name}: no such parameter: {', '.join(unknown)}")
     arguments: list[Argument] = []
     for parameter in function.parameters:
@@ -163,7 +162,7 @@ def _plan(function: Function, types: Types, overrides: dict[str, Any]) -> Plan:
             arguments[i] = replace(argument, role="sized_count")
         elif argument.name in lengths:
             arguments[i] = replace(argument, role="items_count")
-    return Plan(function, types.names.function(function.name), tuple(arguments), bool(overrides.get("failure_outputs")))
+    return Plan(function, types.names.function(function.name), tuple(arguments))
 
 
 def _struct(struct: Argument, types: Types) -> list[Argument]:

@@ -20,10 +20,7 @@ CASES = [
     ("driver.cuGetErrorName(1)", f"({OK}, b'CUDA_ERROR_INVALID_VALUE')"),
     ("driver.cuGetErrorName(12345)", f"({INVALID}, None)"),
     ("driver.cuGraphExecUpdate(1, 2)[0].name", "'CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE'"),
-    (
-        "driver.cuGraphExecUpdate(1, 2)[1].result",
-        "<CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED: 2>",
-    ),
+    ("driver.cuGraphExecUpdate(1, 2)[1]", "None"),
     # Arguments by keyword.
     ("driver.cuMemAlloc(bytesize=16)", f"({OK}, <CUdeviceptr 4096>)"),
     ("driver.cuMemAlloc(size=16)", "TypeError: cuMemAlloc() got an unexpected keyword argument 'size'"),

@@ -1757,6 +1757,7 @@ static const FieldPlace places_CUgraphEdgeData_st[] = {
     {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
     {{KIND_U8, 0, 1}, 2, 2, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 3, 3, 5, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_GRAPH_INSTANTIATE_PARAMS_st[] = {
     {{KIND_HANDLE, 1, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1886,6 +1887,7 @@ static const FieldPlace places_CUDA_MEMCPY3D_st[] = {
     {{KIND_ADDRESS, 0, 8}, 40, 40, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 3, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 11, 8}, 56, 56, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 64, 64, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 80, 80, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 88, 88, 1, -1, FIELD_VALUE, 0},
@@ -1896,6 +1898,7 @@ static const FieldPlace places_CUDA_MEMCPY3D_st[] = {
     {{KIND_ADDRESS, 0, 8}, 128, 128, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 3, 8}, 136, 136, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 11, 8}, 144, 144, 1, -1, FIELD_VALUE, 0},
+    {{KIND_ADDRESS, 0, 8}, 152, 152, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 160, 160, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 168, 168, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 176, 176, 1, -1, FIELD_VALUE, 0},
@@ -1931,6 +1934,7 @@ static const FieldPlace places_CUDA_MEMCPY3D_PEER_st[] = {
     {.offset = 0}};
 static const FieldPlace places_CUDA_MEMCPY_NODE_PARAMS_st[] = {
     {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 6, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 193, 200}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
@@ -1958,10 +1962,12 @@ static const FieldPlace places_CUDA_ARRAY_SPARSE_PROPERTIES_st[] = {
     {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 4, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_ARRAY_MEMORY_REQUIREMENTS_st[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 4, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_RESOURCE_DESC_st_res_array[] = {
     {{KIND_HANDLE, 11, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1984,12 +1990,14 @@ static const FieldPlace places_CUDA_RESOURCE_DESC_st_res_pitch2D[] = {
     {{KIND_U64, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_RESOURCE_DESC_st_res_reserved[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 32, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_RESOURCE_DESC_st_res[] = {
     {{KIND_RECORD, 53, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 54, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 55, 24}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 56, 40}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 57, 128}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_RESOURCE_DESC_st[] = {
     {{KIND_ENUM, 44, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2006,6 +2014,7 @@ static const FieldPlace places_CUDA_TEXTURE_DESC_st[] = {
     {{KIND_F32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
     {{KIND_F32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
     {{KIND_F32, 0, 4}, 40, 40, 4, -1, FIELD_ARRAY, 0},
+    {{KIND_I32, 0, 4}, 56, 56, 12, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_RESOURCE_VIEW_DESC_st[] = {
     {{KIND_ENUM, 66, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2016,6 +2025,7 @@ static const FieldPlace places_CUDA_RESOURCE_VIEW_DESC_st[] = {
     {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 48, 48, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUtensorMap_st[] = {
     {{KIND_HANDLE, 1, 8}, 0, 0, 16, -1, FIELD_ARRAY, 0},
@@ -2050,16 +2060,19 @@ static const FieldPlace places_CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st[] = {
     {{KIND_RECORD, 66, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 200, 40}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 48, 48, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 52, 52, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2074,12 +2087,14 @@ static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st[] = {
     {{KIND_ENUM, 76, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 71, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2088,16 +2103,19 @@ static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params[]
     {{KIND_RECORD, 73, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 74, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 75, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 12, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st[] = {
     {{KIND_RECORD, 76, 72}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 76, 76, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2107,10 +2125,12 @@ static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params[] =
     {{KIND_RECORD, 78, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 79, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 80, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 10, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st[] = {
     {{KIND_RECORD, 81, 72}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 76, 76, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st[] = {
     {{KIND_HANDLE, 23, 8}, 0, 0, 1, 16, FIELD_POINTER, 4},
@@ -2173,6 +2193,7 @@ static const FieldPlace places_CUarrayMapInfo_st[] = {
     {{KIND_U64, 0, 8}, 72, 72, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 80, 80, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 84, 84, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 88, 88, 2, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUmemLocation_st_localized[] = {
     {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2187,6 +2208,7 @@ static const FieldPlace places_CUmemAllocationProp_st_allocFlags[] = {
     {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
     {{KIND_U16, 0, 2}, 2, 2, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 4, 4, 4, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUmemAllocationProp_st[] = {
     {{KIND_ENUM, 80, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2218,8 +2240,10 @@ static const FieldPlace places_CUmemPoolProps_st[] = {
     {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {{KIND_U16, 0, 2}, 32, 32, 1, -1, FIELD_VALUE, 0},
     {{KIND_U8, 0, 1}, 34, 34, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 35, 35, 53, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUmemPoolPtrExportData_st[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUmemcpyAttributes_st[] = {
     {{KIND_ENUM, 92, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2311,6 +2335,8 @@ static const FieldPlace places_CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st[] = {
     {.offset = 0}};
 static const FieldPlace places_CUgraphNodeParams_st[] = {
     {{KIND_ENUM, 47, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I64, 0, 8}, 16, 16, 29, -1, FIELD_ARRAY, 0},
     {{KIND_RECORD, 164, 72}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 196, 216}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 167, 48}, 16, 16, 1, -1, FIELD_VALUE, 0},
@@ -2327,6 +2353,7 @@ static const FieldPlace places_CUgraphNodeParams_st[] = {
     {{KIND_RECORD, 267, 64}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 271, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_I8, 0, 1}, 16, 16, 232, -1, FIELD_BYTES, 0},
+    {{KIND_I64, 0, 8}, 248, 248, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUcheckpointCustomStoragePerDeviceData_st[] = {
     {{KIND_HANDLE, 3, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2340,9 +2367,12 @@ static const FieldPlace places_CUcheckpointCustomStorageInfo_st[] = {
     {.offset = 0}};
 static const FieldPlace places_CUcheckpointLockArgs_st[] = {
     {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
+    {{KIND_HANDLE, 1, 8}, 8, 8, 7, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUcheckpointCheckpointArgs_st[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 8, 8, 56, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUcheckpointGpuPair_st[] = {
     {{KIND_RECORD, 144, 16}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2352,8 +2382,10 @@ static const FieldPlace places_CUcheckpointRestoreArgs_st[] = {
     {{KIND_RECORD, 278, 32}, 0, 0, 1, 8, FIELD_POINTER, 4},
     {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I8, 0, 1}, 24, 24, 40, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUcheckpointUnlockArgs_st[] = {
+    {{KIND_HANDLE, 1, 8}, 0, 0, 8, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUmemDecompressParams_st[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2362,6 +2394,7 @@ static const FieldPlace places_CUmemDecompressParams_st[] = {
     {{KIND_ADDRESS, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {{KIND_ADDRESS, 0, 8}, 32, 32, 1, -1, FIELD_VALUE, 0},
     {{KIND_ENUM, 107, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 44, 44, 20, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CUcliqueInfo_st[] = {
     {{KIND_ENUM, 108, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2419,6 +2452,7 @@ static const FieldPlace places_CUdevWorkqueueConfigResource_st[] = {
     {{KIND_ENUM, 121, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_CUdevWorkqueueResource_st[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 40, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_CU_DEV_SM_RESOURCE_GROUP_PARAMS_st[] = {
     {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2426,6 +2460,7 @@ static const FieldPlace places_CU_DEV_SM_RESOURCE_GROUP_PARAMS_st[] = {
     {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 11, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_CUdevResource_st[] = {
     {{KIND_ENUM, 120, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2627,6 +2662,7 @@ static const RecordInfo records[] = {
      "from_port\0" "This indicates when the dependency is triggered from the upstream node on the edge. The meaning is specfic to the node type. A value of 0 in all cases means full completion of the upstream node, with memory visibility to the downstream node or portion thereof (indicated by `to_port`). Only kernel nodes define non-zero ports. A kernel node can use the following output port types: CU_GRAPH_KERNEL_NODE_PORT_DEFAULT, CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, or CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER.\0"
      "to_port\0" "This indicates what portion of the downstream node is dependent on the upstream node or portion thereof (indicated by `from_port`). The meaning is specific to the node type. A value of 0 in all cases means the entirety of the downstream node is dependent on the upstream work. Currently no node types define non-zero ports. Accordingly, this field must be set to zero.\0"
      "type\0" "This should be populated with a value from CUgraphDependencyType. (It is typed as char due to compiler-specific layout of bitfields.) See CUgraphDependencyType.\0"
+     "reserved\0" "These bytes are unused and must be zeroed. This ensures compatibility if additional fields are added in the future.\0"
      , places_CUgraphEdgeData_st, COUNT_OF(places_CUgraphEdgeData_st) - 1, 8, 8, 1, -1, 25, false, false, false},
     {"CUDA_GRAPH_INSTANTIATE_PARAMS_st\0" "Graph instantiation parameters\0" "\0"
      "flags\0" "Instantiation flags\0"
@@ -2756,6 +2792,7 @@ static const RecordInfo records[] = {
      "srcHost\0" "Source host pointer\0"
      "srcDevice\0" "Source device pointer\0"
      "srcArray\0" "Source array reference\0"
+     "reserved0\0" "Must be NULL\0"
      "srcPitch\0" "Source pitch (ignored when src is array)\0"
      "srcHeight\0" "Source height (ignored when src is array; may be 0 if Depth==1)\0"
      "dstXInBytes\0" "Destination X in bytes\0"
@@ -2766,6 +2803,7 @@ static const RecordInfo records[] = {
      "dstHost\0" "Destination host pointer\0"
      "dstDevice\0" "Destination device pointer\0"
      "dstArray\0" "Destination array reference\0"
+     "reserved1\0" "Must be NULL\0"
      "dstPitch\0" "Destination pitch (ignored when dst is array)\0"
      "dstHeight\0" "Destination height (ignored when dst is array; may be 0 if Depth==1)\0"
      "WidthInBytes\0" "Width of 3D memory copy in bytes\0"
@@ -2801,6 +2839,7 @@ static const RecordInfo records[] = {
      , places_CUDA_MEMCPY3D_PEER_st, COUNT_OF(places_CUDA_MEMCPY3D_PEER_st) - 1, 200, 200, 8, -1, 46, false, false, false},
     {"CUDA_MEMCPY_NODE_PARAMS_st\0" "Memcpy node parameters\0" "\0"
      "flags\0" "Must be zero\0"
+     "reserved\0" "Must be zero\0"
      "copyCtx\0" "Context on which to run the node\0"
      "copyParams\0" "Parameters for the memory copy\0"
      , places_CUDA_MEMCPY_NODE_PARAMS_st, COUNT_OF(places_CUDA_MEMCPY_NODE_PARAMS_st) - 1, 216, 216, 8, -1, 47, false, false, false},
@@ -2828,10 +2867,12 @@ static const RecordInfo records[] = {
      "miptailFirstLevel\0" "First mip level at which the mip tail begins.\0"
      "miptailSize\0" "Total size of the mip tail.\0"
      "flags\0" "Flags will either be zero or CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL\0"
+     "reserved\0" "\0"
      , places_CUDA_ARRAY_SPARSE_PROPERTIES_st, COUNT_OF(places_CUDA_ARRAY_SPARSE_PROPERTIES_st) - 1, 48, 48, 8, -1, 51, false, false, false},
     {"CUDA_ARRAY_MEMORY_REQUIREMENTS_st\0" "CUDA array memory requirements\0" "\0"
      "size\0" "Total required memory size\0"
      "alignment\0" "alignment requirement\0"
+     "reserved\0" "\0"
      , places_CUDA_ARRAY_MEMORY_REQUIREMENTS_st, COUNT_OF(places_CUDA_ARRAY_MEMORY_REQUIREMENTS_st) - 1, 32, 32, 8, -1, 52, false, false, false},
     {"CUDA_RESOURCE_DESC_st_res_array\0" "CUDA_RESOURCE_DESC_st_res_array\0" "\0"
      "hArray\0" "CUDA array\0"
@@ -2854,12 +2895,14 @@ static const RecordInfo records[] = {
      "pitchInBytes\0" "Pitch between two rows in bytes\0"
      , places_CUDA_RESOURCE_DESC_st_res_pitch2D, COUNT_OF(places_CUDA_RESOURCE_DESC_st_res_pitch2D) - 1, 40, 40, 8, -1, 56, true, false, false},
     {"CUDA_RESOURCE_DESC_st_res_reserved\0" "CUDA_RESOURCE_DESC_st_res_reserved\0" "\0"
+     "reserved\0" "\0"
      , places_CUDA_RESOURCE_DESC_st_res_reserved, COUNT_OF(places_CUDA_RESOURCE_DESC_st_res_reserved) - 1, 128, 128, 4, -1, 57, true, false, false},
     {"CUDA_RESOURCE_DESC_st_res\0" "CUDA_RESOURCE_DESC_st_res\0" "\0"
      "array\0" "\0"
      "mipmap\0" "\0"
      "linear\0" "\0"
      "pitch2D\0" "\0"
+     "reserved\0" "\0"
      , places_CUDA_RESOURCE_DESC_st_res, COUNT_OF(places_CUDA_RESOURCE_DESC_st_res) - 1, 128, 128, 8, -1, 58, true, false, false},
     {"CUDA_RESOURCE_DESC_st\0" "CUDA Resource descriptor\0" "\0"
      "resType\0" "Resource type\0"
@@ -2876,6 +2919,7 @@ static const RecordInfo records[] = {
      "minMipmapLevelClamp\0" "Mipmap minimum level clamp\0"
      "maxMipmapLevelClamp\0" "Mipmap maximum level clamp\0"
      "borderColor\0" "Border Color\0"
+     "reserved\0" "\0"
      , places_CUDA_TEXTURE_DESC_st, COUNT_OF(places_CUDA_TEXTURE_DESC_st) - 1, 104, 104, 4, -1, 60, false, false, false},
     {"CUDA_RESOURCE_VIEW_DESC_st\0" "Resource view descriptor\0" "\0"
      "format\0" "Resource view format\0"
@@ -2886,6 +2930,7 @@ static const RecordInfo records[] = {
      "lastMipmapLevel\0" "Last defined mipmap level\0"
      "firstLayer\0" "First layer index\0"
      "lastLayer\0" "Last layer index\0"
+     "reserved\0" "\0"
      , places_CUDA_RESOURCE_VIEW_DESC_st, COUNT_OF(places_CUDA_RESOURCE_VIEW_DESC_st) - 1, 112, 112, 8, -1, 61, false, false, false},
     {"CUtensorMap_st\0" "Tensor map descriptor. Requires compiler support for aligning to 128 bytes.\0" "\0"
      "opaque\0" "\0"
@@ -2920,16 +2965,19 @@ static const RecordInfo records[] = {
      "handle\0" "\0"
      "size\0" "Size of the memory allocation\0"
      "flags\0" "Flags must either be zero or CUDA_EXTERNAL_MEMORY_DEDICATED\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st, COUNT_OF(places_CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st) - 1, 104, 104, 8, -1, 67, false, false, false},
     {"CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st\0" "External memory buffer descriptor\0" "\0"
      "offset\0" "Offset into the memory object where the buffer's base is\0"
      "size\0" "Size of the buffer\0"
      "flags\0" "Flags reserved for future use. Must be zero.\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st, COUNT_OF(places_CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st) - 1, 88, 88, 8, -1, 68, false, false, false},
     {"CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st\0" "External memory mipmap descriptor\0" "\0"
      "offset\0" "Offset into the memory object where the base level of the mipmap chain is.\0"
      "arrayDesc\0" "Format, dimension and type of base level of the mipmap chain\0"
      "numLevels\0" "Total number of levels in the mipmap chain\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st, COUNT_OF(places_CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st) - 1, 120, 120, 8, -1, 69, false, false, false},
     {"CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32\0" "CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32\0" "\0"
      "handle\0" "Valid NT handle. Must be NULL if 'name' is non-NULL\0"
@@ -2944,12 +2992,14 @@ static const RecordInfo records[] = {
      "type\0" "Type of the handle\0"
      "handle\0" "\0"
      "flags\0" "Flags reserved for the future. Must be zero.\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st, COUNT_OF(places_CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st) - 1, 96, 96, 8, -1, 72, false, false, false},
     {"CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence\0" "CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence\0" "\0"
      "value\0" "Value of fence to be signaled\0"
      , places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence, COUNT_OF(places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence) - 1, 8, 8, 8, -1, 73, true, false, false},
     {"CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync\0" "CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync\0" "\0"
      "fence\0" "Pointer to NvSciSyncFence. Valid if CUexternalSemaphoreHandleType is of type CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC.\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync, COUNT_OF(places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync) - 1, 8, 8, 8, -1, 74, true, false, false},
     {"CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex\0" "CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex\0" "\0"
      "key\0" "Value of key to release the mutex with\0"
@@ -2958,16 +3008,19 @@ static const RecordInfo records[] = {
      "fence\0" "\0"
      "nvSciSync\0" "\0"
      "keyedMutex\0" "\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params, COUNT_OF(places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params) - 1, 72, 72, 8, -1, 76, true, false, false},
     {"CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st\0" "External semaphore signal parameters\0" "\0"
      "params\0" "\0"
      "flags\0" "Only when CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS is used to signal a CUexternalSemaphore of type CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC, the valid flag is CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC which indicates that while signaling the CUexternalSemaphore, no memory synchronization operations should be performed for any external memory object imported as CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF. For all other types of CUexternalSemaphore, flags must be zero.\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st, COUNT_OF(places_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st) - 1, 144, 144, 8, -1, 77, false, false, false},
     {"CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence\0" "CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence\0" "\0"
      "value\0" "Value of fence to be waited on\0"
      , places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence, COUNT_OF(places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence) - 1, 8, 8, 8, -1, 78, true, false, false},
     {"CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync\0" "CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync\0" "\0"
      "fence\0" "\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync, COUNT_OF(places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync) - 1, 8, 8, 8, -1, 79, true, false, false},
     {"CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex\0" "CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex\0" "\0"
      "key\0" "Value of key to acquire the mutex with\0"
@@ -2977,10 +3030,12 @@ static const RecordInfo records[] = {
      "fence\0" "\0"
      "nvSciSync\0" "\0"
      "keyedMutex\0" "\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params, COUNT_OF(places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params) - 1, 72, 72, 8, -1, 81, true, false, false},
     {"CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st\0" "External semaphore wait parameters\0" "\0"
      "params\0" "\0"
      "flags\0" "Only when CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS is used to wait on a CUexternalSemaphore of type CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC, the valid flag is CUDA_EXTERNAL_SEMAPHORE_WAIT_SKIP_NVSCIBUF_MEMSYNC which indicates that while waiting for the CUexternalSemaphore, no memory synchronization operations should be performed for any external memory object imported as CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF. For all other types of CUexternalSemaphore, flags must be zero.\0"
+     "reserved\0" "\0"
      , places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st, COUNT_OF(places_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st) - 1, 144, 144, 8, -1, 82, false, false, false},
     {"CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st\0" "Semaphore signal node parameters\0" "\0"
      "extSemArray\0" "Array of external semaphore handles.\0"
@@ -3043,6 +3098,7 @@ static const RecordInfo records[] = {
      "offset\0" "Offset within the memory\0"
      "deviceBitMask\0" "Device ordinal bit mask\0"
      "flags\0" "flags for future use, must be zero now.\0"
+     "reserved\0" "Reserved for future use, must be zero now.\0"
      , places_CUarrayMapInfo_st, COUNT_OF(places_CUarrayMapInfo_st) - 1, 96, 96, 8, -1, 92, false, false, false},
     {"CUmemLocation_st_localized\0" "Identifier for CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN.\0" "\0"
      "deviceId\0" "Device ID\0"
@@ -3057,6 +3113,7 @@ static const RecordInfo records[] = {
      "compressionType\0" "Allocation hint for requesting compressible memory. On devices that support Compute Data Compression, compressible memory can be used to accelerate accesses to data with unstructured sparsity and other compressible data patterns. Applications are expected to query allocation property of the handle obtained with cuMemCreate using cuMemGetAllocationPropertiesFromHandle to validate if the obtained allocation is compressible or not. Note that compressed memory may not be mappable on all devices.\0"
      "gpuDirectRDMACapable\0" "Allocation hint for requesting GPUDirect RDMA capable memory. On devices with attribute CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED set, this flag indicates that the memory will be used for GPUDirect RDMA. On platforms where the default RDMA path does not support localized allocations, this flag has the following effects: - For MPS clients using MLOPart/locality domains, this flag has the effect of disabling localization for the allocation. This allows the allocation to be used for GPUDirect RDMA with the default RDMA path. - For allocations that are localized using CUDA locality domain APIs, using this flag will return an error. To use GPUDirect RDMA with localized allocations on platforms where the default RDMA path does not support localized allocations, allocations must explicitly opt-in to using the PCIe (BAR1) path by setting the flag CU_MEM_CREATE_USAGE_GPU_DIRECT_RDMA_OVER_PCIE.\0"
      "usage\0" "Bitmask indicating intended usage for this allocation\0"
+     "reserved\0" "\0"
      , places_CUmemAllocationProp_st_allocFlags, COUNT_OF(places_CUmemAllocationProp_st_allocFlags) - 1, 8, 8, 2, -1, 95, true, false, false},
     {"CUmemAllocationProp_st\0" "Specifies the allocation properties for a allocation.\0" "\0"
      "type\0" "Allocation type\0"
@@ -3088,8 +3145,10 @@ static const RecordInfo records[] = {
      "maxSize\0" "Maximum pool size. When set to 0, defaults to a system dependent value.\0"
      "usage\0" "Bitmask indicating intended usage for the pool.\0"
      "gpuDirectRDMACapable\0" "Allocation hint for requesting GPUDirect RDMA capable memory. On devices that support GPUDirect RDMA, this flag indicates that the memory will be used for GPUDirect RDMA. On platforms where the default RDMA path does not support localized allocations, this flag has the following effects: - For MPS clients using MLOPart/locality domains, this flag has the effect of disabling localization for the pool. This allows the pool to be used for GPUDirect RDMA with the default RDMA path. - For pools that are localized using CUDA locality domain APIs, using this flag will have no effect, but attempting to export the localized memory without forcing PCIe will return an error. To use GPUDirect RDMA with localized pools on platforms where the default RDMA path does not support localized allocations, handles must be acquired with the flag CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE. Note that CUDA memory pools are only compatible with dma_buf mappings.\0"
+     "reserved\0" "reserved for future use, must be 0\0"
      , places_CUmemPoolProps_st, COUNT_OF(places_CUmemPoolProps_st) - 1, 88, 88, 8, -1, 100, false, false, false},
     {"CUmemPoolPtrExportData_st\0" "Opaque data for exporting a pool allocation\0" "\0"
+     "reserved\0" "\0"
      , places_CUmemPoolPtrExportData_st, COUNT_OF(places_CUmemPoolPtrExportData_st) - 1, 64, 64, 1, -1, 101, false, false, false},
     {"CUmemcpyAttributes_st\0" "Attributes specific to copies within a batch. For more details on usage see cuMemcpyBatchAsync.\0" "\0"
      "srcAccessOrder\0" "Source access ordering to be observed for copies with this attribute.\0"
@@ -3181,6 +3240,8 @@ static const RecordInfo records[] = {
      , places_CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st, COUNT_OF(places_CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st) - 1, 32, 32, 8, -1, 117, false, false, false},
     {"CUgraphNodeParams_st\0" "Graph node parameters. See cuGraphAddNode.\0" "\0"
      "type\0" "Type of the node\0"
+     "reserved0\0" "Reserved. Must be zero.\0"
+     "reserved1\0" "Padding. Unused bytes must be zero.\0"
      "kernel\0" "Kernel node parameters.\0"
      "memcpy\0" "Memcpy node parameters.\0"
      "memset\0" "Memset node parameters.\0"
@@ -3197,6 +3258,7 @@ static const RecordInfo records[] = {
      "memcpyBatch\0" "Batch memcpy node parameters.\0"
      "fabricCpyBatch\0" "Fabric copy batch node parameters.\0"
      "asBytes\0" "Padding as bytes\0"
+     "reserved2\0" "Reserved bytes. Must be zero.\0"
      , places_CUgraphNodeParams_st, COUNT_OF(places_CUgraphNodeParams_st) - 1, 256, 256, 8, -1, 118, false, false, false},
     {"CUcheckpointCustomStoragePerDeviceData_st\0" "Per-GPU data for zero-copy mapped device memory used with CUDA checkpoint/restore on custom storage\0" "\0"
      "devPtr\0" "Zero-copy mapped device memory pointer for the user to copy to/from\0"
@@ -3210,9 +3272,12 @@ static const RecordInfo records[] = {
      , places_CUcheckpointCustomStorageInfo_st, COUNT_OF(places_CUcheckpointCustomStorageInfo_st) - 1, 24, 24, 8, -1, 120, false, false, false},
     {"CUcheckpointLockArgs_st\0" "CUDA checkpoint optional lock arguments\0" "\0"
      "timeoutMs\0" "Timeout in milliseconds to attempt to lock the process, 0 indicates no timeout\0"
+     "reserved0\0" "Reserved for future use, must be zero\0"
+     "reserved1\0" "Reserved for future use, must be zeroed\0"
      , places_CUcheckpointLockArgs_st, COUNT_OF(places_CUcheckpointLockArgs_st) - 1, 64, 64, 8, -1, 121, false, false, false},
     {"CUcheckpointCheckpointArgs_st\0" "CUDA checkpoint optional checkpoint arguments\0" "\0"
      "customStorageInfo_out\0" "Optional custom storage; if NULL, GPU memory is checkpointed to host\0"
+     "reserved\0" "Reserved for future use, must be zeroed\0"
      , places_CUcheckpointCheckpointArgs_st, COUNT_OF(places_CUcheckpointCheckpointArgs_st) - 1, 64, 64, 8, -1, 122, false, false, false},
     {"CUcheckpointGpuPair_st\0" "CUDA checkpoint GPU UUID pairs for device remapping during restore\0" "\0"
      "oldUuid\0" "UUID of the GPU that was checkpointed\0"
@@ -3222,8 +3287,10 @@ static const RecordInfo records[] = {
      "gpuPairs\0" "Pointer to array of gpu pairs that indicate how to remap GPUs during restore\0"
      "gpuPairsCount\0" "Number of gpu pairs to remap\0"
      "customStorageInfo_out\0" "Optional custom storage; if NULL, GPU memory is restored from host\0"
+     "reserved\0" "Reserved for future use, must be zeroed; includes alignment before `customStorageInfo`\0"
      , places_CUcheckpointRestoreArgs_st, COUNT_OF(places_CUcheckpointRestoreArgs_st) - 1, 64, 64, 8, -1, 124, false, false, false},
     {"CUcheckpointUnlockArgs_st\0" "CUDA checkpoint optional unlock arguments\0" "\0"
+     "reserved\0" "Reserved for future use, must be zeroed\0"
      , places_CUcheckpointUnlockArgs_st, COUNT_OF(places_CUcheckpointUnlockArgs_st) - 1, 64, 64, 8, -1, 125, false, false, false},
     {"CUmemDecompressParams_st\0" "Structure describing the parameters that compose a single decompression operation.\0" "\0"
      "srcNumBytes\0" "The number of bytes to be read and decompressed from CUmemDecompressParams_st.src.\0"
@@ -3232,6 +3299,7 @@ static const RecordInfo records[] = {
      "src\0" "Pointer to a buffer of at least CUmemDecompressParams_st.srcNumBytes compressed bytes.\0"
      "dst\0" "Pointer to a buffer where the decompressed data will be written. The number of bytes written to this location will be recorded in the memory pointed to by CUmemDecompressParams_st.dstActBytes\0"
      "algo\0" "The decompression algorithm to use.\0"
+     "padding\0" "\0"
      , places_CUmemDecompressParams_st, COUNT_OF(places_CUmemDecompressParams_st) - 1, 64, 64, 8, -1, 126, false, false, false},
     {"CUcliqueInfo_st\0" "Fabric clique information\0" "\0"
      "type\0" "Type of the fabric clique\0"
@@ -3289,6 +3357,7 @@ static const RecordInfo records[] = {
      "sharingScope\0" "The sharing scope for the workqueue resources\0"
      , places_CUdevWorkqueueConfigResource_st, COUNT_OF(places_CUdevWorkqueueConfigResource_st) - 1, 12, 12, 4, -1, 138, false, false, false},
     {"CUdevWorkqueueResource_st\0" "Handle to a pre-existing workqueue related resource\0" "\0"
+     "reserved\0" "Reserved for future use\0"
      , places_CUdevWorkqueueResource_st, COUNT_OF(places_CUdevWorkqueueResource_st) - 1, 40, 40, 1, -1, 139, false, false, false},
     {"CU_DEV_SM_RESOURCE_GROUP_PARAMS_st\0" "Input data for splitting SMs\0" "\0"
      "smCount\0" "The amount of SMs available in this resource.\0"
@@ -3296,6 +3365,7 @@ static const RecordInfo records[] = {
      "preferredCoscheduledSmCount\0" "When possible, combine co-scheduled groups together into larger groups of this size.\0"
      "flags\0" "The flags set on this SM resource group. For possible values see CUdevSmResourceGroup_flags.\0"
      "localityDomainId\0" "Locality domain that the SM must be located on. Only valid if CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID is set in flags\0"
+     "reserved\0" "\0"
      , places_CU_DEV_SM_RESOURCE_GROUP_PARAMS_st, COUNT_OF(places_CU_DEV_SM_RESOURCE_GROUP_PARAMS_st) - 1, 64, 64, 4, -1, 140, false, false, false},
     {"CUdevResource_st\0" "A tagged union describing different resources identified by the type field. This structure should not be directly modified outside of the API that created it. struct { CUdevResourceType type; union { CUdevSmResource sm; CUdevWorkqueueConfigResource wqConfig; CUdevWorkqueueResource wq; }; }; - If `type` is `CU_DEV_RESOURCE_TYPE_INVALID`, this resoure is not valid and cannot be further accessed. - If `type` is `CU_DEV_RESOURCE_TYPE_SM`, the CUdevSmResource structure `sm` is filled in. For example, `sm.smCount` will reflect the amount of streaming multiprocessors available in this resource. - If `type` is `CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG`, the CUdevWorkqueueConfigResource structure `wqConfig` is filled in. - If `type` is `CU_DEV_RESOURCE_TYPE_WORKQUEUE`, the CUdevWorkqueueResource structure `wq` is filled in.\0" "\0"
      "type\0" "Type of resource, dictates which union field was last set\0"
@@ -15438,8 +15508,8 @@ COLD static PyObject *call_cuGraphExecUpdate(CALL_PARAMETERS) {
     Py_BEGIN_ALLOW_THREADS
     status = table.cuGraphExecUpdate((CUgraphExec)c_hGraphExec, (CUgraph)c_hGraph, record_data(c_resultInfo));
     Py_END_ALLOW_THREADS
-    if (UNLIKELY(status != 0) && table_raise_pending() < 0) goto done;
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_resultInfo)}, 1);
+    if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
+    result = result_pair(Py_NewRef(c_resultInfo));
 done:
     Py_XDECREF(c_resultInfo);
     return result;

@@ -2225,6 +2225,10 @@ class CUgraphEdgeData_st(_Record):
     from_port: int
     to_port: int
     type: int
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CUDA_GRAPH_INSTANTIATE_PARAMS_st(_Record):
     """Graph instantiation parameters"""
@@ -2486,6 +2490,10 @@ class CUDA_MEMCPY3D_st(_Record):
     def srcArray(self) -> CUarray: ...
     @srcArray.setter
     def srcArray(self, value: CUarray | int | None) -> None: ...
+    @property
+    def reserved0(self) -> int: ...
+    @reserved0.setter
+    def reserved0(self, value: Any) -> None: ...
     srcPitch: int
     srcHeight: int
     dstXInBytes: int
@@ -2508,6 +2516,10 @@ class CUDA_MEMCPY3D_st(_Record):
     def dstArray(self) -> CUarray: ...
     @dstArray.setter
     def dstArray(self, value: CUarray | int | None) -> None: ...
+    @property
+    def reserved1(self) -> int: ...
+    @reserved1.setter
+    def reserved1(self, value: Any) -> None: ...
     dstPitch: int
     dstHeight: int
     WidthInBytes: int
@@ -2575,6 +2587,7 @@ class CUDA_MEMCPY3D_PEER_st(_Record):
 class CUDA_MEMCPY_NODE_PARAMS_st(_Record):
     """Memcpy node parameters"""
     flags: int
+    reserved: int
     @property
     def copyCtx(self) -> CUcontext: ...
     @copyCtx.setter
@@ -2614,11 +2627,19 @@ class CUDA_ARRAY_SPARSE_PROPERTIES_st(_Record):
     miptailFirstLevel: int
     miptailSize: int
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_ARRAY_MEMORY_REQUIREMENTS_st(_Record):
     """CUDA array memory requirements"""
     size: int
     alignment: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_RESOURCE_DESC_st_res_array(_Record):
     @property
@@ -2658,13 +2679,18 @@ class CUDA_RESOURCE_DESC_st_res_pitch2D(_Record):
     height: int
     pitchInBytes: int
 
-class CUDA_RESOURCE_DESC_st_res_reserved(_Record): ...
+class CUDA_RESOURCE_DESC_st_res_reserved(_Record):
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_RESOURCE_DESC_st_res(_Record):
     array: CUDA_RESOURCE_DESC_st_res_array
     mipmap: CUDA_RESOURCE_DESC_st_res_mipmap
     linear: CUDA_RESOURCE_DESC_st_res_linear
     pitch2D: CUDA_RESOURCE_DESC_st_res_pitch2D
+    reserved: CUDA_RESOURCE_DESC_st_res_reserved
 
 class CUDA_RESOURCE_DESC_st(_Record):
     """CUDA Resource descriptor"""
@@ -2698,6 +2724,10 @@ class CUDA_TEXTURE_DESC_st(_Record):
     def borderColor(self) -> list[float]: ...
     @borderColor.setter
     def borderColor(self, value: Sequence[float]) -> None: ...
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_RESOURCE_VIEW_DESC_st(_Record):
     """Resource view descriptor"""
@@ -2712,6 +2742,10 @@ class CUDA_RESOURCE_VIEW_DESC_st(_Record):
     lastMipmapLevel: int
     firstLayer: int
     lastLayer: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUtensorMap_st(_Record):
     """Tensor map descriptor. Requires compiler support for aligning to 128 bytes."""
@@ -2774,18 +2808,30 @@ class CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st(_Record):
     handle: CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st_handle
     size: int
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st(_Record):
     """External memory buffer descriptor"""
     offset: int
     size: int
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st(_Record):
     """External memory mipmap descriptor"""
     offset: int
     arrayDesc: CUDA_ARRAY3D_DESCRIPTOR
     numLevels: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle_win32(_Record):
     @property
@@ -2813,6 +2859,10 @@ class CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st(_Record):
     def type(self, value: CUexternalSemaphoreHandleType | int) -> None: ...
     handle: CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st_handle
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence(_Record):
     value: int
@@ -2822,6 +2872,7 @@ class CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync(_Record):
     def fence(self) -> int: ...
     @fence.setter
     def fence(self, value: Any) -> None: ...
+    reserved: int
 
 class CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex(_Record):
     key: int
@@ -2830,11 +2881,19 @@ class CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params(_Record):
     fence: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_fence
     nvSciSync: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_nvSciSync
     keyedMutex: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params_keyedMutex
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st(_Record):
     """External semaphore signal parameters"""
     params: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st_params
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence(_Record):
     value: int
@@ -2844,6 +2903,7 @@ class CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync(_Record):
     def fence(self) -> int: ...
     @fence.setter
     def fence(self, value: Any) -> None: ...
+    reserved: int
 
 class CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex(_Record):
     key: int
@@ -2853,11 +2913,19 @@ class CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params(_Record):
     fence: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_fence
     nvSciSync: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_nvSciSync
     keyedMutex: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params_keyedMutex
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st(_Record):
     """External semaphore wait parameters"""
     params: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st_params
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st(_Record):
     """Semaphore signal node parameters"""
@@ -2982,6 +3050,10 @@ class CUarrayMapInfo_st(_Record):
     offset: int
     deviceBitMask: int
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUmemLocation_st_localized(_Record):
     """Identifier for CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN."""
@@ -3001,6 +3073,10 @@ class CUmemAllocationProp_st_allocFlags(_Record):
     compressionType: int
     gpuDirectRDMACapable: int
     usage: int
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CUmemAllocationProp_st(_Record):
     """Specifies the allocation properties for a allocation."""
@@ -3067,9 +3143,17 @@ class CUmemPoolProps_st(_Record):
     maxSize: int
     usage: int
     gpuDirectRDMACapable: int
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CUmemPoolPtrExportData_st(_Record):
     """Opaque data for exporting a pool allocation"""
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CUmemcpyAttributes_st(_Record):
     """Attributes specific to copies within a batch. For more details on usage see
@@ -3232,6 +3316,7 @@ class CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st(_Record):
     def gCtx(self) -> CUgreenCtx: ...
     @gCtx.setter
     def gCtx(self, value: CUgreenCtx | int | None) -> None: ...
+    def set_dsts_srcs(self, dsts: Sequence[Any], srcs: Sequence[Any]) -> None: ...
 
 class CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st(_Record):
     """CUDA fabric copy batch node parameters The application must keep every logical endpoint ID
@@ -3259,6 +3344,14 @@ class CUgraphNodeParams_st(_Record):
     def type(self) -> CUgraphNodeType: ...
     @type.setter
     def type(self, value: CUgraphNodeType | int) -> None: ...
+    @property
+    def reserved0(self) -> list[int]: ...
+    @reserved0.setter
+    def reserved0(self, value: Sequence[int]) -> None: ...
+    @property
+    def reserved1(self) -> list[int]: ...
+    @reserved1.setter
+    def reserved1(self, value: Sequence[int]) -> None: ...
     kernel: CUDA_KERNEL_NODE_PARAMS_v3
     memcpy: CUDA_MEMCPY_NODE_PARAMS
     memset: CUDA_MEMSET_NODE_PARAMS_v2
@@ -3278,6 +3371,7 @@ class CUgraphNodeParams_st(_Record):
     def asBytes(self) -> bytes: ...
     @asBytes.setter
     def asBytes(self, value: bytes | bytearray | memoryview) -> None: ...
+    reserved2: int
 
 class CUcheckpointCustomStoragePerDeviceData_st(_Record):
     """Per-GPU data for zero-copy mapped device memory used with CUDA checkpoint/restore on custom
@@ -3308,6 +3402,11 @@ class CUcheckpointCustomStorageInfo_st(_Record):
 class CUcheckpointLockArgs_st(_Record):
     """CUDA checkpoint optional lock arguments"""
     timeoutMs: int
+    reserved0: int
+    @property
+    def reserved1(self) -> list[cuuint64_t]: ...
+    @reserved1.setter
+    def reserved1(self, value: Sequence[cuuint64_t | int | None]) -> None: ...
 
 class CUcheckpointCheckpointArgs_st(_Record):
     """CUDA checkpoint optional checkpoint arguments"""
@@ -3315,6 +3414,10 @@ class CUcheckpointCheckpointArgs_st(_Record):
     def customStorageInfo_out(self) -> int: ...
     @customStorageInfo_out.setter
     def customStorageInfo_out(self, value: Any) -> None: ...
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CUcheckpointGpuPair_st(_Record):
     """CUDA checkpoint GPU UUID pairs for device remapping during restore"""
@@ -3332,9 +3435,17 @@ class CUcheckpointRestoreArgs_st(_Record):
     def customStorageInfo_out(self) -> int: ...
     @customStorageInfo_out.setter
     def customStorageInfo_out(self, value: Any) -> None: ...
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CUcheckpointUnlockArgs_st(_Record):
     """CUDA checkpoint optional unlock arguments"""
+    @property
+    def reserved(self) -> list[cuuint64_t]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[cuuint64_t | int | None]) -> None: ...
 
 class CUmemDecompressParams_st(_Record):
     """Structure describing the parameters that compose a single decompression operation."""
@@ -3356,6 +3467,10 @@ class CUmemDecompressParams_st(_Record):
     def algo(self) -> CUmemDecompressAlgorithm: ...
     @algo.setter
     def algo(self, value: CUmemDecompressAlgorithm | int) -> None: ...
+    @property
+    def padding(self) -> bytes: ...
+    @padding.setter
+    def padding(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CUcliqueInfo_st(_Record):
     """Fabric clique information"""
@@ -3452,6 +3567,10 @@ class CUdevWorkqueueConfigResource_st(_Record):
 
 class CUdevWorkqueueResource_st(_Record):
     """Handle to a pre-existing workqueue related resource"""
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class CU_DEV_SM_RESOURCE_GROUP_PARAMS_st(_Record):
     """Input data for splitting SMs"""
@@ -3460,6 +3579,10 @@ class CU_DEV_SM_RESOURCE_GROUP_PARAMS_st(_Record):
     preferredCoscheduledSmCount: int
     flags: int
     localityDomainId: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class CUdevResource_st(_Record):
     """A tagged union describing different resources identified by the type field. This structure

@@ -1318,10 +1318,12 @@ static const FieldPlace places_cudaArraySparseProperties[] = {
     {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 4, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaArrayMemoryRequirements[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 16, 16, 4, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaPitchedPtr[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1351,6 +1353,7 @@ static const FieldPlace places_cudaMemcpy3DParms[] = {
     {.offset = 0}};
 static const FieldPlace places_cudaMemcpyNodeParams[] = {
     {{KIND_I32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 1, -1, FIELD_VALUE, 0},
     {{KIND_HANDLE, 1, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 8, 160}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
@@ -1418,12 +1421,14 @@ static const FieldPlace places_cudaResourceDesc_res_pitch2D[] = {
     {{KIND_U64, 0, 8}, 48, 48, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaResourceDesc_res_reserved[] = {
+    {{KIND_I32, 0, 4}, 0, 0, 32, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaResourceDesc_res[] = {
     {{KIND_RECORD, 16, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 17, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 18, 40}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 19, 56}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_RECORD, 20, 128}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaResourceDesc[] = {
     {{KIND_ENUM, 39, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1439,6 +1444,7 @@ static const FieldPlace places_cudaResourceViewDesc[] = {
     {{KIND_U32, 0, 4}, 36, 36, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 40, 40, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 44, 44, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 48, 48, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaPointerAttributes[] = {
     {{KIND_ENUM, 24, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1447,6 +1453,7 @@ static const FieldPlace places_cudaPointerAttributes[] = {
     {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {{KIND_I64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I64, 0, 8}, 32, 32, 7, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaFuncAttributes[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1467,6 +1474,7 @@ static const FieldPlace places_cudaFuncAttributes[] = {
     {{KIND_I32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
     {{KIND_I32, 0, 4}, 76, 76, 1, -1, FIELD_VALUE, 0},
     {{KIND_ENUM, 0, 4}, 80, 80, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 84, 84, 14, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemLocation_localized[] = {
     {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1488,8 +1496,11 @@ static const FieldPlace places_cudaMemPoolProps[] = {
     {{KIND_ADDRESS, 0, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {{KIND_U16, 0, 2}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 34, 34, 53, -1, FIELD_BYTES, 0},
+    {{KIND_U8, 0, 1}, 87, 87, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemPoolPtrExportData[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemAllocNodeParams[] = {
     {{KIND_RECORD, 29, 88}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1650,10 +1661,13 @@ static const FieldPlace places_cudaDeviceProp[] = {
     {{KIND_I32, 0, 4}, 780, -1, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaIpcEventHandle_st[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaIpcMemHandle_st[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaMemFabricHandle_st[] = {
+    {{KIND_I8, 0, 1}, 0, 0, 64, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalMemoryHandleDesc_handle_win32[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1669,11 +1683,13 @@ static const FieldPlace places_cudaExternalMemoryHandleDesc[] = {
     {{KIND_RECORD, 47, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 24, 24, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 32, 32, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 36, 36, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalMemoryBufferDesc[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U64, 0, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalMemoryMipmappedArrayDesc[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1681,6 +1697,7 @@ static const FieldPlace places_cudaExternalMemoryMipmappedArrayDesc[] = {
     {{KIND_RECORD, 6, 24}, 32, 32, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 56, 56, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 60, 60, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 64, 64, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreHandleDesc_handle_win32[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1695,12 +1712,14 @@ static const FieldPlace places_cudaExternalSemaphoreHandleDesc[] = {
     {{KIND_ENUM, 67, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 52, 16}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 24, 24, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 28, 28, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreSignalParams_params_fence[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreSignalParams_params_nvSciSync[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreSignalParams_params_keyedMutex[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1709,16 +1728,19 @@ static const FieldPlace places_cudaExternalSemaphoreSignalParams_params[] = {
     {{KIND_RECORD, 54, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 55, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 56, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 24, 24, 12, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreSignalParams[] = {
     {{KIND_RECORD, 57, 72}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 76, 76, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreWaitParams_params_fence[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreWaitParams_params_nvSciSync[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreWaitParams_params_keyedMutex[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1728,10 +1750,12 @@ static const FieldPlace places_cudaExternalSemaphoreWaitParams_params[] = {
     {{KIND_RECORD, 59, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 60, 8}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 61, 16}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 32, 32, 10, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreWaitParams[] = {
     {{KIND_RECORD, 62, 72}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 72, 72, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 76, 76, 16, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaDevSmResource[] = {
     {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1746,6 +1770,7 @@ static const FieldPlace places_cudaDevWorkqueueConfigResource[] = {
     {{KIND_ENUM, 71, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaDevWorkqueueResource[] = {
+    {{KIND_U8, 0, 1}, 0, 0, 40, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaDevSmResourceGroupParams_st[] = {
     {{KIND_U32, 0, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1753,6 +1778,7 @@ static const FieldPlace places_cudaDevSmResourceGroupParams_st[] = {
     {{KIND_U32, 0, 4}, 8, 8, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 20, 20, 11, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaDevResource_st[] = {
     {{KIND_ENUM, 70, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1841,6 +1867,8 @@ static const FieldPlace places_cudaEventWaitNodeParams[] = {
     {.offset = 0}};
 static const FieldPlace places_cudaGraphNodeParams[] = {
     {{KIND_ENUM, 80, 4}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I32, 0, 4}, 4, 4, 3, -1, FIELD_ARRAY, 0},
+    {{KIND_I64, 0, 8}, 16, 16, 29, -1, FIELD_ARRAY, 0},
     {{KIND_RECORD, 71, 72}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 9, 176}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 12, 48}, 16, 16, 1, -1, FIELD_VALUE, 0},
@@ -1854,11 +1882,13 @@ static const FieldPlace places_cudaGraphNodeParams[] = {
     {{KIND_RECORD, 33, 8}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 76, 32}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 77, 64}, 16, 16, 1, -1, FIELD_VALUE, 0},
+    {{KIND_I64, 0, 8}, 248, 248, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaGraphEdgeData_st[] = {
     {{KIND_U8, 0, 1}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {{KIND_U8, 0, 1}, 1, 1, 1, -1, FIELD_VALUE, 0},
     {{KIND_U8, 0, 1}, 2, 2, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U8, 0, 1}, 3, 3, 5, -1, FIELD_BYTES, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaGraphInstantiateParams_st[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -1981,6 +2011,7 @@ static const FieldPlace places_cudaEglPlaneDesc_st[] = {
     {{KIND_U32, 0, 4}, 12, 12, 1, -1, FIELD_VALUE, 0},
     {{KIND_U32, 0, 4}, 16, 16, 1, -1, FIELD_VALUE, 0},
     {{KIND_RECORD, 1, 20}, 20, 20, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U32, 0, 4}, 40, 40, 4, -1, FIELD_ARRAY, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaEglFrame_st_frame[] = {
     {{KIND_HANDLE, 2, 8}, 0, 0, 3, -1, FIELD_ARRAY, 0},
@@ -1998,6 +2029,7 @@ static const FieldPlace places_cudaExternalSemaphoreSignalParams_v1_params_fence
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreSignalParams_v1_params_nvSciSync[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreSignalParams_v1_params_keyedMutex[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2016,6 +2048,7 @@ static const FieldPlace places_cudaExternalSemaphoreWaitParams_v1_params_fence[]
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreWaitParams_v1_params_nvSciSync[] = {
     {{KIND_ADDRESS, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
+    {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
     {.offset = 0}};
 static const FieldPlace places_cudaExternalSemaphoreWaitParams_v1_params_keyedMutex[] = {
     {{KIND_U64, 0, 8}, 0, 0, 1, -1, FIELD_VALUE, 0},
@@ -2061,10 +2094,12 @@ static const RecordInfo records[] = {
      "miptailFirstLevel\0" "First mip level at which the mip tail begins\0"
      "miptailSize\0" "Total size of the mip tail.\0"
      "flags\0" "Flags will either be zero or cudaArraySparsePropertiesSingleMipTail\0"
+     "reserved\0" "\0"
      , places_cudaArraySparseProperties, COUNT_OF(places_cudaArraySparseProperties) - 1, 48, 48, 8, -1, 3, false, false, false},
     {"cudaArrayMemoryRequirements\0" "CUDA array and CUDA mipmapped array memory requirements\0" "\0"
      "size\0" "Total size of the array.\0"
      "alignment\0" "Alignment necessary for mapping the array.\0"
+     "reserved\0" "\0"
      , places_cudaArrayMemoryRequirements, COUNT_OF(places_cudaArrayMemoryRequirements) - 1, 32, 32, 8, -1, 4, false, false, false},
     {"cudaPitchedPtr\0" "CUDA Pitched memory pointer make_cudaPitchedPtr\0" "\0"
      "ptr\0" "Pointer to allocated memory\0"
@@ -2094,6 +2129,7 @@ static const RecordInfo records[] = {
      , places_cudaMemcpy3DParms, COUNT_OF(places_cudaMemcpy3DParms) - 1, 160, 160, 8, -1, 8, false, false, false},
     {"cudaMemcpyNodeParams\0" "Memcpy node parameters\0" "\0"
      "flags\0" "Must be zero\0"
+     "reserved\0" "Must be zero\0"
      "ctx\0" "Context in which to run the memcpy. If NULL will try to use the current context.\0"
      "copyParams\0" "Parameters for the memory copy\0"
      , places_cudaMemcpyNodeParams, COUNT_OF(places_cudaMemcpyNodeParams) - 1, 176, 176, 8, -1, 9, false, false, false},
@@ -2161,12 +2197,14 @@ static const RecordInfo records[] = {
      "pitchInBytes\0" "Pitch between two rows in bytes\0"
      , places_cudaResourceDesc_res_pitch2D, COUNT_OF(places_cudaResourceDesc_res_pitch2D) - 1, 56, 56, 8, -1, 19, true, false, false},
     {"cudaResourceDesc_res_reserved\0" "cudaResourceDesc_res_reserved\0" "\0"
+     "reserved\0" "\0"
      , places_cudaResourceDesc_res_reserved, COUNT_OF(places_cudaResourceDesc_res_reserved) - 1, 128, 128, 4, -1, 20, true, false, false},
     {"cudaResourceDesc_res\0" "cudaResourceDesc_res\0" "\0"
      "array\0" "\0"
      "mipmap\0" "\0"
      "linear\0" "\0"
      "pitch2D\0" "\0"
+     "reserved\0" "\0"
      , places_cudaResourceDesc_res, COUNT_OF(places_cudaResourceDesc_res) - 1, 128, 128, 8, -1, 21, true, false, false},
     {"cudaResourceDesc\0" "CUDA resource descriptor\0" "\0"
      "resType\0" "Resource type\0"
@@ -2182,6 +2220,7 @@ static const RecordInfo records[] = {
      "lastMipmapLevel\0" "Last defined mipmap level\0"
      "firstLayer\0" "First layer index\0"
      "lastLayer\0" "Last layer index\0"
+     "reserved\0" "Must be zero\0"
      , places_cudaResourceViewDesc, COUNT_OF(places_cudaResourceViewDesc) - 1, 112, 112, 8, -1, 23, false, false, false},
     {"cudaPointerAttributes\0" "CUDA pointer attributes\0" "\0"
      "type\0" "The type of memory - cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice or cudaMemoryTypeManaged.\0"
@@ -2190,6 +2229,7 @@ static const RecordInfo records[] = {
      "hostPointer\0" "The address which may be dereferenced on the host to access the memory or NULL if no such address exists. CUDA doesn't check if unregistered memory is allocated so this field may contain invalid pointer if an invalid pointer has been passed to CUDA.\0"
      "localityDomainOrdinal\0" "\0"
      "unused\0" "\0"
+     "reserved\0" "Must be zero\0"
      , places_cudaPointerAttributes, COUNT_OF(places_cudaPointerAttributes) - 1, 88, 88, 8, -1, 24, false, false, false},
     {"cudaFuncAttributes\0" "CUDA function attributes\0" "\0"
      "sharedSizeBytes\0" "The size in bytes of statically-allocated shared memory per block required by this function. This does not include dynamically-allocated shared memory requested by the user at runtime.\0"
@@ -2210,6 +2250,7 @@ static const RecordInfo records[] = {
      "nonPortableClusterSizeAllowed\0" "Whether the function can be launched with non-portable cluster size. 1 is allowed, 0 is disallowed. A non-portable cluster size may only function on the specific SKUs the program is tested on. The launch might fail if the program is run on a different hardware platform. CUDA API provides cudaOccupancyMaxActiveClusters to assist with checking whether the desired size can be launched on the current device. Portable Cluster Size A portable cluster size is guaranteed to be functional on all compute capabilities higher than the target compute capability. The portable cluster size for sm_90 is 8 blocks per cluster. This value may increase for future compute capabilities. The specific hardware unit may support higher cluster sizes that\342\200\231s not guaranteed to be portable. See cudaFuncSetAttribute\0"
      "deviceNodeUpdateStatus\0" "Whether the function can be updated on device. 1 means device node update is supported, 0 is unsupported or driver is too old to check the value.\0"
      "sharedMemoryMode\0" "This controls a kernel's use of non-portable or oversized shared memory configurations. See cudaFuncSetAttribute\0"
+     "reserved\0" "Reserved for future use.\0"
      , places_cudaFuncAttributes, COUNT_OF(places_cudaFuncAttributes) - 1, 144, 144, 8, -1, 25, false, false, false},
     {"cudaMemLocation_localized\0" "Identifier for cudaMemLocationType.cudaMemLocationTypeDeviceLocalityDomain.\0" "\0"
      "deviceId\0" "Device ID\0"
@@ -2231,8 +2272,11 @@ static const RecordInfo records[] = {
      "win32SecurityAttributes\0" "Windows-specific LPSECURITYATTRIBUTES required when cudaMemHandleTypeWin32 is specified. This security attribute defines the scope of which exported allocations may be tranferred to other processes. In all other cases, this field is required to be zero.\0"
      "maxSize\0" "Maximum pool size. When set to 0, defaults to a system dependent value.\0"
      "usage\0" "Bitmask indicating intended usage for the pool.\0"
+     "reserved\0" "reserved for future use, must be 0\0"
+     "reserved1\0" "reserved for future use, must be 0\0"
      , places_cudaMemPoolProps, COUNT_OF(places_cudaMemPoolProps) - 1, 88, 88, 8, -1, 29, false, false, false},
     {"cudaMemPoolPtrExportData\0" "Opaque data for exporting a pool allocation\0" "\0"
+     "reserved\0" "\0"
      , places_cudaMemPoolPtrExportData, COUNT_OF(places_cudaMemPoolPtrExportData) - 1, 64, 64, 1, -1, 30, false, false, false},
     {"cudaMemAllocNodeParams\0" "Memory allocation node parameters\0" "\0"
      "poolProps\0" "in: array of memory access descriptors. Used to describe peer GPU access\0"
@@ -2393,10 +2437,13 @@ static const RecordInfo records[] = {
      "hostNumaMultinodeIpcSupported\0" "1 if the device supports HostNuma location IPC between nodes in a multi-node system.\0"
      , places_cudaDeviceProp, COUNT_OF(places_cudaDeviceProp) - 1, 1008, 1032, 8, -1, 42, false, false, false},
     {"cudaIpcEventHandle_st\0" "CUDA IPC event handle\0" "\0"
+     "reserved\0" "\0"
      , places_cudaIpcEventHandle_st, COUNT_OF(places_cudaIpcEventHandle_st) - 1, 64, 64, 1, -1, 43, false, false, false},
     {"cudaIpcMemHandle_st\0" "CUDA IPC memory handle\0" "\0"
+     "reserved\0" "\0"
      , places_cudaIpcMemHandle_st, COUNT_OF(places_cudaIpcMemHandle_st) - 1, 64, 64, 1, -1, 44, false, false, false},
     {"cudaMemFabricHandle_st\0" "cudaMemFabricHandle_st\0" "\0"
+     "reserved\0" "\0"
      , places_cudaMemFabricHandle_st, COUNT_OF(places_cudaMemFabricHandle_st) - 1, 64, 64, 1, -1, 45, false, false, false},
     {"cudaExternalMemoryHandleDesc_handle_win32\0" "cudaExternalMemoryHandleDesc_handle_win32\0" "\0"
      "handle\0" "Valid NT handle. Must be NULL if 'name' is non-NULL\0"
@@ -2412,11 +2459,13 @@ static const RecordInfo records[] = {
      "handle\0" "\0"
      "size\0" "Size of the memory allocation\0"
      "flags\0" "Flags must either be zero or cudaExternalMemoryDedicated\0"
+     "reserved\0" "Must be zero\0"
      , places_cudaExternalMemoryHandleDesc, COUNT_OF(places_cudaExternalMemoryHandleDesc) - 1, 104, 104, 8, -1, 48, false, false, false},
     {"cudaExternalMemoryBufferDesc\0" "External memory buffer descriptor\0" "\0"
      "offset\0" "Offset into the memory object where the buffer's base is\0"
      "size\0" "Size of the buffer\0"
      "flags\0" "Flags reserved for future use. Must be zero.\0"
+     "reserved\0" "Must be zero\0"
      , places_cudaExternalMemoryBufferDesc, COUNT_OF(places_cudaExternalMemoryBufferDesc) - 1, 88, 88, 8, -1, 49, false, false, false},
     {"cudaExternalMemoryMipmappedArrayDesc\0" "External memory mipmap descriptor\0" "\0"
      "offset\0" "Offset into the memory object where the base level of the mipmap chain is.\0"
@@ -2424,6 +2473,7 @@ static const RecordInfo records[] = {
      "extent\0" "Dimensions of base level of the mipmap chain\0"
      "flags\0" "Flags associated with CUDA mipmapped arrays. See cudaMallocMipmappedArray\0"
      "numLevels\0" "Total number of levels in the mipmap chain\0"
+     "reserved\0" "Must be zero\0"
      , places_cudaExternalMemoryMipmappedArrayDesc, COUNT_OF(places_cudaExternalMemoryMipmappedArrayDesc) - 1, 128, 128, 8, -1, 50, false, false, false},
     {"cudaExternalSemaphoreHandleDesc_handle_win32\0" "cudaExternalSemaphoreHandleDesc_handle_win32\0" "\0"
      "handle\0" "Valid NT handle. Must be NULL if 'name' is non-NULL\0"
@@ -2438,12 +2488,14 @@ static const RecordInfo records[] = {
      "type\0" "Type of the handle\0"
      "handle\0" "\0"
      "flags\0" "Flags reserved for the future. Must be zero.\0"
+     "reserved\0" "Must be zero\0"
      , places_cudaExternalSemaphoreHandleDesc, COUNT_OF(places_cudaExternalSemaphoreHandleDesc) - 1, 96, 96, 8, -1, 53, false, false, false},
     {"cudaExternalSemaphoreSignalParams_params_fence\0" "cudaExternalSemaphoreSignalParams_params_fence\0" "\0"
      "value\0" "Value of fence to be signaled\0"
      , places_cudaExternalSemaphoreSignalParams_params_fence, COUNT_OF(places_cudaExternalSemaphoreSignalParams_params_fence) - 1, 8, 8, 8, -1, 54, true, false, false},
     {"cudaExternalSemaphoreSignalParams_params_nvSciSync\0" "cudaExternalSemaphoreSignalParams_params_nvSciSync\0" "\0"
      "fence\0" "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.\0"
+     "reserved\0" "\0"
      , places_cudaExternalSemaphoreSignalParams_params_nvSciSync, COUNT_OF(places_cudaExternalSemaphoreSignalParams_params_nvSciSync) - 1, 8, 8, 8, -1, 55, true, false, false},
     {"cudaExternalSemaphoreSignalParams_params_keyedMutex\0" "cudaExternalSemaphoreSignalParams_params_keyedMutex\0" "\0"
      "key\0" "\0"
@@ -2452,16 +2504,19 @@ static const RecordInfo records[] = {
      "fence\0" "\0"
      "nvSciSync\0" "\0"
      "keyedMutex\0" "\0"
+     "reserved\0" "\0"
      , places_cudaExternalSemaphoreSignalParams_params, COUNT_OF(places_cudaExternalSemaphoreSignalParams_params) - 1, 72, 72, 8, -1, 57, true, false, false},
     {"cudaExternalSemaphoreSignalParams\0" "External semaphore signal parameters, compatible with driver type\0" "\0"
      "params\0" "\0"
      "flags\0" "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while signaling the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.\0"
+     "reserved\0" "\0"
      , places_cudaExternalSemaphoreSignalParams, COUNT_OF(places_cudaExternalSemaphoreSignalParams) - 1, 144, 144, 8, -1, 58, false, false, false},
     {"cudaExternalSemaphoreWaitParams_params_fence\0" "cudaExternalSemaphoreWaitParams_params_fence\0" "\0"
      "value\0" "Value of fence to be waited on\0"
      , places_cudaExternalSemaphoreWaitParams_params_fence, COUNT_OF(places_cudaExternalSemaphoreWaitParams_params_fence) - 1, 8, 8, 8, -1, 59, true, false, false},
     {"cudaExternalSemaphoreWaitParams_params_nvSciSync\0" "cudaExternalSemaphoreWaitParams_params_nvSciSync\0" "\0"
      "fence\0" "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.\0"
+     "reserved\0" "\0"
      , places_cudaExternalSemaphoreWaitParams_params_nvSciSync, COUNT_OF(places_cudaExternalSemaphoreWaitParams_params_nvSciSync) - 1, 8, 8, 8, -1, 60, true, false, false},
     {"cudaExternalSemaphoreWaitParams_params_keyedMutex\0" "cudaExternalSemaphoreWaitParams_params_keyedMutex\0" "\0"
      "key\0" "Value of key to acquire the mutex with\0"
@@ -2471,10 +2526,12 @@ static const RecordInfo records[] = {
      "fence\0" "\0"
      "nvSciSync\0" "\0"
      "keyedMutex\0" "\0"
+     "reserved\0" "\0"
      , places_cudaExternalSemaphoreWaitParams_params, COUNT_OF(places_cudaExternalSemaphoreWaitParams_params) - 1, 72, 72, 8, -1, 62, true, false, false},
     {"cudaExternalSemaphoreWaitParams\0" "External semaphore wait parameters, compatible with driver type\0" "\0"
      "params\0" "\0"
      "flags\0" "Only when cudaExternalSemaphoreSignalParams is used to signal a cudaExternalSemaphore_t of type cudaExternalSemaphoreHandleTypeNvSciSync, the valid flag is cudaExternalSemaphoreSignalSkipNvSciBufMemSync: which indicates that while waiting for the cudaExternalSemaphore_t, no memory synchronization operations should be performed for any external memory object imported as cudaExternalMemoryHandleTypeNvSciBuf. For all other types of cudaExternalSemaphore_t, flags must be zero.\0"
+     "reserved\0" "\0"
      , places_cudaExternalSemaphoreWaitParams, COUNT_OF(places_cudaExternalSemaphoreWaitParams) - 1, 144, 144, 8, -1, 63, false, false, false},
     {"cudaDevSmResource\0" "Data for SM-related resources All parameters in this structure are OUTPUT only. Do not write to any of the fields in this structure.\0" "\0"
      "smCount\0" "The amount of streaming multiprocessors available in this resource.\0"
@@ -2489,6 +2546,7 @@ static const RecordInfo records[] = {
      "sharingScope\0" "The sharing scope for the workqueue resources\0"
      , places_cudaDevWorkqueueConfigResource, COUNT_OF(places_cudaDevWorkqueueConfigResource) - 1, 12, 12, 4, -1, 65, false, false, false},
     {"cudaDevWorkqueueResource\0" "Handle to a pre-existing workqueue related resource\0" "\0"
+     "reserved\0" "Reserved for future use\0"
      , places_cudaDevWorkqueueResource, COUNT_OF(places_cudaDevWorkqueueResource) - 1, 40, 40, 1, -1, 66, false, false, false},
     {"cudaDevSmResourceGroupParams_st\0" "Input data for splitting SMs\0" "\0"
      "smCount\0" "The amount of SMs available in this resource.\0"
@@ -2496,6 +2554,7 @@ static const RecordInfo records[] = {
      "preferredCoscheduledSmCount\0" "When possible, combine co-scheduled groups together into larger groups of this size.\0"
      "flags\0" "Combination of `cudaDevSmResourceGroup_flags` values to indicate this this group is created.\0"
      "localityDomainId\0" "Locality domain that the SM must be located on. Only valid if cudaDevSmResourceGroupLocalityDomainId is set in flags\0"
+     "reserved\0" "\0"
      , places_cudaDevSmResourceGroupParams_st, COUNT_OF(places_cudaDevSmResourceGroupParams_st) - 1, 64, 64, 4, -1, 67, false, false, false},
     {"cudaDevResource_st\0" "A tagged union describing different resources identified by the type field. This structure should not be directly modified outside of the API that created it. struct { enum cudaDevResourceType type; union { struct cudaDevSmResource sm; struct cudaDevWorkqueueConfigResource wqConfig; struct cudaDevWorkqueueResource wq; }; }; - If `type` is `cudaDevResourceTypeInvalid`, this resoure is not valid and cannot be further accessed. - If `type` is `cudaDevResourceTypeSm`, the cudaDevSmResource structure `sm` is filled in. For example, `sm.smCount` will reflect the amount of streaming multiprocessors available in this resource. - If `type` is `cudaDevResourceTypeWorkqueueConfig`, the cudaDevWorkqueueConfigResource structure `wqConfig` is filled in. - If `type` is `cudaDevResourceTypeWorkqueue`, the cudaDevWorkqueueResource structure `wq` is filled in.\0" "\0"
      "type\0" "Type of resource, dictates which union field was last set\0"
@@ -2584,6 +2643,8 @@ static const RecordInfo records[] = {
      , places_cudaEventWaitNodeParams, COUNT_OF(places_cudaEventWaitNodeParams) - 1, 8, 8, 8, -1, 80, false, false, false},
     {"cudaGraphNodeParams\0" "Graph node parameters. See cudaGraphAddNode.\0" "\0"
      "type\0" "Type of the node\0"
+     "reserved0\0" "Reserved. Must be zero.\0"
+     "reserved1\0" "Padding. Unused bytes must be zero.\0"
      "kernel\0" "Kernel node parameters.\0"
      "memcpy\0" "Memcpy node parameters.\0"
      "memset\0" "Memset node parameters.\0"
@@ -2597,11 +2658,13 @@ static const RecordInfo records[] = {
      "free\0" "Memory free node parameters.\0"
      "conditional\0" "Conditional node parameters.\0"
      "memcpyBatch\0" "Batch memcpy node parameters.\0"
+     "reserved2\0" "Reserved bytes. Must be zero.\0"
      , places_cudaGraphNodeParams, COUNT_OF(places_cudaGraphNodeParams) - 1, 256, 256, 8, -1, 81, false, false, false},
     {"cudaGraphEdgeData_st\0" "Optional annotation for edges in a CUDA graph. Note, all edges implicitly have annotations and default to a zero-initialized value if not specified. A zero-initialized struct indicates a standard full serialization of two nodes with memory visibility.\0" "\0"
      "from_port\0" "This indicates when the dependency is triggered from the upstream node on the edge. The meaning is specfic to the node type. A value of 0 in all cases means full completion of the upstream node, with memory visibility to the downstream node or portion thereof (indicated by `to_port`). Only kernel nodes define non-zero ports. A kernel node can use the following output port types: cudaGraphKernelNodePortDefault, cudaGraphKernelNodePortProgrammatic, or cudaGraphKernelNodePortLaunchCompletion.\0"
      "to_port\0" "This indicates what portion of the downstream node is dependent on the upstream node or portion thereof (indicated by `from_port`). The meaning is specific to the node type. A value of 0 in all cases means the entirety of the downstream node is dependent on the upstream work. Currently no node types define non-zero ports. Accordingly, this field must be set to zero.\0"
      "type\0" "This should be populated with a value from cudaGraphDependencyType. (It is typed as char due to compiler-specific layout of bitfields.) See cudaGraphDependencyType.\0"
+     "reserved\0" "These bytes are unused and must be zeroed. This ensures compatibility if additional fields are added in the future.\0"
      , places_cudaGraphEdgeData_st, COUNT_OF(places_cudaGraphEdgeData_st) - 1, 8, 8, 1, -1, 82, false, false, false},
     {"cudaGraphInstantiateParams_st\0" "Graph instantiation parameters\0" "\0"
      "flags\0" "Instantiation flags\0"
@@ -2724,6 +2787,7 @@ static const RecordInfo records[] = {
      "pitch\0" "Pitch of plane\0"
      "numChannels\0" "Number of channels for the plane\0"
      "channelDesc\0" "Channel Format Descriptor\0"
+     "reserved\0" "Reserved for future use\0"
      , places_cudaEglPlaneDesc_st, COUNT_OF(places_cudaEglPlaneDesc_st) - 1, 56, 56, 4, -1, 102, false, false, false},
     {"cudaEglFrame_st_frame\0" "cudaEglFrame_st_frame\0" "\0"
      "pArray\0" "Array of CUDA arrays corresponding to each plane\0"
@@ -2741,6 +2805,7 @@ static const RecordInfo records[] = {
      , places_cudaExternalSemaphoreSignalParams_v1_params_fence, COUNT_OF(places_cudaExternalSemaphoreSignalParams_v1_params_fence) - 1, 8, 8, 8, -1, 105, true, false, false},
     {"cudaExternalSemaphoreSignalParams_v1_params_nvSciSync\0" "cudaExternalSemaphoreSignalParams_v1_params_nvSciSync\0" "\0"
      "fence\0" "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.\0"
+     "reserved\0" "\0"
      , places_cudaExternalSemaphoreSignalParams_v1_params_nvSciSync, COUNT_OF(places_cudaExternalSemaphoreSignalParams_v1_params_nvSciSync) - 1, 8, 8, 8, -1, 106, true, false, false},
     {"cudaExternalSemaphoreSignalParams_v1_params_keyedMutex\0" "cudaExternalSemaphoreSignalParams_v1_params_keyedMutex\0" "\0"
      "key\0" "\0"
@@ -2759,6 +2824,7 @@ static const RecordInfo records[] = {
      , places_cudaExternalSemaphoreWaitParams_v1_params_fence, COUNT_OF(places_cudaExternalSemaphoreWaitParams_v1_params_fence) - 1, 8, 8, 8, -1, 110, true, false, false},
     {"cudaExternalSemaphoreWaitParams_v1_params_nvSciSync\0" "cudaExternalSemaphoreWaitParams_v1_params_nvSciSync\0" "\0"
      "fence\0" "Pointer to NvSciSyncFence. Valid if cudaExternalSemaphoreHandleType is of type cudaExternalSemaphoreHandleTypeNvSciSync.\0"
+     "reserved\0" "\0"
      , places_cudaExternalSemaphoreWaitParams_v1_params_nvSciSync, COUNT_OF(places_cudaExternalSemaphoreWaitParams_v1_params_nvSciSync) - 1, 8, 8, 8, -1, 111, true, false, false},
     {"cudaExternalSemaphoreWaitParams_v1_params_keyedMutex\0" "cudaExternalSemaphoreWaitParams_v1_params_keyedMutex\0" "\0"
      "key\0" "Value of key to acquire the mutex with\0"
@@ -12217,8 +12283,8 @@ COLD static PyObject *call_cudaGraphExecUpdate(CALL_PARAMETERS) {
     Py_BEGIN_ALLOW_THREADS
     status = table.cudaGraphExecUpdate((cudaGraphExec_t)c_hGraphExec, (cudaGraph_t)c_hGraph, record_data(c_resultInfo));
     Py_END_ALLOW_THREADS
-    if (UNLIKELY(status != 0) && table_raise_pending() < 0) goto done;
-    result = result_tuple(status, (PyObject *[]){Py_NewRef(c_resultInfo)}, 1);
+    if (UNLIKELY(status != 0)) { result = failed(status, 1); goto done; }
+    result = result_pair(Py_NewRef(c_resultInfo));
 done:
     Py_XDECREF(c_resultInfo);
     return result;

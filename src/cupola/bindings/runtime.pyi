@@ -1574,11 +1574,19 @@ class cudaArraySparseProperties(_Record):
     miptailFirstLevel: int
     miptailSize: int
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaArrayMemoryRequirements(_Record):
     """CUDA array and CUDA mipmapped array memory requirements"""
     size: int
     alignment: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaPitchedPtr(_Record):
     """CUDA Pitched memory pointer make_cudaPitchedPtr"""
@@ -1625,6 +1633,7 @@ class cudaMemcpy3DParms(_Record):
 class cudaMemcpyNodeParams(_Record):
     """Memcpy node parameters"""
     flags: int
+    reserved: int
     @property
     def ctx(self) -> cudaExecutionContext_t: ...
     @ctx.setter
@@ -1756,13 +1765,18 @@ class cudaResourceDesc_res_pitch2D(_Record):
     height: int
     pitchInBytes: int
 
-class cudaResourceDesc_res_reserved(_Record): ...
+class cudaResourceDesc_res_reserved(_Record):
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaResourceDesc_res(_Record):
     array: cudaResourceDesc_res_array
     mipmap: cudaResourceDesc_res_mipmap
     linear: cudaResourceDesc_res_linear
     pitch2D: cudaResourceDesc_res_pitch2D
+    reserved: cudaResourceDesc_res_reserved
 
 class cudaResourceDesc(_Record):
     """CUDA resource descriptor"""
@@ -1786,6 +1800,10 @@ class cudaResourceViewDesc(_Record):
     lastMipmapLevel: int
     firstLayer: int
     lastLayer: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaPointerAttributes(_Record):
     """CUDA pointer attributes"""
@@ -1804,6 +1822,10 @@ class cudaPointerAttributes(_Record):
     def hostPointer(self, value: Any) -> None: ...
     localityDomainOrdinal: int
     unused: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaFuncAttributes(_Record):
     """CUDA function attributes"""
@@ -1828,6 +1850,10 @@ class cudaFuncAttributes(_Record):
     def sharedMemoryMode(self) -> cudaSharedMemoryMode: ...
     @sharedMemoryMode.setter
     def sharedMemoryMode(self, value: cudaSharedMemoryMode | int) -> None: ...
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaMemLocation_localized(_Record):
     """Identifier for cudaMemLocationType.cudaMemLocationTypeDeviceLocalityDomain."""
@@ -1870,9 +1896,18 @@ class cudaMemPoolProps(_Record):
     def win32SecurityAttributes(self, value: Any) -> None: ...
     maxSize: int
     usage: int
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
+    reserved1: int
 
 class cudaMemPoolPtrExportData(_Record):
     """Opaque data for exporting a pool allocation"""
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class cudaMemAllocNodeParams(_Record):
     """Memory allocation node parameters"""
@@ -2126,14 +2161,30 @@ class cudaDeviceProp(_Record):
     memoryClockRate: int
     singleToDoublePrecisionPerfRatio: int
     cooperativeMultiDeviceLaunch: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaIpcEventHandle_st(_Record):
     """CUDA IPC event handle"""
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class cudaIpcMemHandle_st(_Record):
     """CUDA IPC memory handle"""
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
-class cudaMemFabricHandle_st(_Record): ...
+class cudaMemFabricHandle_st(_Record):
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class cudaExternalMemoryHandleDesc_handle_win32(_Record):
     @property
@@ -2162,12 +2213,20 @@ class cudaExternalMemoryHandleDesc(_Record):
     handle: cudaExternalMemoryHandleDesc_handle
     size: int
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaExternalMemoryBufferDesc(_Record):
     """External memory buffer descriptor"""
     offset: int
     size: int
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaExternalMemoryMipmappedArrayDesc(_Record):
     """External memory mipmap descriptor"""
@@ -2176,6 +2235,10 @@ class cudaExternalMemoryMipmappedArrayDesc(_Record):
     extent: cudaExtent
     flags: int
     numLevels: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaExternalSemaphoreHandleDesc_handle_win32(_Record):
     @property
@@ -2203,6 +2266,10 @@ class cudaExternalSemaphoreHandleDesc(_Record):
     def type(self, value: cudaExternalSemaphoreHandleType | int) -> None: ...
     handle: cudaExternalSemaphoreHandleDesc_handle
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaExternalSemaphoreSignalParams_params_fence(_Record):
     value: int
@@ -2212,6 +2279,7 @@ class cudaExternalSemaphoreSignalParams_params_nvSciSync(_Record):
     def fence(self) -> int: ...
     @fence.setter
     def fence(self, value: Any) -> None: ...
+    reserved: int
 
 class cudaExternalSemaphoreSignalParams_params_keyedMutex(_Record):
     key: int
@@ -2220,11 +2288,19 @@ class cudaExternalSemaphoreSignalParams_params(_Record):
     fence: cudaExternalSemaphoreSignalParams_params_fence
     nvSciSync: cudaExternalSemaphoreSignalParams_params_nvSciSync
     keyedMutex: cudaExternalSemaphoreSignalParams_params_keyedMutex
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaExternalSemaphoreSignalParams(_Record):
     """External semaphore signal parameters, compatible with driver type"""
     params: cudaExternalSemaphoreSignalParams_params
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaExternalSemaphoreWaitParams_params_fence(_Record):
     value: int
@@ -2234,6 +2310,7 @@ class cudaExternalSemaphoreWaitParams_params_nvSciSync(_Record):
     def fence(self) -> int: ...
     @fence.setter
     def fence(self, value: Any) -> None: ...
+    reserved: int
 
 class cudaExternalSemaphoreWaitParams_params_keyedMutex(_Record):
     key: int
@@ -2243,11 +2320,19 @@ class cudaExternalSemaphoreWaitParams_params(_Record):
     fence: cudaExternalSemaphoreWaitParams_params_fence
     nvSciSync: cudaExternalSemaphoreWaitParams_params_nvSciSync
     keyedMutex: cudaExternalSemaphoreWaitParams_params_keyedMutex
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaExternalSemaphoreWaitParams(_Record):
     """External semaphore wait parameters, compatible with driver type"""
     params: cudaExternalSemaphoreWaitParams_params
     flags: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaDevSmResource(_Record):
     """Data for SM-related resources All parameters in this structure are OUTPUT only. Do not write
@@ -2269,6 +2354,10 @@ class cudaDevWorkqueueConfigResource(_Record):
 
 class cudaDevWorkqueueResource(_Record):
     """Handle to a pre-existing workqueue related resource"""
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class cudaDevSmResourceGroupParams_st(_Record):
     """Input data for splitting SMs"""
@@ -2277,6 +2366,10 @@ class cudaDevSmResourceGroupParams_st(_Record):
     preferredCoscheduledSmCount: int
     flags: int
     localityDomainId: int
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaDevResource_st(_Record):
     """A tagged union describing different resources identified by the type field. This structure
@@ -2513,6 +2606,14 @@ class cudaGraphNodeParams(_Record):
     def type(self) -> cudaGraphNodeType: ...
     @type.setter
     def type(self, value: cudaGraphNodeType | int) -> None: ...
+    @property
+    def reserved0(self) -> list[int]: ...
+    @reserved0.setter
+    def reserved0(self, value: Sequence[int]) -> None: ...
+    @property
+    def reserved1(self) -> list[int]: ...
+    @reserved1.setter
+    def reserved1(self, value: Sequence[int]) -> None: ...
     kernel: cudaKernelNodeParamsV2
     memcpy: cudaMemcpyNodeParams
     memset: cudaMemsetParamsV2
@@ -2526,6 +2627,7 @@ class cudaGraphNodeParams(_Record):
     free: cudaMemFreeNodeParams
     conditional: cudaConditionalNodeParams
     memcpyBatch: cudaMemcpyBatchNodeParams
+    reserved2: int
 
 class cudaGraphEdgeData_st(_Record):
     """Optional annotation for edges in a CUDA graph. Note, all edges implicitly have annotations
@@ -2534,6 +2636,10 @@ class cudaGraphEdgeData_st(_Record):
     from_port: int
     to_port: int
     type: int
+    @property
+    def reserved(self) -> bytes: ...
+    @reserved.setter
+    def reserved(self, value: bytes | bytearray | memoryview) -> None: ...
 
 class cudaGraphInstantiateParams_st(_Record):
     """Graph instantiation parameters"""
@@ -2765,6 +2871,10 @@ class cudaEglPlaneDesc_st(_Record):
     pitch: int
     numChannels: int
     channelDesc: cudaChannelFormatDesc
+    @property
+    def reserved(self) -> list[int]: ...
+    @reserved.setter
+    def reserved(self, value: Sequence[int]) -> None: ...
 
 class cudaEglFrame_st_frame(_Record):
     @property
@@ -2806,6 +2916,7 @@ class cudaExternalSemaphoreSignalParams_v1_params_nvSciSync(_Record):
     def fence(self) -> int: ...
     @fence.setter
     def fence(self, value: Any) -> None: ...
+    reserved: int
 
 class cudaExternalSemaphoreSignalParams_v1_params_keyedMutex(_Record):
     key: int
@@ -2828,6 +2939,7 @@ class cudaExternalSemaphoreWaitParams_v1_params_nvSciSync(_Record):
     def fence(self) -> int: ...
     @fence.setter
     def fence(self, value: Any) -> None: ...
+    reserved: int
 
 class cudaExternalSemaphoreWaitParams_v1_params_keyedMutex(_Record):
     key: int

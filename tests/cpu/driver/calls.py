@@ -26,6 +26,14 @@ def status(result: tuple[Any, ...]) -> str:
     return str(result[0].name)
 
 
+def updated(executable: Any, graph: Any) -> tuple[Any, Any]:
+    """cuGraphExecUpdate by its C function: the status and why, which the bindings do not tell when it fails."""
+    address, _ = ok(driver.cuGetProcAddress(b"cuGraphExecUpdate", 12000, 0))
+    call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3)(address)
+    info = driver.CUgraphExecUpdateResultInfo()
+    return driver.CUresult(call(int(executable), int(graph), info.getPtr())), info
+
+
 def explanation(result: tuple[Any, ...]) -> str:
     """The CPU device's explanation of the status that was just returned on this thread."""
     from cupola.cpu import _driver

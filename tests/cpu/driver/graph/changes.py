@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cupola.bindings import driver
-from tests.cpu.driver.calls import HOST_FUNCTION, ok
+from tests.cpu.driver.calls import HOST_FUNCTION, ok, updated
 from tests.cpu.driver.device_side.programs import linked
 from tests.cpu.driver.graph.test_bodies import Maker
 
@@ -199,13 +199,13 @@ class Changes(Maker):
         return name_of(result)
 
     def update(self, executable: Any, graph: Any) -> str:
-        result, *rest = driver.cuGraphExecUpdate(executable, graph)
+        result, why = updated(executable, graph)
         if not int(result):
             return "SUCCESS"
-        if result != driver.CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE or not rest:
+        if result != driver.CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
             return name_of(result)
-        said = name_of(driver.CUgraphExecUpdateResult(rest[0].result), "CU_GRAPH_EXEC_UPDATE_")
-        return said if int(rest[0].errorNode or 0) else f"{said}, no node"
+        said = name_of(driver.CUgraphExecUpdateResult(why.result), "CU_GRAPH_EXEC_UPDATE_")
+        return said if int(why.errorNode) else f"{said}, no node"
 
     @contextlib.contextmanager
     def executable(self, label: str, graph: Any, flags: int) -> Iterator[Any]:

@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from cupola.bindings import driver
-from tests.cpu.driver.calls import ok, status
+from tests.cpu.driver.calls import ok, status, updated
 
 OPERATION = driver.CUstreamBatchMemOpType
 WRITE_32, WRITE_64 = OPERATION.CU_STREAM_MEM_OP_WRITE_VALUE_32, OPERATION.CU_STREAM_MEM_OP_WRITE_VALUE_64
@@ -170,17 +170,16 @@ def test_what_an_executable_can_change(graph, context, words, launch, change):
     x, read = words
     make, expected, found = CHANGES[change]
     node = ok(add(graph, batch(context, operation(WRITE_32, x, 5), operation(WAIT_32, x, 5, EQUAL))))
-    executable, updated = (ok(driver.cuGraphInstantiate(graph, 0)) for _ in range(2))
+    executable, other = (ok(driver.cuGraphInstantiate(graph, 0)) for _ in range(2))
     parameters = batch(context, *make(x))
     assert status(driver.cuGraphExecBatchMemOpNodeSetParams(executable, node, parameters)) == expected
     ok(driver.cuGraphBatchMemOpNodeSetParams(node, parameters))
-    result = driver.cuGraphExecUpdate(updated, graph)
-    said = result[1]
+    result, said = updated(other, graph)
     changed = driver.CUgraphExecUpdateResult.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED
-    assert (status(result), said.result) == (
+    assert (result.name, said.result) == (
         (GOOD, 0) if expected == GOOD else ("CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", changed)
     )
-    for changed in (executable, updated):
+    for changed in (executable, other):
         assert launch(changed) == GOOD
         assert read() == (found or [5, 0, 0, 0])
         ok(driver.cuGraphExecDestroy(changed))

@@ -269,9 +269,40 @@ static PyObject *get_number(RecordObject *self, const FieldInfo *field) {
     return value_get(field->type, data ? data : (void *)&nothing, NULL);
 }
 
+/* An element of an array: a copy, as in cuda.bindings. It stays when the array goes, also the objects that it refers to. */
+static PyObject *get_element(ValueType type, void *data, Storage *storage) {
+    if (type.kind != KIND_RECORD) return value_get(type, data, storage);
+    PyObject *copy = record_copy(type.index, data);
+    if (copy && storage && storage_keep(((RecordObject *)copy)->storage, NULL, (PyObject *)storage) < 0) Py_CLEAR(copy);
+    return copy;
+}
+
+/* What the driver has yet to fill in, by C's names (phGraph_out): as many handles that are 0. */
+static bool is_to_come(const FieldInfo *field) {
+    size_t length = strlen(field->name);
+    return field->type.kind == KIND_HANDLE && length > 4 && strcmp(field->name + length - 4, "_out") == 0;
+}
+
+static PyObject *nothing_yet(RecordObject *self, const FieldInfo *field) {
+    enum { MOST = 1 << 20 };
+    size_t count = count_of(self, field);
+    if (count > MOST) {
+        PyErr_Format(PyExc_ValueError, "%s.%s cannot have %zu entries", short_name(Py_TYPE(self)), field->name, count);
+        return NULL;
+    }
+    PyObject *result = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; result && i < count; i++) {
+        PyObject *item = handle_new(field->type.index, 0);
+        if (item) PyList_SET_ITEM(result, i, item);
+        else Py_CLEAR(result);
+    }
+    return result;
+}
+
 /* What was assigned reads back with the length it had; what the library filled in has the length it says. */
 static PyObject *get_pointed(RecordObject *self, const FieldInfo *field) {
     void **pointer = (void **)(self->data + field->offset), *data = *pointer;
+    if (!data && is_to_come(field)) return nothing_yet(self, field);
     PyObject *kept = storage_kept(self->storage, pointer);
     bool ours = kept && Py_IS_TYPE(kept, &StorageType) && ((Storage *)kept)->data == data;
     Storage *target = ours ? (Storage *)kept : NULL; /* a destructor may set the field meanwhile */
@@ -286,7 +317,7 @@ static PyObject *get_pointed(RecordObject *self, const FieldInfo *field) {
     } else {
         result = PyList_New((Py_ssize_t)count);
         for (size_t i = 0; result && i < count; i++) {
-            PyObject *item = value_get(field->type, (char *)data + i * field->type.size, target);
+            PyObject *item = get_element(field->type, (char *)data + i * field->type.size, target);
             if (item) PyList_SET_ITEM(result, i, item);
             else Py_CLEAR(result);
         }
@@ -345,7 +376,7 @@ static PyObject *get_array(RecordObject *self, const FieldInfo *field) {
         return struct_array_view(field->type.index, self->data + field->offset, field->count, self->storage);
     PyObject *list = PyList_New(field->count);
     for (uint32_t i = 0; list && i < field->count; i++) {
-        PyObject *item = value_get(field->type, self->data + field->offset + i * field->type.size, self->storage);
+        PyObject *item = get_element(field->type, self->data + field->offset + i * field->type.size, self->storage);
         if (item) PyList_SET_ITEM(list, i, item);
         else Py_CLEAR(list);
     }
@@ -372,6 +403,12 @@ static int set_array(RecordObject *self, const FieldInfo *field, PyObject *value
 }
 
 static int set_bytes(RecordObject *self, const FieldInfo *field, PyObject *value) {
+    if (PyList_Check(value) || PyTuple_Check(value)) { /* of numbers from 0 to 255 */
+        PyObject *bytes = PyBytes_FromObject(value);
+        int status = bytes ? set_bytes(self, field, bytes) : -1;
+        Py_XDECREF(bytes);
+        return status;
+    }
     Py_buffer buffer;
     if (PyUnicode_Check(value) || PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE) < 0) {
         PyErr_Format(PyExc_TypeError, "expected bytes, got %.200s", Py_TYPE(value)->tp_name);
@@ -565,6 +602,36 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     return PyBuffer_FillInfo(view, self, record->data, size, record->readonly, flags);
 }
 
+/* Arrays whose lengths one field holds: cuda.bindings sets all three at once, and none alone. */
+static PyObject *set_dsts_srcs(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"dsts", "srcs", NULL};
+    PyObject *dsts, *srcs;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", names, &dsts, &srcs)) return NULL;
+    Py_ssize_t count = PyObject_Size(dsts), others = count < 0 ? -1 : PyObject_Size(srcs);
+    if (others < 0) return NULL;
+    if (count != others) {
+        PyErr_Format(PyExc_ValueError, "dsts and srcs must all have the same length, not %zd and %zd", count, others);
+        return NULL;
+    }
+    PyObject *number = PyLong_FromSsize_t(count);
+    bool ok = number && PyObject_SetAttrString(self, "dsts", dsts) == 0 &&
+              PyObject_SetAttrString(self, "srcs", srcs) == 0 && PyObject_SetAttrString(self, "count", number) == 0;
+    Py_XDECREF(number);
+    return ok ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyMethodDef batch_methods[] = {
+    {"set_dsts_srcs", (PyCFunction)(void (*)(void))set_dsts_srcs, METH_VARARGS | METH_KEYWORDS,
+     "set_dsts_srcs($self, dsts, srcs)\n--\n\nSet both arrays, and their length."},
+    {0},
+};
+
+static bool has_array(const RecordInfo *info, const FieldInfo *fields, const char *name) {
+    for (int i = 0; i < info->field_count; i++)
+        if (strcmp(fields[i].name, name) == 0) return fields[i].shape == FIELD_POINTER;
+    return false;
+}
+
 static PyMethodDef methods[] = {
     {"getPtr", get_pointer, METH_NOARGS, "getPtr($self, /)\n--\n\nAddress of the record."},
     {"to_array", records_to_array, METH_O | METH_CLASS,
@@ -606,11 +673,13 @@ PyTypeObject *record_type(int index) {
         const FieldInfo *field = &fields[i];
         accessors[i] = (PyGetSetDef){field->name, field_get, field_set, field->doc, (void *)field};
     }
+    bool batch = !module_info.error && has_array(info, fields, "dsts") && has_array(info, fields, "srcs");
     PyType_Slot slots[] = {
         {Py_tp_doc, (void *)text_after(info->texts)},
         {Py_tp_getset, accessors},
         /* Without this a class made from a spec gets subtype_dealloc, which drops the type itself. */
         {Py_tp_dealloc, destroy},
+        {batch ? Py_tp_methods : 0, batch_methods},
         {0, NULL},
     };
     PyType_Spec spec = {name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
