@@ -74,54 +74,69 @@ static CUgraphNode *list_sinks(CUgraph graph, size_t *count) {
     return sinks;
 }
 
-static CUgraphExecUpdateResult match(CUgraphExec exec, CUgraphNode own, CUgraphNode other, CUgraphNode dependent,
-                                     struct pairs *pairs, CUgraphExecUpdateResultInfo *info, const char **text) {
+static CUgraphExecUpdateResult changed_at(CUgraphExecUpdateResultInfo *info, CUgraphNode node, CUgraphNode from) {
+    return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node, from);
+}
+
+/* The nodes correspond; `dependent`: because it depends on the other, and its counterpart on the own one. */
+static CUgraphExecUpdateResult pair_nodes(CUgraphNode own, CUgraphNode other, CUgraphNode dependent,
+                                          struct pairs *pairs, CUgraphExecUpdateResultInfo *info) {
     if (own->pair == other && other->pair == own) return CU_GRAPH_EXEC_UPDATE_SUCCESS;
-    if (own->pair || other->pair)
-        return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, dependent ? dependent : other,
-                      dependent ? other : NULL);
-    if (own->type != other->type) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, other, NULL);
-    if (own->dependencies.count != other->dependencies.count)
-        return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other, NULL);
-    for (size_t i = 0; i < own->dependencies.count; i++)
-        if (!same_edge(&own->dependencies.items[i].data, &other->dependencies.items[i].data))
-            return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, other, other->dependencies.items[i].node);
-    struct change change = compare_parameters(exec, own, other);
-    *text = change.text;
-    if (change.result) return differ(info, change.result, other, NULL);
+    if (own->pair || other->pair) return changed_at(info, dependent, other);
     if (!pairs_append(pairs, own, other)) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, other, NULL);
     own->pair = other;
     other->pair = own;
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
+/* The last sinks first, as an H200 does, which tells of the first node that has no counterpart. */
+static CUgraphExecUpdateResult pair_sinks(CUgraph own, CUgraph other, struct pairs *pairs,
+                                          CUgraphExecUpdateResultInfo *info) {
+    size_t own_count, other_count;
+    CUgraphNode *a = list_sinks(own, &own_count), *b = list_sinks(other, &other_count);
+    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    if (!a || !b) result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
+    else if (own_count < other_count) result = changed_at(info, b[other_count - own_count - 1], NULL);
+    else if (own_count > other_count) result = changed_at(info, NULL, NULL);
+    for (size_t i = own_count; !result && i-- > 0;) result = pair_nodes(a[i], b[i], NULL, pairs, info);
+    free(a);
+    free(b);
+    return result;
+}
+
+static CUgraphExecUpdateResult pair_dependencies(struct pair pair, struct pairs *pairs,
+                                                 CUgraphExecUpdateResultInfo *info) {
+    const struct edges *own = &pair.own->dependencies, *other = &pair.other->dependencies;
+    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    if (own->count != other->count) return changed_at(info, pair.other, NULL);
+    for (size_t i = 0; !result && i < own->count; i++)
+        result = same_edge(&own->items[i].data, &other->items[i].data)
+                     ? pair_nodes(own->items[i].node, other->items[i].node, pair.other, pairs, info)
+                     : changed_at(info, pair.other, other->items[i].node);
+    return result;
+}
+
 /* Compare two graphs and list the pairs of their nodes, those of bodies and child graphs included. */
 static CUgraphExecUpdateResult compare(CUgraphExec exec, CUgraph own, CUgraph other, struct pairs *pairs,
                                        CUgraphExecUpdateResultInfo *info, const char **text) {
-    if (own->count != other->count) return differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
+    const size_t begin = pairs->count;
+    if (own->count != other->count) return changed_at(info, NULL, NULL);
     for (CUgraphNode node = own->first; node; node = node->next) node->pair = NULL;
     for (CUgraphNode node = other->first; node; node = node->next) node->pair = NULL;
-    size_t own_sinks, other_sinks;
-    CUgraphNode *a = list_sinks(own, &own_sinks), *b = list_sinks(other, &other_sinks);
-    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
-    if (!a || !b) result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
-    else if (own_sinks != other_sinks) result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
-    size_t begin = pairs->count;
-    for (size_t i = 0; !result && i < own_sinks; i++) result = match(exec, a[i], b[i], NULL, pairs, info, text);
-    free(a);
-    free(b);
-    for (size_t at = begin; !result && at < pairs->count; at++) { /* the list grows */
-        const struct pair pair = pairs->items[at];
-        for (size_t i = 0; !result && i < pair.own->dependencies.count; i++)
-            result = match(exec, pair.own->dependencies.items[i].node, pair.other->dependencies.items[i].node,
-                           pair.other, pairs, info, text);
-    }
+    CUgraphExecUpdateResult result = pair_sinks(own, other, pairs, info);
+    for (size_t i = begin; !result && i < pairs->count; i++) /* the list grows */
+        result = pair_dependencies(pairs->items[i], pairs, info);
     /* Where the other graph has a cycle, a walk from its sinks does not reach all nodes. */
-    if (!result && pairs->count - begin != own->count)
-        result = differ(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL);
-    for (CUgraphNode node = own->first; !result && node; node = node->next)
-        for (unsigned i = 0; !result && i < node->body_count; i++)
-            result = compare(exec, node->bodies[i], node->pair->bodies[i], pairs, info, text);
+    if (!result && pairs->count - begin != own->count) result = changed_at(info, NULL, NULL);
+    for (size_t i = begin, end = pairs->count; !result && i < end; i++) {
+        CUgraphNode a = pairs->items[i].own, b = pairs->items[i].other;
+        struct change change = a->type == b->type ? compare_parameters(exec, a, b)
+                                                  : (struct change){CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, NULL};
+        *text = change.text;
+        if (change.result) result = differ(info, change.result, b, NULL);
+        for (unsigned body = 0; !result && body < a->body_count; body++)
+            result = compare(exec, a->bodies[body], b->bodies[body], pairs, info, text);
+    }
     return result;
 }
 
