@@ -21,7 +21,7 @@ class KernelInfo:
     cubin that it is from, 0 when it came as PTX, which is compiled for the device that loads it. ``code`` is the
     kernel's address for kernels that launch it, as a distance from where functions are; ``launches`` says what it asks
     of the device runtime, as bits: 1 to launch graphs, 2 dynamic parallelism, 4 which graph it runs in, 8 to update
-    nodes of graphs.
+    nodes of graphs; ``system_calls`` whether it prints, 1, and whether it uses the heap, 2.
     """
 
     name: str
@@ -50,6 +50,7 @@ class KernelInfo:
     stack_grows: bool
     code: int
     launches: int
+    system_calls: int
 
 
 @dataclass(frozen=True, slots=True)

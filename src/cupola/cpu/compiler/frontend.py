@@ -34,6 +34,7 @@ from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.compiler.ptx.errors import describe
 from cupola.cpu.compiler.records import dataclass
 
+_SYSTEM_CALLS = {"vprintf": 1, "malloc": 2, "free": 2}
 _ASSUMED_REGISTERS = 32
 """Registers of a thread if there is no cubin, which would say how many."""
 
@@ -185,6 +186,7 @@ class ParsedModule:
             stack_grows=prepared.stack_grows,
             code=self._code(function),
             launches=self._launches(function, prepared),
+            system_calls=_system_calls(prepared),
         )
 
     def _launches(self, function: ast.Function, prepared: ast.Function) -> int:
@@ -206,6 +208,16 @@ class ParsedModule:
                     found.add(name)
                     waiting.append(self.module.functions[name])
         return found
+
+
+def _system_calls(prepared: ast.Function) -> int:
+    """Which functions of the system a kernel calls (`KernelInfo.system_calls`)."""
+    bits = 0
+    for statement in prepared.body or ():
+        match statement:
+            case ast.Instruction("call", _, (_, ast.Symbol(name), *_)):
+                bits |= _SYSTEM_CALLS.get(name, 0)
+    return bits
 
 
 def _code_base(text: str) -> int:

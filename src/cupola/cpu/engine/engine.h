@@ -96,6 +96,9 @@ typedef struct cpu_launch {
     uint8_t cooperative; /* the kernel may wait for all of its blocks */
     const void *context; /* the driver's own */
     cpu_heap *heap;
+    uint64_t print_room;    /* CU_LIMIT_PRINTF_FIFO_SIZE: bytes for all that it prints, */
+    uint64_t printed;       /* ... what that takes so far, */
+    uint64_t prints_lost;   /* ... and how many calls of printf have found no room. Both are the engine's */
     uint32_t stack_limit;   /* CU_LIMIT_STACK_SIZE: bytes of a thread's stack, when its depth is not known */
     uint64_t current_graph; /* %current_graph_exec: the executable graph for launches from the device that it runs in */
     void *launched;         /* the driver's own: what its threads launch; NULL: the kernel asks nothing of the driver */
@@ -191,6 +194,8 @@ enum cpu_launches {
     CPU_LAUNCHES_UPDATES_NODES = 8 /* functions of PTX alone do that */
 };
 
+enum cpu_system_calls { CPU_CALLS_PRINTF = 1, CPU_CALLS_HEAP = 2 };
+
 /* Shared memory the kernel declares statically, and local (stack) bytes a thread. */
 typedef struct cpu_kernel_info {
     uint32_t static_shared, reserved_shared, local_bytes, const_bytes, registers, max_threads, param_bytes, param_count;
@@ -200,6 +205,7 @@ typedef struct cpu_kernel_info {
     uint32_t must_have_cluster, blocks_are_clusters;
     uint64_t code;                        /* its address for kernels that launch it, behind CPU_CODE_WINDOW */
     uint32_t launches;                    /* enum cpu_launches: bits: what it asks of the device runtime */
+    uint32_t system_calls;                /* enum cpu_system_calls: bits */
     uint32_t is_tile_kernel;              /* launches may leave the block to the kernel, by giving one thread */
     uint32_t ptx_version, binary_version; /* architectures, 90 for sm_90: of the PTX, of the cubin or 0 */
 } cpu_kernel_info;

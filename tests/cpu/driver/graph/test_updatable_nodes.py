@@ -187,6 +187,35 @@ def test_captured_nodes_have_the_priority_of_their_stream(kernel, make_stream):
     ok(driver.cuGraphDestroy(graph))
 
 
+# What a node gives back for a priority that it was given, on an H200.
+PRIORITIES = {-100: -5, -6: -5, -5: -5, -2: -2, 0: 0, 3: 0, 1 << 30: 0}
+
+
+def test_priorities_are_the_nearest_that_there_are(kernel, add_node, make_stream):
+    attribute, nothing = L.CU_LAUNCH_ATTRIBUTE_PRIORITY, kernel("nothing")
+    node, found = add_node(nothing), {}
+    for given in PRIORITIES:
+        value = driver.CUlaunchAttributeValue(priority=given)
+        ok(driver.cuGraphKernelNodeSetAttribute(node, attribute, value))
+        found[given] = ok(driver.cuGraphKernelNodeGetAttribute(node, attribute)).priority
+    assert found == PRIORITIES
+    stream = make_stream()
+    for given in PRIORITIES:  # by captured launches
+        config = driver.CUlaunchConfig()
+        config.gridDimX = config.gridDimY = config.gridDimZ = 1
+        config.blockDimX = config.blockDimY = config.blockDimZ = 1
+        config.hStream = stream
+        made = driver.CUlaunchAttribute()
+        made.id, made.value.priority = attribute, given
+        config.attrs, config.numAttrs = [made], 1
+        ok(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+        ok(driver.cuLaunchKernelEx(config, nothing, 0, 0))
+        graph = ok(driver.cuStreamEndCapture(stream))
+        (node,) = ok(driver.cuGraphGetNodes(graph, 1))[0]
+        assert ok(driver.cuGraphKernelNodeGetAttribute(node, attribute)).priority == PRIORITIES[given]
+        ok(driver.cuGraphDestroy(graph))
+
+
 # ---- device-updatable nodes ----------------------------------------------------------------------
 
 

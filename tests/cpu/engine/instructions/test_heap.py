@@ -76,13 +76,13 @@ def test_the_limit_can_be_set_and_the_heap_goes_with_its_context() -> None:
     free, _ = check_values(driver.cuMemGetInfo())
     context = check_value(driver.cuCtxCreate(None, 0, check_value(driver.cuDeviceGet(0))))
     try:
-        ok(driver.cuCtxSetLimit(driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE, 1 << 16))
+        ok(driver.cuCtxSetLimit(driver.CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE, 4 << 20))
         source = b"""
 .version 9.0\n.target sm_90\n.address_size 64
 .extern .func (.param .b64 r) malloc (.param .b64 a);
 .entry k(.param .u64 out) {
     .reg .b64 %rd<4>; .reg .b32 %r<3>;
-    .param .b64 a; .param .b64 r; st.param.b64 [a], 40000;
+    .param .b64 a; .param .b64 r; st.param.b64 [a], 2500000;
     call (r), malloc, (a);
     ld.param.b64 %rd1, [r]; ld.param.u64 %rd2, [out]; mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd3, %r1, 8;
     add.u64 %rd2, %rd2, %rd3; st.global.u64 [%rd2], %rd1; ret;
@@ -93,7 +93,7 @@ def test_the_limit_can_be_set_and_the_heap_goes_with_its_context() -> None:
         ok(driver.cuLaunchKernel(kernel, 2, 1, 1, 1, 1, 1, 0, 0, ((out,), (None,)), 0))
         found = np.zeros(2, np.uint64)
         ok(driver.cuMemcpyDtoH(found.ctypes.data, out, 16))
-        assert sorted(found != 0) == [False, True]  # 64 KiB hold one of two
+        assert sorted(found != 0) == [False, True]  # 4 MiB hold one of two
     finally:
         ok(driver.cuCtxDestroy(context))
         ok(driver.cuCtxSetCurrent(before))

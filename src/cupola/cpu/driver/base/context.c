@@ -15,15 +15,6 @@ enum { API_VERSION = 3020 };
 
 static _Atomic uint64_t next_id = 1;
 
-static const size_t default_limits[CU_LIMIT_MAX] = {
-    [CU_LIMIT_STACK_SIZE] = 1024,
-    [CU_LIMIT_PRINTF_FIFO_SIZE] = 7340032,
-    [CU_LIMIT_MALLOC_HEAP_SIZE] = 8388608,
-    [CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
-    [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
-    [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
-};
-
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
 static CUcontext context_new(struct device *device) {
@@ -45,9 +36,7 @@ static CUresult context_activate(CUcontext context, unsigned flags) {
     context->peers = 0;
     context->error = CUDA_SUCCESS;
     context->heard = false;
-    memcpy(context->limits, default_limits, sizeof default_limits);
-    context->heap.used = 0;
-    context->heap.limit = context->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+    context_begin_limits(context);
     context->active = true;
     usage_add(&cpu_usage_of(context->device->ordinal)->contexts, 1);
     return CUDA_SUCCESS;
@@ -457,38 +446,6 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     return CUDA_SUCCESS;
 }
 
-bool context_has_limit(CUlimit limit) {
-    return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
-           limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH || limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ||
-           limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY || limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
-}
-
-CUresult cuCtxGetLimit(size_t *value, CUlimit limit) {
-    CUcontext context;
-    RETURN_IF(context_find(NULL, &context));
-    if (!value) return fail_null("pvalue");
-    if ((unsigned)limit >= CU_LIMIT_MAX) return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUlimit", (int)limit);
-    if (!context_has_limit(limit))
-        return fail(CUDA_ERROR_UNSUPPORTED_LIMIT, "the CPU device has no limit %d (CUlimit)", (int)limit);
-    *value = context->limits[limit];
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
-    CUcontext context;
-    RETURN_IF(context_find(NULL, &context));
-    if ((unsigned)limit >= CU_LIMIT_MAX) return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUlimit", (int)limit);
-    if (!context_has_limit(limit))
-        return fail(CUDA_ERROR_UNSUPPORTED_LIMIT, "the CPU device has no limit %d (CUlimit)", (int)limit);
-    if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128)
-        return fail(CUDA_ERROR_INVALID_VALUE, "the L2 fetch granularity is at most 128 bytes, not %zu", value);
-    if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE && value > (size_t)context->device->model->l2_persisting)
-        value = (size_t)context->device->model->l2_persisting;
-    context->limits[limit] = value;
-    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) context->heap.limit = value;
-    return CUDA_SUCCESS;
-}
-
 CUresult cuCtxGetCacheConfig(CUfunc_cache *config) {
     CUcontext context;
     RETURN_IF(context_find(NULL, &context));
@@ -612,8 +569,6 @@ const struct entry context_entries[] = {
     ENTRY(cuCtxSynchronize),
     ENTRY(cuCtxSynchronize_v2),
     ENTRY(cuCtxGetStreamPriorityRange),
-    ENTRY(cuCtxGetLimit),
-    ENTRY(cuCtxSetLimit),
     ENTRY(cuCtxGetCacheConfig),
     ENTRY(cuCtxSetCacheConfig),
     ENTRY(cuCtxGetSharedMemConfig),

@@ -71,6 +71,14 @@ static inline CUresult enter_to_work(void) {
 CUresult enter_context(CUcontext *context);
 CUresult enter_context_to_ask(CUcontext *context);
 
+/* ---- limits (limit.c) -------------------------------------------------------------------------------------------- */
+
+void context_begin_limits(CUcontext context); /* with their defaults */
+bool context_has_limit(CUlimit limit);
+/* Kernels are launched that call these functions of the system (enum cpu_system_calls) and have at most so much local memory: a
+ * larger frame than the limit of stacks makes that larger. */
+void context_note_kernels(CUcontext context, uint32_t system_calls, size_t local_bytes);
+
 /* ---- contexts (context.c) ---------------------------------------------------------------------------------------- */
 
 /* The record of the kernel that spoiled a context: enough to explain it later, on the thread that asks. */
@@ -99,7 +107,8 @@ struct CUctx_st {
     _Atomic int error;          /* CUresult of the first asynchronous error; it stays until the context goes */
     struct fault_record *fault; /* set before `error` */
     _Atomic bool heard;         /* a call has returned it */
-    size_t limits[CU_LIMIT_MAX];
+    _Atomic size_t limits[CU_LIMIT_MAX];
+    _Atomic uint32_t system_calls;     /* enum cpu_system_calls: of the kernels that were launched so far */
     cpu_heap heap;                     /* of malloc() in kernels */
     _Atomic unsigned pending_launches; /* of kernels by kernels: begun by nobody yet, or not over */
     CUfunc_cache cache_config;
@@ -116,6 +125,9 @@ struct CUctx_st {
 };
 
 enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 }; /* of streams and launches */
+static inline int nearest_priority(int priority) {
+    return priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
+}
 
 /* The current context, NULL when this thread has none. It may be spoiled or destroyed: see enter_context(). */
 static inline CUcontext current_context(void) {
@@ -136,8 +148,7 @@ CUresult context_find(CUcontext handle,
                       CUcontext *context); /* its owner; NULL: of the current one. Spoiled ones pass */
 CUresult context_find_itself(CUcontext handle, CUcontext *context); /* the same, but green ones stay green */
 CUresult context_new_green(struct device *device, const struct part *part, CUcontext *context);
-void context_end_green(CUcontext context); /* its streams have been detached */
-bool context_has_limit(CUlimit limit);
+void context_end_green(CUcontext context);      /* its streams have been detached */
 int context_multiprocessors(CUcontext context); /* that its kernels may use */
 CUresult context_error(CUcontext context);      /* the asynchronous error, explained; or CUDA_SUCCESS */
 size_t context_explain(CUcontext context, CUresult status, char *text, size_t size);

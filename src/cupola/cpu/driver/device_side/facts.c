@@ -73,7 +73,8 @@ ANSWER(DeviceGetLimit) {
     if (limit >= CU_LIMIT_MAX) return grid_error(question, cudaErrorInvalidValue);
     if (!context_has_limit((CUlimit)limit) || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
         return grid_error(question, cudaErrorUnsupportedLimit);
-    return give(question, &context_of(question)->limits[limit], sizeof(size_t));
+    size_t value = context_of(question)->limits[limit];
+    return give(question, &value, sizeof value);
 }
 
 ANSWER(DeviceGetCacheConfig) { return give_int(question, (int)context_of(question)->cache_config); }

@@ -22,7 +22,7 @@ CUresult attribute_set(struct launch_attributes *attributes, CUlaunchAttributeID
         case CU_LAUNCH_ATTRIBUTE_IGNORE: break;
         case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: attributes->cooperative = value->cooperative != 0; break;
         case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-            attributes->priority = value->priority;
+            attributes->priority = nearest_priority(value->priority);
             attributes->has_priority = true;
             break;
         case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:

@@ -1,6 +1,7 @@
 /* Launches (CUDA Driver API, "Execution Control"). Everything that can be wrong with a launch is found, and the kernel
  * compiled for its block, before the launch is queued: so the error belongs to the call. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "driver/base/caller.h"
@@ -198,6 +199,16 @@ static const CUresult fault_status[] = {
     [CPU_FAULT_LAUNCH] = CUDA_ERROR_ILLEGAL_ADDRESS,
 };
 
+/* A GPU says nothing of what finds no room. */
+static void tell_lost_prints(const struct op *op) {
+    const cpu_launch *launch = &op->kernel.launch;
+    fprintf(
+        stderr,
+        "cupola: kernel '%s' printed more than a GPU is sure to keep of one launch: the text of %llu calls of printf is lost. "
+        "CU_LIMIT_PRINTF_FIFO_SIZE (%llu bytes; cuCtxSetLimit before the first kernel that prints) makes room for more\n",
+        kernel_op_name(op), (unsigned long long)launch->prints_lost, (unsigned long long)launch->print_room);
+}
+
 CUresult kernel_run(struct op *op) {
     cpu_launch *launch = &op->kernel.launch;
     launch->grid_id = atomic_fetch_add_explicit(&next_grid, 1, memory_order_relaxed);
@@ -210,6 +221,8 @@ CUresult kernel_run(struct op *op) {
         launch->place_count = op->kernel.green->part.count;
     }
     launch->heap = &op->context->heap;
+    launch->print_room = op->context->limits[CU_LIMIT_PRINTF_FIFO_SIZE];
+    launch->printed = launch->prints_lost = 0;
     launch->stack_limit = (uint32_t)op->context->limits[CU_LIMIT_STACK_SIZE];
     launch->fault.kind = CPU_FAULT_NONE;
     launch->order = injects(INJECT_ORDER) ? inject_order(launch->device, kernel_op_name(op)) : 0;
@@ -218,6 +231,7 @@ CUresult kernel_run(struct op *op) {
     const uint64_t begin = tracing() ? clock_now() : 0;
     int fault = cpu_engine_run(launch);
     cpu_usage_end(track);
+    if (unlikely(launch->prints_lost)) tell_lost_prints(op);
     if (tracing()) op_trace(op, begin, fault ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS);
     if (likely(!fault)) return CUDA_SUCCESS;
     CUresult status = (size_t)fault < sizeof fault_status / sizeof *fault_status && fault_status[fault]
@@ -323,11 +337,19 @@ static CUresult wait_for_launch(CUstream stream) {
     return context_error(stream->context);
 }
 
+/* What the launch does to limits of the context. A graph does it when it is launched. */
+static void note_kernel(CUstream stream, const struct op *op) {
+    const cpu_kernel_info *info = op->kernel.function->image_kernel->info;
+    if (unlikely(info->system_calls || info->local_bytes) && !stream_is_capturing(stream))
+        context_note_kernels(stream->context, info->system_calls, info->local_bytes);
+}
+
 static CUresult launch_on(CUstream stream, CUfunction handle, const unsigned grid[3], const unsigned block[3],
                           unsigned dynamic_shared, void **params, void **extra,
                           const struct launch_attributes *attributes) {
     struct op *op;
     RETURN_IF(prepare_on(stream, handle, grid, block, dynamic_shared, params, extra, attributes, &op));
+    note_kernel(stream, op);
     RETURN_IF(stream_submit(stream, op));
     return unlikely(settings.launch_blocking) ? wait_for_launch(stream) : CUDA_SUCCESS;
 }
@@ -417,7 +439,10 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
                          config->numAttrs ? &attributes : NULL, &op));
     if (unlikely(requests.updatable != NULL))
         RETURN_IF(capture_add_updatable(stream, op, &requests.updatable->value.deviceUpdatableKernelNode.devNode));
-    else RETURN_IF(stream_submit(stream, op));
+    else {
+        note_kernel(stream, op);
+        RETURN_IF(stream_submit(stream, op));
+    }
     for (unsigned i = 0; i < requests.event_count; i++) RETURN_IF(event_record(requests.events[i], stream, 0));
     return unlikely(settings.launch_blocking) ? wait_for_launch(stream) : CUDA_SUCCESS;
 }

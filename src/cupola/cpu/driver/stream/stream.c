@@ -179,9 +179,7 @@ CUresult stream_create(CUcontext context, unsigned flags, int priority, CUstream
     if (!stream) return fail_null("phStream");
     if (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return fail(CUDA_ERROR_INVALID_VALUE, "%#x are not flags of a stream: 0 or CU_STREAM_NON_BLOCKING (1)", flags);
-    if (priority > PRIORITY_LEAST) priority = PRIORITY_LEAST;
-    if (priority < PRIORITY_GREATEST) priority = PRIORITY_GREATEST;
-    CUstream made = stream_new(context, STREAM_USER, flags, priority);
+    CUstream made = stream_new(context, STREAM_USER, flags, nearest_priority(priority));
     if (!made) return no_memory("another stream");
     CUstream gate = atomic_load_explicit(&context->gate, memory_order_acquire);
     if (unlikely(gate) && moments()) moment_waits_for(made, gate);

@@ -3,7 +3,8 @@
  *
  * The arguments lie one behind the other in memory of the thread, each aligned to its size, promoted as C does. Every
  * thread's text is written to the C library's stdout at once, in the order of the lanes; a GPU would keep it until the
- * next synchronization. */
+ * next synchronization. It has so much room for that (CU_LIMIT_PRINTF_FIFO_SIZE), and what one launch prints beyond it is
+ * lost, unless the host takes lines out meanwhile. Here all calls that find no room are lost. */
 #include "access.h"
 
 #include <ctype.h>
@@ -20,6 +21,8 @@ struct output {
 
 /* Of one conversion so many characters are printed at most, so a larger width makes no difference. */
 enum { PIECE_BYTES = 512 };
+
+enum { PRINT_RECORD = 256 };
 
 static const char flags[] = "-+ #0";
 
@@ -189,6 +192,13 @@ static int print(struct output *output, struct arguments *arguments, uint64_t fo
     return count;
 }
 
+/* Whether there is room for one more call: an H200 keeps 256 bytes of each, whatever it prints. */
+static bool take_room(cpu_launch *launch) {
+    if (__atomic_add_fetch(&launch->printed, PRINT_RECORD, __ATOMIC_RELAXED) <= launch->print_room) return true;
+    __atomic_fetch_add(&launch->prints_lost, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
 /* vprintf for the lanes of the mask. Nonzero on a fault. */
 CPU_HELPER uint32_t cupola_vprintf(cpu_context *context, cpu_warp *warp, uint32_t mask, const uint64_t *formats,
                                    const uint64_t *lists, uint32_t *results, uint32_t site) {
@@ -200,6 +210,7 @@ CPU_HELPER uint32_t cupola_vprintf(cpu_context *context, cpu_warp *warp, uint32_
         int count = print(&output, &arguments, formats[lane]);
         if (count < 0) return 1;
         results[lane] = (uint32_t)count;
+        if (!take_room(context->job->launch)) continue;
         pthread_mutex_lock(&lock);
         fwrite(output.text, 1, output.used, stdout);
         fflush(stdout);

@@ -94,6 +94,7 @@ static int read_info(cpu_kernel_info *to, struct param **params, PyObject *info)
         {"must_have_cluster", &to->must_have_cluster},
         {"blocks_are_clusters", &to->blocks_are_clusters},
         {"launches", &to->launches},
+        {"system_calls", &to->system_calls},
         {"is_tile_kernel", &to->is_tile_kernel},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
