@@ -715,3 +715,30 @@ def test_threads_without_a_context(d0, s0, s1, pool1, b0, b1, kernel, sync, chec
     assert not errors, "\n".join(errors)
     assert (array == 130).all()
     check(b0, 130)
+
+
+@pytest.mark.parametrize("stream", ["none", "its own", "in force", "of device 0 in force"])
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda d, s: d.array([1.0, 2.0, 3.0], stream=s), [1, 2, 3]),
+        (lambda d, s: d.array(np.arange(3)[::-1], stream=s), [2, 1, 0]),
+        (lambda d, s: d.array(d.array([4.0, 5.0], stream=s), stream=s), [4, 5]),
+        (lambda d, s: d.zeros(3, stream=s), [0, 0, 0]),
+        (lambda d, s: d.full((2, 2), 7, np.uint8, stream=s), [[7, 7], [7, 7]]),
+        (lambda d, s: d.full(2, 2.5, stream=s), [2.5, 2.5]),
+        (lambda d, s: d.empty((2, 0), stream=s), np.empty((2, 0))),
+        (lambda d, s: d.empty(3, stream=s), None),
+    ],
+    ids=["list", "reversed", "array", "zeros", "bytes", "full", "nothing", "empty"],
+)
+def test_arrays_of_a_device_that_is_not_current(d0, d1, s0, s1, stream, make, expected):
+    if stream.endswith("in force"):
+        with (d1 if stream == "in force" else d0).stream():
+            made = make(d1, None)
+    else:
+        made = make(d1, s1 if stream == "its own" else None)
+    assert Device().device_id == d0.device_id
+    assert made.buffer.device_id == d1.device_id
+    if expected is not None:
+        assert made.to_numpy(stream=s1).tolist() == np.asarray(expected).tolist()

@@ -1,7 +1,7 @@
 """Making arrays on a device: what the methods of :class:`cupola.Device` do.
 
 The memory is allocated, and written, in the order of a stream. A caller who names none may use the array in any stream,
-so the call then waits for that order.
+so the call then waits for that order. The context of the device is current, whatever device the caller's thread has.
 """
 
 from __future__ import annotations
@@ -9,19 +9,27 @@ from __future__ import annotations
 from cupola.core.array import _transfer
 from cupola.core.array._array import element_type, empty_on
 from cupola.core.device._device import Device
-from cupola.core.device._stream import stream_in_force
+from cupola.core.device._stream import Stream, stream_in_force
 
 TYPE_CHECKING = False  # typing is slow to import
 if TYPE_CHECKING:
     from typing import Any
 
     from cupola.core.array._array import Array
-    from cupola.core.device._stream import Stream
+
+
+def _queue(device: Device, stream: Stream | None) -> tuple[Any, bool]:
+    """The stream of a call, and whether it must wait. One that is only in force may be of another device."""
+    queue, wait = stream_in_force(stream)
+    if stream is None and isinstance(queue, Stream) and not wait and queue.device.device_id != device.device_id:
+        queue.sync()  # what the elements are taken from may be its work
+        return device.default_stream, True
+    return queue, wait
 
 
 def zeros_on(device: Device, shape: Any, dtype: Any, stream: Stream | None) -> Array:
     """See :meth:`cupola.Device.zeros`."""
-    queue, wait = stream_in_force(stream)
+    queue, wait = _queue(device, stream)
     made = empty_on(device, shape, dtype, queue)
     if made.size:
         made.buffer.fill(0, stream=queue)
@@ -35,7 +43,7 @@ def full_on(device: Device, shape: Any, fill_value: Any, dtype: Any, stream: Str
     import numpy
 
     value = numpy.asarray(fill_value, None if dtype is None else element_type(dtype))
-    queue, wait = stream_in_force(stream)
+    queue, wait = _queue(device, stream)
     made = empty_on(device, shape, value.dtype, queue)
     if made.size:
         pattern = value.tobytes()
@@ -51,7 +59,7 @@ def full_on(device: Device, shape: Any, fill_value: Any, dtype: Any, stream: Str
 
 def array_on(device: Device, obj: Any, dtype: Any, stream: Stream | None) -> Array:
     """See :meth:`cupola.Device.array`."""
-    queue, wait = stream_in_force(stream)
+    queue, wait = _queue(device, stream)
     source = _transfer.readable(obj, queue, dtype)
     made = empty_on(device, source.shape, source.dtype, queue)
     if made.size:

@@ -460,7 +460,11 @@ cdef class Device:
         >>> x
         <Array shape=(2, 3) dtype=float32: [0. 1. 2. 3. 4. 5.]>
         """
-        return above("array_on")(self, obj, dtype, stream)
+        cdef int pushed = enter(self.require_context().pointer)
+        try:
+            return above("array_on")(self, obj, dtype, stream)
+        finally:
+            leave(pushed)
 
     def empty(self, shape, dtype="float64", *, stream=None):
         """Make an array on this device whose elements are whatever the memory holds.
@@ -478,7 +482,11 @@ cdef class Device:
         -------
         Array
         """
-        return above("empty_on")(self, shape, dtype, stream)
+        cdef int pushed = enter(self.require_context().pointer)
+        try:
+            return above("empty_on")(self, shape, dtype, stream)
+        finally:
+            leave(pushed)
 
     def zeros(self, shape, dtype="float64", *, stream=None):
         """Make an array of zeros on this device (``cuMemsetD8Async``).
@@ -496,7 +504,11 @@ cdef class Device:
         -------
         Array
         """
-        return above("zeros_on")(self, shape, dtype, stream)
+        cdef int pushed = enter(self.require_context().pointer)
+        try:
+            return above("zeros_on")(self, shape, dtype, stream)
+        finally:
+            leave(pushed)
 
     def full(self, shape, fill_value, dtype=None, *, stream=None):
         """Make an array on this device whose elements are all the same.
@@ -516,7 +528,11 @@ cdef class Device:
         -------
         Array
         """
-        return above("full_on")(self, shape, fill_value, dtype, stream)
+        cdef int pushed = enter(self.require_context().pointer)
+        try:
+            return above("full_on")(self, shape, fill_value, dtype, stream)
+        finally:
+            leave(pushed)
 
     def create_event(self, options=None, **keywords):
         """Make an event on this device (``cuEventCreate``); :meth:`Stream.record` records it.
