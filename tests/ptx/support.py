@@ -72,15 +72,20 @@ def row_of(found: Iterable[Row], instruction: ast.Instruction) -> Row | None:
     return max(matching, key=lambda row: (len(row.parts), row.section == section), default=None)
 
 
-@cache
-def rows() -> tuple[Row, ...]:
-    """All instructions of the ISA, in its order."""
-    table = data()
-    found = [
+def listed() -> list[Row]:
+    """All instructions of the ISA, in its order, and nothing about them."""
+    return [
         Row(section["number"], name)
-        for section in table["section"]  # type: ignore[attr-defined]
+        for section in data()["section"]  # type: ignore[attr-defined]
         for name in section["instructions"].split()
     ]
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """All instructions of the ISA, in its order, with what the tables and all forms tell of them: it takes seconds."""
+    table = data()
+    found = listed()
     by_name = {f"{row.section} {row.name}": row for row in found}
     for key, files in table.get("tested", {}).items():  # type: ignore[attr-defined]
         by_name[key].tests += files.split()
