@@ -8,6 +8,8 @@ from pathlib import Path
 
 from cupola.cpu.compiler.images.elf import MAGIC, section_headers
 
+__all__ = ["MAGIC", "Program", "is_elf", "read"]
+
 _DYNAMIC, _NEEDED, _RPATH = 6, 1, 15
 
 

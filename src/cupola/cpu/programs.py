@@ -147,7 +147,7 @@ def provide() -> None:
     libcuda.provide()
     if _loaded:
         return
-    there = set()
+    there: set[str] = set()
     for library, variable in COMPILERS.items():
         copies = [path for path, _ in copies_of(library)]
         os.environ.setdefault(variable, ":".join(copies))

@@ -118,10 +118,13 @@ def test_without_the_real_library_the_error_says_what_to_install(tmp_path: Path,
 
 
 @pytest.mark.parametrize("name", ["nvrtc", "nvJitLink"])
-def test_packages_of_python_find_it_by_its_name(tmp_path: Path, name: str) -> None:
+def test_packages_of_python_find_it_by_its_name(name: str) -> None:
     """As cuda.pathfinder does, which takes what is loaded before it looks into the wheels."""
     for path, _ in copies_of(name):
-        soname = os.path.basename(path)
-        text = "import ctypes, os; print(hasattr(ctypes.CDLL({!r}, mode=os.RTLD_NOLOAD), 'cupola_keeps_ptx'))"
-        done = cupola_run(sys.executable, "-c", text.format(soname))
+        marked = f"hasattr(ctypes.CDLL({os.path.basename(path)!r}, mode=os.RTLD_NOLOAD), 'cupola_keeps_ptx')"
+        done = cupola_run(sys.executable, "-c", f"import ctypes, os; print({marked})")
+        assert done.stdout == "True\n", done.stderr
+        # A Python that a program starts, as soon as it has the driver.
+        text = f"import ctypes, os; ctypes.CDLL('libcuda.so.1'); print({marked})"
+        done = cupola_run(shutil.which("env"), sys.executable, "-c", text)
         assert done.stdout == "True\n", done.stderr
