@@ -768,3 +768,17 @@ def test_what_is_refused_is_no_copy(device):
     with pytest.raises(TypeError, match="cannot be on a device"):
         np.asarray(["a"])
     assert not np.report(reset=True)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 4), (0,), (0, 4), (2, 3, 4)])
+def test_masks_without_elements(device, shape):
+    """Where a mask has none along a dimension, it chooses nothing; the standard allows that, and NumPy does not."""
+    x = np.ones(shape)
+    for mask_shape in [(0,), (0, *shape[1:2]), (*shape[:1], 0)][: 1 if len(shape) == 1 else 3]:
+        rest = shape[len(mask_shape) :]
+        for mask in (np.zeros(mask_shape, bool), numpy.zeros(mask_shape, bool)):
+            assert x[mask].shape == (0, *rest)
+            x[mask] = 5
+    assert (x == 1).all()
+    with pytest.raises(IndexError, match="boolean index did not match"):
+        x[np.zeros(7, bool)]

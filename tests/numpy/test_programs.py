@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy
 import pytest
@@ -79,6 +80,28 @@ def test_files(device, tmp_path):
     x.dump(tmp_path / "x.pickle")
     assert numpy.load(tmp_path / "x.pickle", allow_pickle=True).to_numpy().tolist() == X.tolist()
     same(np.fromiter(iter([1, 2]), "i8"), numpy.array([1, 2]))
+
+
+def test_files_of_what_the_device_has_not(device, tmp_path):
+    """Pickles give what was pickled, and arrays of other types stay on the host."""
+    objects = numpy.array([{"a": 1}, None, "text"], dtype=object)
+    for saved in (objects, numpy.array(["a", "bc"]), numpy.array(["2020-01-01"], "M8[D]")):
+        np.save(tmp_path / "x.npy", saved)
+        found = np.load(tmp_path / "x.npy", allow_pickle=True)
+        assert type(found) is numpy.ndarray and found.dtype == saved.dtype and found.tolist() == saved.tolist()
+        np.savez(tmp_path / "x.npz", saved=saved, x=np.asarray(X))
+        with np.load(tmp_path / "x.npz", allow_pickle=True) as archive:
+            assert archive["saved"].tolist() == saved.tolist()
+            same(archive["x"], X)
+    with open(tmp_path / "x.pickle", "wb") as file:
+        pickle.dump({"x": np.asarray(X), "n": 3}, file)
+    found = np.load(tmp_path / "x.pickle", allow_pickle=True)
+    assert found["n"] == 3
+    same(found["x"], X)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        np.load(tmp_path / "x.pickle")
+    with pytest.raises(ValueError, match="allow_pickle"):
+        np.save(tmp_path / "y.npy", objects, allow_pickle=False)
 
 
 def test_text(device):

@@ -103,7 +103,7 @@ def _indices(item: Any, x: ndarray, axis: int) -> tuple[list[ndarray], int]:
     """The index arrays that one item of a key means, and how many dimensions they go through."""
     if not isinstance(item, ndarray):
         host = numpy.asarray(item)
-        if host.size == 0 and not isinstance(item, (bool, numpy.bool_)):
+        if host.size == 0 and host.dtype != bool:
             host = host.astype(numpy.int64)
         if host.dtype.kind in "iu" and axis < x.ndim and host.size:
             extent = x.shape[axis]
@@ -118,7 +118,8 @@ def _indices(item: Any, x: ndarray, axis: int) -> tuple[list[ndarray], int]:
     if item.dtype != bool:
         return [item], 1
     for k, extent in enumerate(item.shape):
-        if axis + k >= x.ndim or x.shape[axis + k] != extent:
+        # Where a mask has no elements, the standard lets it have none of them along any dimension.
+        if axis + k >= x.ndim or extent not in (0, x.shape[axis + k]):
             size = x.shape[axis + k] if axis + k < x.ndim else 0
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + k}; size of axis is {size} but size of "

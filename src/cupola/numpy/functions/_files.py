@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from cupola.numpy._ndarray import array, ndarray
+from cupola.numpy._operations import MEMORY
 
 __all__ = [
     "array2string", "array_repr", "array_str", "fromfile", "fromiter", "fromstring", "genfromtxt", "load", "loadtxt",
@@ -34,9 +35,9 @@ def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
     return numpy.array2string(_host(a), *args, **kwargs)
 
 
-def save(file: Any, arr: Any, allow_pickle: Any = None) -> None:
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     """Write an array to a file of NumPy's, as ``numpy.save``."""
-    numpy.save(file, _host(arr))
+    numpy.save(file, _host(arr), allow_pickle=True if allow_pickle is None else allow_pickle)
 
 
 def savez(file: Any, *args: Any, **kwds: Any) -> None:
@@ -75,8 +76,8 @@ class Archive:
         """The names."""
         return self.files
 
-    def __getitem__(self, key: str) -> ndarray:
-        return array(self.npz_file[key])
+    def __getitem__(self, key: str) -> Any:
+        return _loaded(self.npz_file[key])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)
@@ -99,9 +100,20 @@ class Archive:
 
 
 def load(file: Any, mmap_mode: Any = None, allow_pickle: Any = None) -> Any:
-    """Read an array, or an archive of arrays, as ``numpy.load``."""
-    found = numpy.load(file, mmap_mode, bool(allow_pickle))
-    return array(found) if isinstance(found, numpy.ndarray) else Archive(found)
+    """Read an array, or an archive of arrays, as ``numpy.load``.
+
+    Of a pickle it is what was pickled. Arrays of types that the device has not, as of objects, stay on the host.
+    """
+    return _loaded(numpy.load(file, mmap_mode, bool(allow_pickle)))
+
+
+def _loaded(found: Any) -> Any:
+    """What NumPy has read: arrays of numbers on the device, archives of them, all else as it is."""
+    if isinstance(found, numpy.lib.npyio.NpzFile):
+        return Archive(found)
+    if not isinstance(found, numpy.ndarray) or found.dtype.char not in MEMORY:
+        return found
+    return array(found)
 
 
 def _read(name: str) -> Any:
