@@ -99,6 +99,62 @@ def test_arrays_of_nothing_yet_lie_as_those_of_numpy(of):
         assert layout(ours) == layout(theirs), order
 
 
+# Arrays that are a part of others, or in which elements are repeated.
+PARTS = {
+    "step": lambda n: n.asarray(numpy.arange(12.0))[::2],
+    "backwards": lambda n: n.asarray(numpy.arange(5.0))[::-1],
+    "column": lambda n: n.asarray(numpy.arange(12.0).reshape(3, 4))[:, :1],
+    "rows of columns": lambda n: n.asarray(numpy.asfortranarray(numpy.arange(12.0).reshape(3, 4)))[::2],
+    "one element": lambda n: n.broadcast_to(n.asarray(numpy.array(3.0)), (2, 3)),
+    "rows": lambda n: n.broadcast_to(n.asarray(numpy.arange(4.0)), (3, 4)),
+    "columns": lambda n: n.broadcast_to(n.asarray(numpy.arange(3.0)[:, None]), (3, 4)),
+    "turned": lambda n: n.broadcast_to(n.asarray(numpy.arange(6.0).reshape(2, 3)), (4, 2, 3)).transpose(2, 0, 1),
+    "contiguous": lambda n: n.asarray(numpy.arange(6.0).reshape(2, 3)),
+    "no dimensions": lambda n: n.asarray(numpy.array(2.0)),
+}
+OF_PARTS = """
+x.ravel(), x.ravel("K"), x.ravel("F"), x.ravel("A"), x.flatten(), x.flatten("K"), x.flatten("F"), n.ravel(x, "K")
+x.reshape(-1), x.reshape(-1, order="F"), x.reshape(-1, order="A")
+x + 1, n.sqrt(x), x.copy("K"), x.astype("f4"), x.astype("f4", "A"), n.asfortranarray(x), n.ascontiguousarray(x)
+n.nan_to_num(x), n.round(x, 1), n.round(x, -1), n.unwrap(x.reshape(1, -1)), n.gradient(x) if x.ndim == 1 else x
+n.sort(x, axis=0) if x.ndim else x, n.partition(x, 0, axis=0) if x.ndim else x
+n.require(x, requirements="C"), n.require(x, None, ["F", "W"]), n.require(x, "f4", ["f_contiguous"]), n.require(x)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("of", PARTS)
+@pytest.mark.parametrize("text", OF_PARTS)
+def test_parts_and_repeated_elements_lie_as_those_of_numpy(text, of):
+    theirs, ours = (eval(text, {"n": n, "x": PARTS[of](n)}) for n in (numpy, np))
+    for wanted, found in zip(theirs, ours, strict=True):
+        numpy.testing.assert_allclose(found.to_numpy(), wanted, rtol=1e-5)
+        assert layout(found) == layout(numpy.asarray(wanted))
+
+
+@pytest.mark.parametrize("of", PARTS)
+def test_one_dimension_of_all_elements_is_a_view_where_numpy_has_one(of):
+    for order in "CFAK":
+        shared = [n.shares_memory(x.ravel(order), x) for n in (numpy, np) for x in [PARTS[of](n)]]
+        assert shared[0] == shared[1], order
+
+
+def test_a_kernel_that_writes_all_elements_writes_a_copy():
+    """To a kernel an array is a pointer, so the elements have to follow each other."""
+    x = np.arange(8.0)
+    fill = np.RawKernel('extern "C" __global__ void fill(double* p) { p[threadIdx.x] = -1; }', "fill")
+    flat = x[::2].ravel()
+    fill((1,), (4,), (flat,))
+    assert flat.tolist() == [-1.0] * 4
+    assert x.tolist() == list(range(8))
+
+
+def test_orders_that_exclude_each_other_are_refused():
+    with pytest.raises(ValueError, match="Cannot specify both"):
+        np.require(np.ones((2, 2)), requirements=["C", "F"])
+    view = np.ones(4)[1:]
+    assert np.require(view, requirements="O").base is None and np.require(view, requirements="W") is view
+
+
 def test_reductions_of_broadcast_operands():
     compare("n.sum(x, axis=0), n.max(x + 1, axis=1), n.cumsum(x, axis=1)", x=LAYOUTS["broadcast"])
 

@@ -260,6 +260,8 @@ class ndarray(Lazy):
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
         """The diagonal as a view, as ``numpy.diagonal``."""
+        if self.ndim < 2:
+            raise ValueError("diag requires an array of at least two dimensions")
         (one,), (other,) = _axes(axis1, self.ndim), _axes(axis2, self.ndim)
         if one == other:
             raise ValueError("axis1 and axis2 cannot be the same")
@@ -323,11 +325,15 @@ class ndarray(Lazy):
 
     def ravel(self, order: Any = "C") -> ndarray:
         """All elements in one dimension, in an order C, F, A or K: a view if there is one, else a copy."""
-        return self.reshape(-1) if order == "C" else self._as_it_lies(order).reshape(-1)
+        made = self.reshape(-1) if order == "C" else self._as_it_lies(order).reshape(-1)
+        return made if made.is_contiguous else made.copy()
 
     def _as_it_lies(self, order: Any) -> ndarray:
         """The view whose row-major order is that order of this array."""
         if letter(order) == "K":
+            if 0 in self.strides:  # elements that are repeated follow each other as in a result of the array
+                node = make_node("convert", (self,), (self.dtype,), self.dtype, self.shape)
+                return self.transpose(*nested(pending(node, (self,)).strides))
             return self.transpose(*nested(self.strides))
         return self.transpose() if turns(self, order) else self
 
@@ -371,7 +377,12 @@ class ndarray(Lazy):
         if to == self.dtype:
             same: ndarray = copied(self, order) if copy else in_order(self, order)
             return same
-        made: ndarray = pending(make_node("convert", (self,), (to,), to, self.shape), (self,), letter(order, "K"))
+        how = letter(order, "K")
+        if how == "K" and 0 in self.strides:  # as a copy lies, which is not how results of expressions do
+            axes = nested(self.strides)
+            turned: ndarray = self.transpose(*axes).astype(to, "C").transpose(*undone(axes))
+            return turned
+        made: ndarray = pending(make_node("convert", (self,), (to,), to, self.shape), (self,), how)
         return made
 
     def squeeze(self, axis: Any = None) -> ndarray:

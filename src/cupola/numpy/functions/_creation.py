@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy
@@ -55,9 +56,10 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> ndarray:
-    """As ``numpy.asfortranarray``: in column-major order."""
+    """As ``numpy.asfortranarray``: in column-major order, of at least one dimension."""
     found = asarray(a, dtype)
-    return found if found.T.is_contiguous else found.T.copy().T
+    found = found.reshape(1) if found.ndim == 0 else found
+    return found if found.transpose().is_contiguous else found.transpose().copy().transpose()
 
 
 def asnumpy(x: Any) -> numpy.ndarray:
@@ -204,8 +206,10 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, de
     count = max(math.ceil(length), 0)
     if count <= LARGE or to.kind not in "iuf":
         return _of_host(numpy.arange(first, end, by, dtype=to))
-    delta = to.type(to.type(first + by) - to.type(first))
-    result: ndarray = (positions(count).astype(to) * delta + to.type(first)).astype(to, copy=False)
+    inner = numpy.dtype("float32") if to.char == "e" else to  # a half has no places above 65504
+    delta = inner.type(inner.type(to.type(first + by)) - inner.type(to.type(first)))
+    made = positions(count).astype(inner) * delta + inner.type(to.type(first))
+    result: ndarray = made.astype(to, copy=False)
     return result
 
 
@@ -215,16 +219,30 @@ def linspace(
 ) -> Any:  # fmt: skip
     """Evenly spaced values, as ``numpy.linspace``."""
     on(device)
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
     if isinstance(start, ndarray) or isinstance(stop, ndarray) or axis != 0 or num > LARGE:
         parts = num - 1 if endpoint else num
-        first, last = (value if isinstance(value, ndarray) else numpy.asarray(value)[()] for value in (start, stop))
-        if isinstance(first, numpy.ndarray) or isinstance(last, numpy.ndarray):
-            first, last = array(first), array(last)
-        kind = numpy.result_type(getattr(first, "dtype", float), getattr(last, "dtype", float), float(num))
+        ends = [_ndarray._operand(value) for value in (start, stop)]
+        kind = numpy.result_type(*[value if _ndarray.is_weak(value) else value.dtype for value in ends], 1.0)
+        # Differences of integers would wrap around.
+        first, last = (
+            value.astype(kind, copy=False) if isinstance(value, ndarray) else kind.type(value) for value in ends
+        )
         delta = last - first
         steps = positions(num).reshape((num, *[1] * getattr(delta, "ndim", 0))).astype(kind)
-        step = delta / parts if parts > 0 else delta * numpy.nan
-        made = steps * step + first
+        step: Any = delta / parts if parts > 0 else numpy.nan
+        if parts == 0:
+            way = steps * delta
+        elif isinstance(step, ndarray):
+            operands = step == 0, steps / parts * delta, steps * step  # a step may be too small for its type
+            shape = numpy.broadcast_shapes(steps.shape, step.shape)
+            kinds = (numpy.dtype(bool), kind, kind)
+            way = _lazy.pending(_lazy.make_node("where", operands, kinds, kind, shape), operands)
+        else:
+            way = steps / parts * delta if step == 0 else steps * step
+        made = way + first
         if endpoint and num > 1:
             setitem(made, -1, last)
         to = kind if dtype is None else known_type(dtype)
@@ -250,6 +268,13 @@ def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> ndarray:
     """Values evenly spaced on a logarithmic scale, as ``numpy.logspace``."""
+    if not isinstance(base, (float, int)) and numpy.ndim(base):  # a base for each sequence
+        given = [on_device(one) for one in (start, stop, base)]
+        rank = len(numpy.broadcast_shapes(*[one.shape for one in given]))
+        start, stop, base = (one.reshape((1,) * (rank - one.ndim) + one.shape) for one in given)
+        extents = list(base.shape)
+        extents.insert(axis % (rank + 1), 1)
+        base = base.reshape(extents)
     made = UFUNCS["power"](base, linspace(start, stop, num, endpoint, axis=axis))
     result: ndarray = made if dtype is None else made.astype(dtype)
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy
@@ -14,10 +15,11 @@ from cupola.numpy._index import getitem
 from cupola.numpy._known import UFUNCS
 from cupola.numpy._lazy import write
 from cupola.numpy._ndarray import _axes, array, broadcast, into, known_type, mean, ndarray, on_device, one_axis
+from cupola.numpy._order import turns
 from cupola.numpy._rows import MOST_COUNTED, counts
 from cupola.numpy._user_kernels import ElementwiseKernel
 from cupola.numpy.functions._choosing import clip, where
-from cupola.numpy.functions._creation import asarray
+from cupola.numpy.functions._creation import asarray, empty_like
 from cupola.numpy.functions._reductions import all as _all
 from cupola.numpy.functions._reductions import max as _max
 from cupola.numpy.functions._reductions import min as _min
@@ -103,14 +105,25 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
     if values.dtype.kind in "iu" or (values.dtype.kind == "b" and decimals):
         made = values.copy()
         if decimals < 0:
-            by = 10**-decimals
-            made = UFUNCS["rint"](values / by).astype(values.dtype) * values.dtype.type(by)
+            by = numpy.float64(_power_of_ten(-decimals))  # the types of integers may not have it
+            made = (UFUNCS["rint"](values / by) * by).astype(values.dtype)
+    elif values.dtype.kind == "c":
+        made = empty_like(values, order="A")
+        write(made.real, round(values.real, decimals))
+        write(made.imag, round(values.imag, decimals))
     elif decimals == 0:
         made = UFUNCS["rint"](values)
     else:
-        scale = values.real.dtype.type(10.0 ** abs(decimals))
-        made = UFUNCS["rint"](values * scale) / scale if decimals > 0 else UFUNCS["rint"](values / scale) * scale
+        scale = values.dtype.type(_power_of_ten(abs(decimals)))
+        by, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+        order = "F" if turns(values, "A") else "C"
+        made = UFUNCS[back](UFUNCS["rint"](UFUNCS[by](values, scale)), scale, order=order)
     return into(out, made, "same_kind")
+
+
+def _power_of_ten(exponent: int) -> float:
+    """That power, or an infinity."""
+    return 10.0**exponent if exponent <= sys.float_info.max_10_exp else math.inf
 
 
 around = round
@@ -125,6 +138,8 @@ def fix(x: Any, out: Any = None) -> ndarray:
 def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> ndarray:
     """Numbers in place of NaN and infinities, as ``numpy.nan_to_num``."""
     values = on_device(x)
+    if 0 in values.strides and copy:
+        values = values.copy("K")
     if values.dtype.kind == "c":
         made = values.copy("K")
         write(made.real, nan_to_num(values.real, True, nan, posinf, neginf))
@@ -257,7 +272,7 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
     for one, step in zip(axes, steps, strict=True):
         if values.shape[one] < edge_order + 1:
             raise ValueError("Shape of array too small to calculate a numerical gradient")
-        made = _ndarray.empty(values.shape, values.dtype)
+        made = empty_like(values)
 
         def part(start: int | None, end: int | None, one: int = one) -> ndarray:
             return values._part(_slice(one, start, end))
@@ -334,7 +349,7 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: floa
     if half == period / 2:
         near = where((near == -half) & (steps > 0), half, near)
     jumps = where(UFUNCS["absolute"](steps) < (period / 2 if discont is None else discont), 0, near - steps)
-    made = values.copy()
+    made = values.copy("K")
     part = made._part(_slice(axis, 1, None))
     write(part, part + jumps.cumsum(axis))
     return made
@@ -368,15 +383,28 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         left = right = None
     last = places.size - 1
     k = clip(searchsorted(places, at, "right") - 1, 0, builtins.max(last - 1, 0))
-    a, b = getitem(values, k), getitem(values, UFUNCS["minimum"](k + 1, last))
-    start, end = getitem(places, k), getitem(places, UFUNCS["minimum"](k + 1, last))
-    made = where(start == end, a, (b - a) / (end - start) * (at - start) + a)
-    made = where(at == end, b, made)
+    if values.dtype.kind == "c":
+        made = _ndarray.empty(at.shape, values.dtype)
+        write(made.real, _on_lines(at, places, values.real, k))
+        write(made.imag, _on_lines(at, places, values.imag, k))
+    else:
+        made = _on_lines(at, places, values, k)
     first, final = values._part(0), values._part(-1)
     made = where(at < places._part(0), first if left is None else left, made)
     made = where(at > places._part(-1), final if right is None else right, made)
-    result: ndarray = where(at != at, numpy.nan, made)
+    result: ndarray = where(at != at, numpy.nan, made) if places.size > 1 else made
     return result
+
+
+def _on_lines(at: ndarray, places: ndarray, values: ndarray, k: ndarray) -> ndarray:
+    """Linear interpolation between the points k and k + 1, which gives their values where it is at one of them."""
+    after = UFUNCS["minimum"](k + 1, places.size - 1)
+    a, b, start, end = getitem(values, k), getitem(values, after), getitem(places, k), getitem(places, after)
+    slope = (b - a) / (end - start)
+    made, other = slope * (at - start) + a, slope * (at - end) + b
+    made = where(made != made, other, made)  # with infinities, one of both ends may tell where the other does not
+    made = where((made != made) & (a == b), a, made)
+    return where(at == end, b, where(at == start, a, made))
 
 
 def _window(name: str) -> Any:
@@ -403,16 +431,31 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
         one, other = other, one
     n, m = one.size, other.size
     to = known_type(numpy.result_type(one.dtype, other.dtype))
-    wide = _ndarray.empty(n + 2 * (m - 1), to)
-    wide.fill(0)
-    write(wide._part(slice(m - 1, m - 1 + n)), one)
-    # Each result is the sum along a window, read through overlapping strides.
-    windows = wide._view_of((n + m - 1, m), (wide.itemsize, wide.itemsize))
-    made = _sum(windows * other.astype(to, copy=False)._part(slice(None, None, -1)), 1, to)
-    cut = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}
-    if mode not in cut:
+    # How many elements there are before and after the sequence that no window of the mode may use.
+    outside = {"full": (m - 1, m - 1), "same": (m - 1 - (m - 1) // 2, (m - 1) // 2), "valid": (0, 0)}
+    if mode not in outside:
         raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
-    return made._part(slice(*cut[mode]))
+    before, after = outside[mode]
+    count = n + before + after - (m - 1)
+    # Each result is the sum along a window, read through overlapping strides.
+    windows = _between_zeros(one.astype(to, copy=False), before, after, (count, m))
+    products = windows * other.astype(to, copy=False)._part(slice(None, None, -1))
+    if to.kind in "fc" and before + after:  # zeros would make NaN of what is infinite or NaN
+        inside = _ndarray.empty(n, bool)
+        inside.fill(True)
+        products = where(_between_zeros(inside, before, after, (count, m)), products, to.type(0))
+    return _sum(products, 1, to)
+
+
+def _between_zeros(x: ndarray, before: int, after: int, windows: tuple[int, int]) -> ndarray:
+    """So many windows of so many elements, each one element after the other, of a sequence between zeros."""
+    wide = x
+    if before + after or not x.is_contiguous:
+        wide = _ndarray.empty(before + x.size + after, x.dtype)
+        wide.fill(0)
+        write(wide._part(slice(before, before + x.size)), x)
+    wide._compute_now()
+    return wide._view_of(windows, (wide.itemsize, wide.itemsize))
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
@@ -511,7 +554,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if isinstance(bins, str):
         bins = _bins_by_rule(values.reshape(-1), bins, range, low, high)
     to = values.dtype if values.dtype.kind == "f" else numpy.float64
-    return array(numpy.linspace(low, high, int(bins) + 1, dtype=to))
+    edges = numpy.linspace(low, high, int(bins) + 1, dtype=to)
+    if not (edges[:-1] < edges[1:]).all():
+        raise ValueError(f"Too many bins for data range. Cannot create {int(bins)} finite-sized bins.")
+    return array(edges)
 
 
 RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")

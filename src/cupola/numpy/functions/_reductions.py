@@ -147,7 +147,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         total = sum(_ndarray.broadcast(scale, values.shape), axis, to, keepdims=keepdims)
         if not isinstance(weights, ndarray) and _sums_to_zero(weights, values.shape, axis):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-        made = sum(values * scale, axis, to, keepdims=keepdims) / total
+        made = sum(UFUNCS["multiply"](values, scale, dtype=known_type(to)), axis, keepdims=keepdims) / total
     return (made, total) if returned else made
 
 
@@ -331,7 +331,7 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = No
 
 def _nan_extreme(how: str, x: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> ndarray:
     values = on_device(x)
-    if values.dtype.kind != "f":
+    if values.dtype.kind not in "fc":
         return reduce(how, values, axis, None, out, keepdims, initial, where)
     filled = _filled(values, -numpy.inf if how == "max" else numpy.inf)
     made: ndarray = reduce(how, filled, axis, None, None, keepdims, initial, where)
@@ -393,7 +393,9 @@ def nanvar(
     _check_inexact(dtype, out)
     away = values - (nanmean(values, axis, dtype, keepdims=True, where=where) if mean is None else mean)
     squares = away * away if values.dtype.kind == "f" else away.real * away.real + away.imag * away.imag
-    total = nansum(squares, axis, dtype, None, keepdims, where=where)
+    # An infinity less the mean of it may be NaN, and counts.
+    squares = _where(values == values, squares, squares.dtype.type(0))
+    total = sum(squares, axis, dtype, None, keepdims, where=where)
     counted = sum(_valid(values, where), axis, keepdims=keepdims)
     left = counted.astype(total.dtype) - total.dtype.type(_less(ddof, correction))
     made: ndarray = _where(left > 0, total / left, total.dtype.type(numpy.nan))
@@ -432,8 +434,16 @@ STEPS: dict[str, Any] = {
 }
 
 
-def _neighbors(method: str, n: Any, q: float) -> tuple[Any, Any, Any]:
+def _neighbors(method: str, n: Any, q: Any) -> tuple[Any, Any, Any]:
     """The places of the elements on both sides of a quantile of n of them, and how much of the upper one there is."""
+    if method in METHODS:
+        place = (n - 1) * q
+        below, above = numpy.floor(place), numpy.ceil(place)
+        share = 0.5 if method == "midpoint" else place - below
+        nearest = numpy.rint(place)
+        below = {"higher": above, "nearest": nearest}.get(method, below)
+        above = {"lower": below, "nearest": nearest}.get(method, above)
+        return below, above, numpy.where(below == above, 0.0, share)
     if method in PLACES:
         a, b = PLACES[method]
         place = n * q + (a + q * (1 - a - b)) - 1
@@ -462,17 +472,15 @@ def _ordered(values: ndarray, axis: Any) -> tuple[ndarray, tuple[int, ...]]:
 
 
 def _quantile(
-    x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_nan: bool, out: Any = None, weights: Any = None,
-    real: bool = True,
-) -> ndarray:  # fmt: skip
+    x: Any, q: Any, axis: Any, keepdims: bool, method: str, without_nan: bool, out: Any = None, weights: Any = None
+) -> ndarray:
     values = on_device(x)
     if method not in (*METHODS, *PLACES, *STEPS):
         raise ValueError(f"{method!r} is not a valid method of quantiles: {', '.join((*METHODS, *PLACES, *STEPS))} are")
-    if values.dtype.kind == "c" and real:
+    if values.dtype.kind == "c":
         raise TypeError("a must be an array of real numbers")
     weak = _ndarray.is_weak(q)
-    given = q.to_numpy() if isinstance(q, ndarray) else q
-    wanted = numpy.asarray(given, values.dtype if weak and values.dtype.kind == "f" else None)
+    wanted = numpy.asarray(q.to_numpy() if isinstance(q, ndarray) else q)
     if wanted.dtype.kind == "c":
         raise TypeError("q must be an array of real numbers")
     if not ((wanted >= 0) & (wanted <= 1)).all():
@@ -482,62 +490,44 @@ def _quantile(
             raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         return _weighted_quantile(values, wanted, axis, keepdims, without_nan, out, on_device(weights))
     # Of the whole numbers 0 and 1 these are elements, too.
-    discrete = method in DISCRETE or (wanted.dtype.kind in "biu" and method in ("linear", "averaged_inverted_cdf"))
-    kept = values.dtype.kind in "fc" or (discrete and real)
-    inner = values if kept else values.astype(numpy.float64)
+    whole = wanted.dtype.kind in "biu" and (method == "linear" or (method == "averaged_inverted_cdf" and not weak))
+    discrete = method in DISCRETE or whole
+    inner = values if values.dtype.kind == "f" or discrete else values.astype(numpy.float64)
     # Quantiles that are given as an array or a list have a type that counts, a number of Python has none.
-    to = inner.dtype if weak or method == "midpoint" or discrete else numpy.result_type(values.dtype, wanted.dtype)
+    to = inner.dtype if weak or discrete else numpy.result_type(values.dtype, wanted.dtype)
+    kind = wanted.dtype if wanted.dtype.kind == "f" else numpy.dtype(float)  # of places
     if not values.size and without_nan:
         return nanmean(values, axis, None, out, keepdims)
-    if real and _count(values, axis) == 0:
+    if _count(values, axis) == 0:
         raise IndexError("there are no quantiles of no elements")
-    if values.dtype == bool and real and not discrete:
+    if values.dtype == bool and not discrete:
         raise TypeError("numpy boolean subtract is not supported: of bool there are only quantiles that are elements")
     rows, left = _ordered(inner, axis)
     many, count = rows.shape
     if count == 0 or not wanted.size:
         made = full((*wanted.shape, *left), numpy.nan, numpy.result_type(to, numpy.float16))
         return expand_dims(made, tuple([one + wanted.ndim for one in _axes(axis, values.ndim)])) if keepdims else made
-    counts: Any = sum(rows == rows, 1, keepdims=True) if without_nan else None
+    counts = sum(rows == rows, 1, keepdims=True) if without_nan and rows.dtype.kind == "f" else None
     found = []
     share: Any
     for one in wanted.reshape(-1):
-        if method not in METHODS:
-            lower, upper, share = _neighbors(method, count, one)
-            if counts is not None:  # the number of those that are no NaN is another one in each row
-                lower, upper, share = map(array, _neighbors(method, numpy.maximum(counts.to_numpy(), 1.0), one))
+        if counts is None:
+            lower, upper, share = map(float, _neighbors(method, count, one))
+            a, b = (getitem(rows, (slice(None), slice(int(at), int(at) + 1))) for at in (lower, upper))
+            if share in (0, 1) or lower == upper:
+                made = b if share == 1 else a
             else:
-                lower, upper, share = (full((many, 1), float(value), numpy.float64) for value in (lower, upper, share))
-            a, b = (take_along_axis(rows, one_of.astype(numpy.int64), 1) for one_of in (lower, upper))
-            if method in DISCRETE:
-                made = _where(share > 0, b, a)
-            else:
-                made = _where(share == 0, a, _where(share == 1, b, _between(a, b, share)))
+                made = _between(a, b, share, 1 - share) if weak else _between(a, b, to.type(share), 1 - to.type(share))
             last = getitem(rows, (slice(None), slice(-1, None)))
-            if rows.dtype.kind == "f":
-                made = _where(counts == 0 if counts is not None else last != last, numpy.nan, made)
-            made = made.astype(to, copy=False).reshape(many)
-        elif counts is None:
-            spot = one * (count - 1)
-            low, high = math.floor(spot), math.ceil(spot)
-            share = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5 * (low != high)}.get(method, spot - low)
-            if method == "nearest":
-                low = high = round(spot)
-            a, b = getitem(rows, (slice(None), low)), getitem(rows, (slice(None), high))
-            made = a if low == high or share == 0 else b if share == 1 else _between(a, b, to.type(share))
-            last = getitem(rows, (slice(None), -1))
-            made = _where(last != last, last, made).astype(to, copy=False)
-        else:
-            place = (counts - 1) * one
-            lower, upper = UFUNCS["floor"](place), UFUNCS["ceil"](place)
-            share = place - lower
-            if method == "nearest":
-                lower = upper = UFUNCS["rint"](place)
-            share = {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}.get(method, share)
-            a, b = (
-                take_along_axis(rows, UFUNCS["maximum"](one_of, 0).astype(numpy.int64), 1) for one_of in (lower, upper)
-            )
-            made = _where(counts == 0, numpy.nan, _between(a, b, share)).astype(to, copy=False).reshape(many)
+            made = _where(last != last, last, made)
+        else:  # the number of those that are no NaN is another one in each row
+            lower, upper, share = _neighbors(method, numpy.maximum(counts.to_numpy(), 1).astype(kind), kind.type(one))
+            a, b = (take_along_axis(rows, array(at.astype(numpy.int64)), 1) for at in (lower, upper))
+            share = numpy.where(lower == upper, 0, share).astype(kind)
+            parts = [array(part.astype(inner.dtype if weak else kind)) for part in (share, 1 - share)]
+            made = _where(parts[0] == 0, a, _where(parts[1] == 0, b, _between(a, b, *parts)))
+            made = _where(counts == 0, numpy.nan, made)
+        made = made.astype(to, copy=False).reshape(many)
         found.append(made.reshape((1, *left)))
     result = concatenate(found, 0).reshape((*wanted.shape, *left))
     if keepdims:
@@ -546,12 +536,17 @@ def _quantile(
     return into(out, result)
 
 
-def _between(a: ndarray, b: ndarray, share: Any) -> ndarray:
-    """Linear interpolation as NumPy has it: from the nearer end."""
+def _between(a: ndarray, b: ndarray, share: Any, rest: Any) -> ndarray:
+    """Linear interpolation as NumPy has it: from the nearer end; between two equal infinities it is they.
+
+    `share` is how much of `b` there is, `rest` how much of `a`.
+    """
     away = b - a
-    made: ndarray = _where(share >= 0.5, b - away * (1 - share), a + away * share) if isinstance(share, ndarray) else (
-        b - away * (1 - share) if share >= 0.5 else a + away * share
-    )  # fmt: skip
+    if isinstance(share, ndarray):
+        made = _where(share >= 0.5, b - away * rest, a + away * share)
+    else:
+        made = b - away * rest if share >= 0.5 else a + away * share
+    made = _where((away != away) & (a == b), a, made)
     return made
 
 
@@ -601,7 +596,7 @@ def percentile(
     keepdims: bool = False, *, weights: Any = None,
 ) -> ndarray:  # fmt: skip
     """Percentiles, as ``numpy.percentile``; the input is never overwritten."""
-    return _quantile(a, _hundredth(a, q), axis, keepdims, method, False, out, weights)
+    return _quantile(a, _hundredth(q), axis, keepdims, method, False, out, weights)
 
 
 def nanquantile(
@@ -617,23 +612,48 @@ def nanpercentile(
     keepdims: bool = False, *, weights: Any = None,
 ) -> ndarray:  # fmt: skip
     """Percentiles of elements that are no NaN."""
-    return _quantile(a, _hundredth(a, q), axis, keepdims, method, True, out, weights)
+    return _quantile(a, _hundredth(q), axis, keepdims, method, True, out, weights)
 
 
-def _hundredth(a: Any, q: Any) -> Any:
-    """Quantiles for percentiles, in the type of the elements if that is a floating-point one."""
-    dtype = on_device(a).dtype
-    hundred = dtype.type(100) if dtype.kind == "f" and _ndarray.is_weak(q) else 100
-    return numpy.true_divide(q.to_numpy() if isinstance(q, ndarray) else q, hundred)
+def _hundredth(q: Any) -> Any:
+    """Quantiles for percentiles."""
+    if _ndarray.is_weak(q):
+        return q / 100
+    return numpy.true_divide(q.to_numpy() if isinstance(q, ndarray) else q, 100)
 
 
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> ndarray:
     """The median, as ``numpy.median``; the input is never overwritten."""
-    return _quantile(a, 0.5, axis, keepdims, "linear", False, out, real=False)
+    return _median(a, axis, keepdims, False, out)
 
 
 def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> ndarray:
     """The median of elements that are no NaN."""
-    return _quantile(a, 0.5, axis, keepdims, "linear", True, out, real=False)
+    return _median(a, axis, keepdims, True, out)
+
+
+def _median(x: Any, axis: Any, keepdims: bool, without_nan: bool, out: Any) -> ndarray:
+    """The element in the middle of the sorted ones, or the mean of the two there."""
+    values = on_device(x)
+    inner = values if values.dtype.kind in "fc" else values.astype(numpy.float64)
+    rows, left = _ordered(inner, axis)
+    many, count = rows.shape
+    if count == 0:
+        made = full(left, numpy.nan, inner.dtype)
+    else:
+        last = getitem(rows, (slice(None), slice(-1, None)))
+        if without_nan:
+            counts = sum(rows == rows, 1, keepdims=True)
+            nothing = counts == 0
+            a, b = (take_along_axis(rows, UFUNCS["maximum"](at, 0) // 2, 1) for at in (counts - 1, counts))
+        else:
+            nothing = last != last
+            a, b = (getitem(rows, (slice(None), slice(at, at + 1))) for at in ((count - 1) // 2, count // 2))
+        wide = numpy.dtype("float32") if inner.dtype.char == "e" else inner.dtype  # as in sums
+        half = ((a.astype(wide, copy=False) + b) / wide.type(2)).astype(inner.dtype, copy=False)
+        made = _where(nothing, last, _where(a == b, a, half)).reshape(left)
+    if keepdims:
+        made = expand_dims(made, _axes(axis, values.ndim))
+    return into(out, made)

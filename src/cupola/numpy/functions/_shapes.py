@@ -13,7 +13,8 @@ from cupola.numpy._index import getitem, setitem
 from cupola.numpy._known import NAMESPACE
 from cupola.numpy._lazy import write
 from cupola.numpy._ndarray import _axes, axis_or_all, broadcast, empty, known_type, ndarray, on_device, one_axis
-from cupola.numpy.functions._creation import ascontiguousarray, full
+from cupola.numpy._order import in_order
+from cupola.numpy.functions._creation import full
 
 __all__ = [
     "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "broadcast_arrays", "broadcast_shapes",
@@ -162,9 +163,23 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
-    """As ``numpy.require``; arrays here are writable and aligned, and ``"C"`` makes one in one piece."""
+    """As ``numpy.require``; arrays here are writable and aligned."""
     found = on_device(a) if dtype is None else on_device(a).astype(dtype, copy=False)
-    return ascontiguousarray(found) if requirements and "C" in str(requirements).upper() else found
+    given = [requirements] if isinstance(requirements, str) else requirements or ()
+    wanted = {_REQUIREMENTS[one.upper()] for one in given}
+    if {"C", "F"} <= wanted:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    (order,) = wanted & {"C", "F"} or {"K"}
+    found = in_order(found, order)
+    return found.copy(order) if "O" in wanted and found.base is not None else found
+
+
+_REQUIREMENTS = {
+    name: names[0] for names in (
+        ("C", "C_CONTIGUOUS", "CONTIGUOUS"), ("F", "F_CONTIGUOUS", "FORTRAN"), ("A", "ALIGNED"), ("W", "WRITEABLE"),
+        ("O", "OWNDATA"), ("E", "ENSUREARRAY"),
+    ) for name in names
+}  # fmt: skip
 
 
 # --- joining ----------------------------------------------------------------------------------------------------
@@ -578,15 +593,19 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **more: Any) -> ndar
         return _pad_oddly(values, widths, mode)
     if mode in ("constant", "empty"):
         made = empty([a + n + b for (a, b), n in zip(widths, values.shape, strict=True)], values.dtype)
-        fill = numpy.broadcast_to(numpy.asarray(more.get("constant_values", 0)), (values.ndim, 2))
+        constants = more.get("constant_values", 0)
+        constants = constants.to_numpy() if isinstance(constants, ndarray) else numpy.asarray(constants)
+        fill = numpy.broadcast_to(
+            constants, (values.ndim, 2)
+        ).tolist()  # numbers of Python, which must fit into the type
         inner = tuple([slice(a, a + n) for (a, _), n in zip(widths, values.shape, strict=True)])
         if mode == "constant":
-            write(made, values.dtype.type(fill[0, 0]))
-            if (fill != fill[0, 0]).any():
+            write(made, values.dtype.type(fill[0][0]))
+            if any([one is not fill[0][0] and one != fill[0][0] for pair in fill for one in pair]):
                 for k, (a, _) in enumerate(widths):
                     before = (slice(None),) * k
-                    write(made._part((*before, slice(0, a))), values.dtype.type(fill[k, 0]))
-                    write(made._part((*before, slice(a + values.shape[k], None))), values.dtype.type(fill[k, 1]))
+                    write(made._part((*before, slice(0, a))), values.dtype.type(fill[k][0]))
+                    write(made._part((*before, slice(a + values.shape[k], None))), values.dtype.type(fill[k][1]))
         write(made._part(inner), values)
         return made
     for axis, width in enumerate(widths):
