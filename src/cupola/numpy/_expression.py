@@ -13,7 +13,7 @@ import numpy
 
 from cupola.core.array._array import Array
 from cupola.numpy._lazy import Node
-from cupola.numpy._operations import COMPUTED, MEMORY, expression
+from cupola.numpy._operations import COMPUTED, MEMORY, MIXED, expression
 
 INDEX = numpy.dtype("int64")  # the type of places
 
@@ -67,7 +67,8 @@ class Text:
             text = f"({values[0]} ? {values[1]} : {values[2]})"
         else:
             loop = operand.loop[0]
-            form = expression(operand.name, loop.kind, loop.char)
+            kinds = "".join([to.kind for to in operand.loop])
+            form = MIXED.get((operand.name, kinds)) or expression(operand.name, loop.kind, loop.char)
             assert form is not None, "the operation was checked when the node was made"
             text = form.replace("T(", f"({COMPUTED[loop.char]})(").replace("<T>", f"<{COMPUTED[loop.char]}>")
             text = text.format(*values)

@@ -102,6 +102,27 @@ OPERATIONS: dict[str, dict[str, str]] = {
     "rad2deg": {"f": "{0} * T(57.29577951308232)"},
 }  # fmt: skip
 
+# Comparisons of signed numbers with unsigned ones of 64 bits, by the kinds of both: no type has both, and C++ would
+# convert the signed ones. The first row is of those that hold where the signed number is negative.
+_SIGNS = {
+    "iu": (
+        {"not_equal": "!=", "less": "<", "less_equal": "<="},
+        {"equal": "==", "greater": ">", "greater_equal": ">="},
+        0,
+    ),
+    "ui": (
+        {"not_equal": "!=", "greater": ">", "greater_equal": ">="},
+        {"equal": "==", "less": "<", "less_equal": "<="},
+        1,
+    ),
+}
+MIXED = {
+    (name, kinds): f"{{{signed}}} {check} (unsigned long long){{0}} {sign} (unsigned long long){{1}}"
+    for kinds, (*rows, signed) in _SIGNS.items()
+    for check, row in zip(("< 0 ||", ">= 0 &&"), rows, strict=True)
+    for name, sign in row.items()
+}  # fmt: skip
+
 # The same operation under other names of NumPy, and under those of the Array API standard.
 ALIASES = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",

@@ -99,9 +99,7 @@ def _plain_kernels(name: str, head: str) -> _Kernels:
 
 def _order(char: str) -> str:
     """What sort, search and best need beside order.cu."""
-    if char in "FD":
-        return "template <typename R> __device__ bool no_number(complex_number<R> a) { return is_nan(a); }\n"
-    return " "
+    return file_text("complex_order.cu") if char in "FD" else " "
 
 
 def _combined(text: str) -> str:

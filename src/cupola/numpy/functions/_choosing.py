@@ -122,14 +122,14 @@ def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool =
 def nanargmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> ndarray:
     """As ``argmax``, without NaN."""
     values = on_device(a)
-    filled = where(values != values, -numpy.inf, values) if values.dtype.kind == "f" else values
+    filled = where(values != values, -numpy.inf, values) if values.dtype.kind in "fc" else values
     return argmax(filled, axis, out, keepdims=keepdims)
 
 
 def nanargmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> ndarray:
     """As ``argmin``, without NaN."""
     values = on_device(a)
-    filled = where(values != values, numpy.inf, values) if values.dtype.kind == "f" else values
+    filled = where(values != values, numpy.inf, values) if values.dtype.kind in "fc" else values
     return argmin(filled, axis, out, keepdims=keepdims)
 
 

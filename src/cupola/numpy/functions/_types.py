@@ -31,8 +31,10 @@ def promote_types(type1: Any, type2: Any) -> numpy.dtype:
 
 
 def min_scalar_type(a: Any) -> numpy.dtype:
-    """As ``numpy.min_scalar_type``."""
-    return numpy.min_scalar_type(_type_of(a))
+    """As ``numpy.min_scalar_type``; of an array with dimensions its type. Waits for the element of one without any."""
+    if isinstance(a, ndarray):
+        return numpy.min_scalar_type(a.to_numpy()) if a.ndim == 0 else a.dtype
+    return numpy.min_scalar_type(a)
 
 
 def common_type(*arrays: Any) -> Any:
