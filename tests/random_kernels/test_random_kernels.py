@@ -18,6 +18,8 @@ from tests.random_kernels.program import Kernel, Let, Loop, Warp, walk
 RECORDED = Path(__file__).with_name("h200.txt")
 SEEDS = [*range(120), *range(RECURSIVE, RECURSIVE + 40)]
 BATCH = 10
+PARTS = 4  # of the batches, of which each run has one (tests/turns.py)
+BATCHES = [pytest.param(first, marks=pytest.mark.turn(n % PARTS, of=PARTS)) for n, first in enumerate(SEEDS[::BATCH])]
 
 
 def recorded() -> dict[int, tuple[str, str]]:
@@ -28,7 +30,7 @@ def recorded() -> dict[int, tuple[str, str]]:
 
 
 @pytest.mark.unchecked(reason="ballots name threads that have exited")
-@pytest.mark.parametrize("first", SEEDS[::BATCH])
+@pytest.mark.parametrize("first", BATCHES)
 def test_device_agrees_with_the_interpreter_and_with_a_gpu(first: int) -> None:
     known = recorded()
     wrong = []
