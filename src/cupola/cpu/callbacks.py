@@ -10,6 +10,7 @@ import functools
 import re
 
 from cupola._above import above
+from cupola.cpu.compiler.facts import OWN
 
 # Dimensions of the batch and of a transform, outermost first, and their strides in elements.
 _LAYOUT = "struct layout { unsigned long long count[4], stride[4], total; };\n"
@@ -73,7 +74,7 @@ def link(name: str, code: bytes, kind: int, capability: int) -> bytes:
     ptx = _link(source, code, architecture)
     if name in missing(ptx):  # it is C++'s, whose symbol has the types of its parameters, too
         ptx = _link(source.replace('extern "C" __device__', "__device__"), code, architecture)
-    return ptx
+    return ptx.rstrip(b"\0") + OWN.encode()
 
 
 def missing(ptx: bytes) -> set[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 
 from cupola._above import above
+from cupola.cpu.compiler.facts import OWN
 
 # The unit interpolates a quarter turn in 64 pieces (the scheme is that of Oberman and Siu, "A high-performance
 # area-efficient multifunction interpolator", ARITH 2005): c0 + c1 x + c2 x^2, where x are 17 bits, c0 is in units of
@@ -197,4 +198,4 @@ def kernels() -> bytes:
     """
     options = above("ProgramOptions")(arch="sm_75", name="normals.cu")
     source = _SOURCE.replace("TABLE", _TABLE).replace("POWERS", _POWERS)
-    return bytes(above("Program")(source, "c++", options).compile("ptx").code)
+    return bytes(above("Program")(source, "c++", options).compile("ptx").code).rstrip(b"\0") + OWN.encode()

@@ -19,6 +19,7 @@ from cupola._packed import Packed
 from cupola.bindings import _provider, driver
 from cupola.core._compile import compile_to
 from cupola.core.device._device import Device
+from cupola.core.program import _nvrtc
 from cupola.core.program._object_code import ObjectCode
 
 FILE = Path(__file__).with_name("kernels") / "ahead.bin"
@@ -46,7 +47,7 @@ def code(source: str, *, fma: bool = False, **options: Any) -> ObjectCode:
         ptx = known().get(name_of(source, fma))
         if ptx is not None:
             return ObjectCode.from_ptx(ptx + (QUICK_FIRST if quick_first else b""), name="cupola.numpy")
-    if _provider.current() != "cpu":
+    if _provider.current() != "cpu" or _driver_version() < _compiler_version():
         return compile_to("cubin", source, options=chosen)
     # The CPU device runs PTX, and half of the time that NVRTC takes is making a GPU's machine code.
     made = compile_to("ptx", source, options={"arch": f"compute_{device.arch}", **chosen})
@@ -67,6 +68,12 @@ def _architecture(device: Device) -> str | None:
 def _driver_version() -> int:
     status, version = driver.cuDriverGetVersion()
     return int(version) if status == driver.CUresult.CUDA_SUCCESS else 0
+
+
+def _compiler_version() -> int:
+    """NVRTC's, whose PTX older drivers refuse."""
+    major, minor = _nvrtc.version()
+    return 1000 * major + 10 * minor
 
 
 @functools.cache

@@ -145,11 +145,8 @@ def require_bundled_headers() -> None:
 
 def warn_of_newer_ptx() -> None:
     """Warn when the driver may be too old for the PTX of this NVRTC."""
-    from cupola.bindings import _provider
     from cupola.bindings.driver import cuDriverGetVersion
 
-    if _provider.current() == "cpu" and not os.environ.get("CUPOLA_CPU_CUDA_VERSION"):
-        return  # it reads PTX of every version, and plays no older driver
     try:
         status, number = cuDriverGetVersion()
     except (RuntimeError, ImportError):

@@ -77,6 +77,10 @@ FOR_DEBUGGER = "\n// cupola: for a debugger\n"
 QUICK_FIRST = "\n// cupola: quick first\n"
 """The end of PTX whose kernels are to run soon, in code made in the simplest way until better code is there."""
 
+OWN = "\n// cupola: a kernel of its own\n"
+"""The end of PTX that this package has made for the device, with a compiler that may be newer than the modelled driver:
+the version of the PTX does not matter. `QUICK_FIRST` may follow."""
+
 
 def counts_lines(ptx: str) -> bool:
     """Whether a program was compiled without optimization, to have its lines counted (driver/module/observed.c)."""

@@ -20,8 +20,9 @@ from cupola.cpu.compiler import collector
 from cupola.cpu.compiler.emit.instruments import OF_ANY_WIDTH, names_of
 from cupola.cpu.compiler.emit.threads.shape import Shape, choose_shape
 from cupola.cpu.compiler.errors import ImageError
-from cupola.cpu.compiler.facts import FOR_DEBUGGER, QUICK_FIRST, KernelInfo, VariableInfo, counts_lines
-from cupola.cpu.compiler.images.containers import open_image
+from cupola.cpu.compiler.facts import FOR_DEBUGGER, OWN, QUICK_FIRST, KernelInfo, VariableInfo, counts_lines
+from cupola.cpu.compiler.images import versions
+from cupola.cpu.compiler.images.containers import is_cubin, open_image
 from cupola.cpu.compiler.objects import later, machine, packaged, recall
 from cupola.cpu.compiler.records import dataclass
 
@@ -504,15 +505,18 @@ def _fields(record: KernelInfo | VariableInfo) -> tuple[Any, ...]:
     return tuple(getattr(record, name) for name in record.__slots__)
 
 
-def load_image(image: bytes, architecture: int = 0) -> LoadedModule:
+def load_image(image: bytes, architecture: int = 0, driver: int = 0) -> LoadedModule:
     """Load a module from PTX text, or from a cubin with its PTX behind it.
 
     Parameters
     ----------
     image
-        The image.
+        The text, or the cubin.
     architecture
         The number of the modeled GPU, 90 for sm_90, which a cubin must be for; 0 to load any.
+    driver
+        The CUDA version of the modelled driver (13050 for 13.5), which refuses newer PTX, but not cubins that were made
+        of it; 0 to load any.
 
     Raises
     ------
@@ -520,10 +524,14 @@ def load_image(image: bytes, architecture: int = 0) -> LoadedModule:
         When the image holds no PTX or is a cubin for another GPU, the PTX has an error, the CPU device cannot run one
         of its instructions, or what compiles kernels is not installed. Its ``status`` names the CUDA error.
     """
-    opened = open_image(bytes(image), architecture)
+    image = bytes(image)
+    opened = open_image(image, architecture)
     machine.require_compiler()
-    text = opened.ptx.removesuffix(QUICK_FIRST)
-    quick_first = len(text) < len(opened.ptx)
+    whole = opened.ptx.removesuffix(QUICK_FIRST)
+    quick_first = len(whole) < len(opened.ptx)
+    text = whole.removesuffix(OWN)
+    if driver and len(text) == len(whole) and not is_cubin(image):
+        versions.check(text, driver)
     if os.environ.get("CUPOLA_DEBUGGER"):
         text += FOR_DEBUGGER
     # Without optimization kernels take more registers than they would, and might not be launched.

@@ -23,6 +23,11 @@ class Image:
     architecture: int = 0
 
 
+def is_cubin(image: bytes) -> bool:
+    """Whether an image is an ELF file."""
+    return image.startswith(elf.MAGIC)
+
+
 def open_image(image: bytes, architecture: int = 0) -> Image:
     """Find the PTX in an image that is not a fat binary (for those see `fat_binaries.unpack`).
 
@@ -38,7 +43,7 @@ def open_image(image: bytes, architecture: int = 0) -> Image:
     ImageError
         When the image has no PTX, such as a cubin that was made for a GPU only, or is a cubin for another GPU.
     """
-    if image.startswith(elf.MAGIC):
+    if is_cubin(image):
         return _open_cubin(image, architecture)
     text = image.partition(b"\0")[0]
     try:

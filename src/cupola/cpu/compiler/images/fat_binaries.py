@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cupola.cpu.compiler.errors import ImageError
-from cupola.cpu.compiler.images import containers, fat_entries, targets
+from cupola.cpu.compiler.images import containers, fat_entries, targets, versions
 
 _KINDS = {
     fat_entries.PTX: "PTX",
@@ -13,7 +13,7 @@ _KINDS = {
 }
 
 
-def unpack(image: bytes, architecture: int) -> bytes:
+def unpack(image: bytes, architecture: int, driver: int = 0) -> bytes:
     """The image in a fat binary that the CPU device runs: a cubin with its PTX behind it, or else the newest PTX.
 
     That may be in a cubin as well (`containers.debug_ptx`). Of two for the same architecture, the entry of PTX is
@@ -25,25 +25,30 @@ def unpack(image: bytes, architecture: int) -> bytes:
         Any image; one that is not a fat binary is returned.
     architecture
         The number of the modeled GPU, 90 for sm_90. What is for others is not taken.
+    driver
+        The CUDA version of the modelled driver (13050 for 13.5), which refuses newer PTX when there is no cubin for the
+        GPU; 0 to take any.
 
     Raises
     ------
     ImageError
-        When no entry fits, saying which there are.
+        When no entry fits, saying which there are, or the one that does is too new.
 
     Notes
     -----
     Only what may run is decompressed: fat binaries of large libraries have machine code for many GPUs.
     """
-    if not image.startswith(fat_entries.MAGIC):
+    if not is_fat(image):
         return image
     best: tuple[tuple[bool, int, bool], bytes] | None = None
     described = []
+    has_cubin = False
     for entry in fat_entries.read(image):
         described.append(_describe(entry))
         data = _fitting(entry, architecture)
         if data is None:
             continue
+        has_cubin |= entry.kind == fat_entries.CUBIN
         made_here = entry.kind == fat_entries.CUBIN and data.endswith(containers.TRAILER)
         if entry.kind == fat_entries.CUBIN and not made_here and containers.debug_ptx(data) is None:
             described[-1] += " without its PTX"
@@ -58,7 +63,14 @@ def unpack(image: bytes, architecture: int) -> bytes:
             f"sm_{architecture}, runs PTX, for it or for older ones: build it with "
             f"-gencode arch=compute_{architecture},code=compute_{architecture} as well",
         )
+    if driver and not has_cubin:
+        versions.check(best[1].decode(errors="replace"), driver)
     return best[1]
+
+
+def is_fat(image: bytes) -> bool:
+    """Whether an image is a fat binary."""
+    return image.startswith(fat_entries.MAGIC)
 
 
 def name_of(image: bytes) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cupola.cpu.compiler import ptx
 from cupola.cpu.compiler.errors import ImageError
-from cupola.cpu.compiler.images import containers, device_runtime, fat_binaries
+from cupola.cpu.compiler.images import containers, device_runtime, fat_binaries, versions
 from cupola.cpu.compiler.ptx.linker import merge, undefined_functions
 
 PROVIDED = frozenset(
@@ -17,8 +17,8 @@ PROVIDED = frozenset(
 """External functions that the CPU device has (emit/control/calls.py, passes/conditions.py, device_runtime.ptx)."""
 
 
-def read_input(image: bytes, name: str, architecture: int) -> str:
-    """The PTX of one input, which is well-formed.
+def read_input(image: bytes, name: str, architecture: int, driver: int = 0) -> str:
+    """The PTX of one input, which is well-formed and, if it is no cubin, not newer than a driver of a CUDA version.
 
     Raises
     ------
@@ -26,7 +26,9 @@ def read_input(image: bytes, name: str, architecture: int) -> str:
         When it has none that a GPU of the architecture (90 for sm_90) runs; the text names the input.
     """
     try:
-        text = containers.open_image(fat_binaries.unpack(image, architecture), architecture).ptx
+        text = containers.open_image(fat_binaries.unpack(image, architecture, driver), architecture).ptx
+        if driver and not containers.is_cubin(image) and not fat_binaries.is_fat(image):
+            versions.check(text, driver)
         ptx.parse(text)
     except ImageError as error:
         raise ImageError(error.status, f"'{name}': {error}") from error

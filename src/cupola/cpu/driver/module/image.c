@@ -16,6 +16,8 @@
 #include "image.h"
 #include "module.h"
 
+enum { ANY_DRIVER = 0 }; /* instead of a CUDA version: PTX may be newer than what is modelled */
+
 /* ---- what Python gives ------------------------------------------------------------------------------------------ */
 
 static char *copy_bytes(const char *bytes, size_t size) {
@@ -54,8 +56,9 @@ static bool find_ptx(const char *image, size_t size, const char **ptx, size_t *l
     return true;
 }
 
-/* The entry of a fat binary that is for this device (images/fat_binaries.py: unpack), to be freed, with a zero behind it. */
-static CUresult unpack_fat(const char *image, size_t size, char **entry, size_t *entry_size) {
+/* The entry of a fat binary that is for this device and for a driver of a CUDA version (images/fat_binaries.py: unpack), to
+ * be freed, with a zero behind it. */
+static CUresult unpack_fat(const char *image, size_t size, int driver, char **entry, size_t *entry_size) {
     CUresult status = CUDA_SUCCESS;
     char *bytes;
     Py_ssize_t length;
@@ -63,7 +66,8 @@ static CUresult unpack_fat(const char *image, size_t size, char **entry, size_t 
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *module = PyImport_ImportModule("cupola.cpu.compiler.images.fat_binaries");
     PyObject *found =
-        module ? PyObject_CallMethod(module, "unpack", "y#I", image, (Py_ssize_t)size, model_architecture()) : NULL;
+        module ? PyObject_CallMethod(module, "unpack", "y#Ii", image, (Py_ssize_t)size, model_architecture(), driver)
+               : NULL;
     if (!found || PyBytes_AsStringAndSize(found, &bytes, &length) ||
         !(*entry = copy_bytes(bytes, *entry_size = (size_t)length)))
         status = fail_python();
@@ -77,7 +81,7 @@ bool copy_ptx(const void *image, size_t size, char **ptx, size_t *length) {
     const char *start;
     char *entry = NULL;
     if (is_fat(image, size)) {
-        if (unpack_fat(image, size, &entry, &size)) return false;
+        if (unpack_fat(image, size, ANY_DRIVER, &entry, &size)) return false;
         image = entry;
     }
     *ptx = NULL;
@@ -323,8 +327,8 @@ void images_sweep(void) {
     PyGILState_Release(gil);
 }
 
-/* An image that is not a fat binary. */
-static CUresult load_one(const char *start, size_t size, struct image **result) {
+/* An image that is not a fat binary, for a driver of a CUDA version. */
+static CUresult load_one(const char *start, size_t size, int driver, struct image **result) {
     RETURN_IF(check_target(start, size));
     struct image *image = calloc(1, sizeof *image);
     if (!image) return no_memory("a module");
@@ -335,7 +339,7 @@ static CUresult load_one(const char *start, size_t size, struct image **result) 
     PyObject *compiler = PyImport_ImportModule("cupola.cpu.compiler.modules");
     if (compiler)
         image->module =
-            PyObject_CallMethod(compiler, "load_image", "y#I", start, (Py_ssize_t)size, model_architecture());
+            PyObject_CallMethod(compiler, "load_image", "y#Ii", start, (Py_ssize_t)size, model_architecture(), driver);
     Py_XDECREF(compiler);
     if (!image->module || read_kernels(image) || read_variables(image)) {
         status = fail_python();
@@ -351,10 +355,10 @@ static CUresult load(const void *data, size_t limit, struct image **result) {
     const char *start;
     size_t size = 0;
     RETURN_IF(find_extent(data, limit, &start, &size));
-    if (!is_fat(start, size)) return load_one(start, size, result);
+    if (!is_fat(start, size)) return load_one(start, size, settings.version, result);
     char *entry;
-    RETURN_IF(unpack_fat(start, size, &entry, &size));
-    CUresult status = load_one(entry, size, result);
+    RETURN_IF(unpack_fat(start, size, settings.version, &entry, &size));
+    CUresult status = load_one(entry, size, ANY_DRIVER, result);
     free(entry);
     return status;
 }
@@ -384,7 +388,7 @@ static CUresult load_linked(const void *const *binaries, size_t count, struct im
     Py_XDECREF(list);
     Py_XDECREF(module);
     PyGILState_Release(gil);
-    if (!status) status = load_one(cubin, (size_t)length, result);
+    if (!status) status = load_one(cubin, (size_t)length, ANY_DRIVER, result);
     free(cubin);
     return status;
 }

@@ -124,8 +124,8 @@ static CUresult add(CUlinkState state, CUjitInputType type, const char *data, si
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *module = linking();
     PyObject *called = PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace");
-    PyObject *text = module && called ? PyObject_CallMethod(module, "read_input", "y#OI", data, (Py_ssize_t)size,
-                                                            called, architecture(state))
+    PyObject *text = module && called ? PyObject_CallMethod(module, "read_input", "y#OIi", data, (Py_ssize_t)size,
+                                                            called, architecture(state), settings.version)
                                       : NULL;
     PyObject *input = text ? Py_BuildValue("(OO)", called, text) : NULL;
     if (!state->inputs) state->inputs = PyList_New(0);
