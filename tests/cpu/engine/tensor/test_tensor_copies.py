@@ -5,6 +5,7 @@ What single instructions do is compared with an H200 (tests/ptx/forms/tensor.txt
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numpy as np
@@ -14,6 +15,7 @@ from cupola import CUDAError, Device, LaunchConfig, cpu, launch
 from cupola.bindings import driver
 from cupola.core.exchange._tensor_map import TensorMapSwizzle
 from cupola.utils import StridedMemoryView
+from tests.cpu.engine.faulting import printed
 from tests.cpu.engine.kernels import compile_kernel
 
 
@@ -229,6 +231,46 @@ KERNEL_LINES = {
 }
 
 
+# Each fault on a device of its own, whose context it ends.
+FAULT_PROGRAM = """
+import json, os, sys
+import cupola.cpu
+count = int(sys.argv[1])
+cupola.cpu.use(devices=count)
+from cupola import Device, LaunchConfig, launch
+from tests.cpu.engine.kernels import compile_source
+from tests.cpu.engine.tensor.test_tensor_copies import FAULTS, view_of
+code = compile_source(FAULTS)
+texts = {}
+for which in range(count):
+    device = Device(which)
+    device.set_current()
+    stream = device.create_stream()
+    memory = device.allocate(1 << 14, stream=stream)
+    garbage = device.allocate(256, stream=stream)
+    garbage.fill(0xA5, stream=stream)
+    tensor_map = view_of(memory, (64, 64)).as_tensor_map((32, 32))
+    if which == 7:
+        memory.close()
+        stream.sync()
+    config = LaunchConfig(grid=1, block=1, shmem_size=6144)
+    launch(stream, config, code.get_kernel("k"), tensor_map, garbage, which)
+    try:
+        stream.sync()
+        texts[which] = "no error"
+    except Exception as error:
+        texts[which] = str(error)
+print(json.dumps(texts))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@functools.cache
+def faults() -> dict[str, str]:
+    return printed(FAULT_PROGRAM, str(len(KERNEL_LINES)))
+
+
 @pytest.mark.cpu_only
 @pytest.mark.parametrize(
     ("which", "mark", "patterns"),
@@ -247,32 +289,8 @@ KERNEL_LINES = {
         (11, "kind", ["it has 2 dimensions, the instruction 4"]),
     ],
 )
-def test_faults(run_python, which: int, mark: str, patterns: list[str]) -> None:
-    program = f"""
-import numpy as np
-from cupola import Device, LaunchConfig, launch
-from tests.cpu.engine.kernels import compile_kernel
-from tests.cpu.engine.tensor.test_tensor_copies import FAULTS, view_of
-device = Device(0)
-device.set_current()
-stream = device.create_stream()
-memory = device.allocate(1 << 14, stream=stream)
-garbage = device.allocate(256, stream=stream)
-garbage.fill(0xA5, stream=stream)
-tensor_map = view_of(memory, (64, 64)).as_tensor_map((32, 32))
-if {which} == 7:
-    memory.close()
-    stream.sync()
-config = LaunchConfig(grid=1, block=1, shmem_size=6144)
-launch(stream, config, compile_kernel(FAULTS, "k"), tensor_map, garbage, {which})
-try:
-    stream.sync()
-except Exception as error:
-    print(error)
-"""
-    done = run_python(program)
-    text = done.stdout
-    assert done.returncode == 0, done.stderr
+def test_faults(which: int, mark: str, patterns: list[str]) -> None:
+    text = faults()[str(which)]
     for pattern in patterns:
         assert re.search(pattern, text), text
     assert re.search(rf":{KERNEL_LINES[mark]}\b", text), text
