@@ -12,6 +12,10 @@ import contextlib
 import os
 import stat
 
+TYPE_CHECKING = False  # typing is slow to import
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _WRITE = stat.S_IWGRP | stat.S_IWOTH
 _refused: set[str] = set()
@@ -71,6 +75,44 @@ def is_private(folder: str) -> bool:
     return True
 
 
+def belongs_to_user(folder: str) -> bool:
+    """Whether only this user can put files into a folder that a program has named; it may be a link.
+
+    Raises
+    ------
+    OSError
+        When there is no such folder.
+    """
+    status = os.stat(folder)
+    if status.st_uid != os.geteuid():
+        return _refuse(folder, f"it belongs to the user with id {status.st_uid}")
+    if status.st_mode & _WRITE:
+        return _refuse(folder, f"other users may write to it (mode {stat.S_IMODE(status.st_mode):o}): chmod go-w")
+    return True
+
+
+def open_private(path: str) -> BinaryIO | None:
+    """A file in such a folder, open for reading; None when it cannot be trusted.
+
+    Raises
+    ------
+    OSError
+        When it is not there, or cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        _refuse(path, "it is not a file")
+    elif status.st_uid != os.geteuid():
+        _refuse(path, f"it belongs to the user with id {status.st_uid}")
+    elif status.st_mode & _WRITE:
+        _refuse(path, f"other users may write to it (mode {stat.S_IMODE(status.st_mode):o})")
+    else:
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    return None
+
+
 def read_private(path: str) -> bytes | None:
     """The contents of a file in such a folder; None when it cannot be trusted.
 
@@ -79,18 +121,11 @@ def read_private(path: str) -> bytes | None:
     OSError
         When it is not there, or cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            _refuse(path, "it is not a file")
-        elif status.st_uid != os.geteuid():
-            _refuse(path, f"it belongs to the user with id {status.st_uid}")
-        elif status.st_mode & _WRITE:
-            _refuse(path, f"other users may write to it (mode {stat.S_IMODE(status.st_mode):o})")
-        else:
-            return file.read()
-    return None
+    file = open_private(path)
+    if file is None:
+        return None
+    with file:
+        return file.read()
 
 
 def _refuse(path: str, why: str) -> bool:

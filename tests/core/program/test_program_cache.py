@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import stat
@@ -239,7 +240,53 @@ class TestFiles:
         with caplog.at_level("WARNING", "cupola"), pytest.raises(PermissionError, match="another path"):
             FileStreamProgramCache()
         assert f"{place} is not used as a cache: {why}" in caplog.text
-        assert FileStreamProgramCache(place).path == str(place)  # a folder that is named is the program's own business
+
+    @pytest.mark.parametrize("what", ["folder", "entries", "group", "entry", "link", "loop", "directory", "owner"])
+    def test_what_others_could_have_written_is_not_believed(self, tmp_path, monkeypatch, caplog, what):
+        """Also in a folder that is named."""
+        monkeypatch.setattr("cupola._private_folder._refused", set())
+        cache = FileStreamProgramCache(tmp_path / "cache")
+        cache["key"] = b"code"
+        (path,) = entries(cache)
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        if what == "link":
+            os.replace(path, tmp_path / "elsewhere")
+            os.symlink(tmp_path / "elsewhere", path)
+        elif what == "loop":
+            os.unlink(path)
+            os.symlink(path, path)
+        elif what == "directory":
+            os.unlink(path)
+            os.mkdir(path)
+        elif what == "owner":
+            monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        else:
+            place = {"entry": path, "entries": os.path.join(cache.path, "entries")}.get(what, cache.path)
+            os.chmod(place, 0o770 if what == "group" else 0o777)
+        descriptors = os.listdir("/proc/self/fd")
+        with caplog.at_level("WARNING", "cupola"):
+            for opened in (cache, FileStreamProgramCache(cache.path)):
+                assert opened.get("key") is None
+        assert len(os.listdir("/proc/self/fd")) == len(descriptors)
+        assert ("is not used as a cache" in caplog.text) == (what not in ("link", "loop"))
+        if what in ("link", "loop", "entry"):
+            cache["key"] = b"new"  # in its place
+            assert cache["key"] == b"new"
+        elif what != "directory":
+            cache["other"] = b"new"
+            assert cache.get("other") is None and not os.listdir(os.path.join(cache.path, "tmp"))
+
+    def test_a_folder_may_be_a_link_of_the_user(self, tmp_path):
+        (tmp_path / "there").mkdir()
+        (tmp_path / "here").symlink_to(tmp_path / "there")
+        FileStreamProgramCache(tmp_path / "here")["key"] = b"code"
+        assert FileStreamProgramCache(tmp_path / "there")["key"] == b"code"
+
+    def test_an_entry_under_the_name_of_another_is_missing(self, files):
+        files["key"], files["other"] = b"code", b"another"
+        first, second = entries(files)
+        os.replace(first, second)
+        assert files.get("key") is None and files.get("other") is None and entries(files) == []
 
     def test_no_home(self, monkeypatch):
         monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -556,6 +603,28 @@ class TestCompile:
             code = Program(text, "ptx", {**options, "name": "mine"}).compile("cubin", cache=cache)
             assert code.name == "mine" and run(code, stream, 5) == 5.0
         assert len(cache) == 1
+
+    @pytest.mark.parametrize("what", ["full", "directory", "loop", "read-only"])
+    def test_a_cache_that_cannot_be_written_is_a_miss(self, files, device, monkeypatch, caplog, what):
+        program = Program(SOURCE, "c++")
+        program.compile("cubin", cache=files)
+        (path,) = entries(files)
+        os.unlink(path)
+        if what == "directory":
+            os.mkdir(path)
+        elif what == "loop":
+            os.rmdir(os.path.dirname(path))
+            os.symlink(os.path.dirname(path), os.path.dirname(path))
+        else:
+
+            def fail(*arguments):
+                raise OSError(errno.ENOSPC if what == "full" else errno.EROFS, "no")
+
+            monkeypatch.setattr(os, "fsync", fail)
+        with caplog.at_level("WARNING", "cupola"):
+            assert len(program.compile("cubin", cache=files).code) > 100
+        assert "could not be put into <FileStreamProgramCache" in caplog.text
+        assert os.listdir(os.path.join(files.path, "tmp")) == []
 
     def test_damage_is_compiled_again(self, files, device, stream):
         for _ in range(3):

@@ -16,11 +16,11 @@ import time
 from collections.abc import Iterator
 from threading import RLock
 
-from cupola._private_folder import make_private, user_cache_folder
+from cupola._private_folder import belongs_to_user, is_private, make_private, open_private, user_cache_folder
 from cupola.core.program._program_cache import Key, ProgramCacheResource, Value, checked_limit
 from cupola.core.program._signatures import from_cache
 
-_MAGIC = b"cupolaPC"  # ends an entry, behind the SHA-256 of the code
+_MAGIC = b"cupolaP2"  # ends an entry, behind the SHA-256 of its name and the code
 _FOOTER = 32 + len(_MAGIC)
 _STALE = 3600  # seconds after which a temporary file belongs to nobody any more
 _ATTEMPTS = 1000  # to put an entry into a folder that others remove because it is empty
@@ -52,8 +52,13 @@ class FileStreamProgramCache(ProgramCacheResource):
 
     Notes
     -----
-    Entries are files ``entries/xx/yyyy`` with the SHA-256 of their key in hexadecimal digits: the code, its SHA-256 and
-    a mark. One that is damaged counts as missing and is removed. Threads may share it, and processes its folder.
+    Entries are files ``entries/xx/yyyy`` with the SHA-256 of their key in hexadecimal digits: the code, a checksum of
+    name and code, and a mark. One that is damaged counts as missing and is removed. Threads may share it, and
+    processes of one user its folder.
+
+    Code from a cache is run, so what another user could have written is not believed: entries that are links or of
+    somebody else are missing, and a folder that is not this user's, or to which others may write, neither gives nor
+    keeps anything. The ``cupola`` logger says so.
 
     Examples
     --------
@@ -86,20 +91,26 @@ class FileStreamProgramCache(ProgramCacheResource):
     def __getitem__(self, key: Key) -> bytes:
         path = self._path_of(key)
         try:
-            with open(path, "rb") as file:
+            file = open_private(path) if self._is_trusted() else None
+            if file is None:
+                raise KeyError(key)
+            with file:
                 stored = file.read()
                 _mark_used(file.fileno())
-                if _is_whole(stored):
+                if _is_whole(path, stored):
                     return from_cache(stored[:-_FOOTER])
                 seen = _Entry.of(path, os.fstat(file.fileno()))
-        except (FileNotFoundError, NotADirectoryError):
-            raise KeyError(key) from None
-        _remove(seen)
+            _remove(seen)
+        except OSError:  # not there, or nothing that can be read
+            pass
         raise KeyError(key)
 
     def __setitem__(self, key: Key, value: Value) -> None:
         path, data = self._path_of(key), self.as_value(value)
-        stored = b"".join((data, hashlib.sha256(data).digest(), _MAGIC))
+        stored = b"".join((data, _checksum(path, data), _MAGIC))
+        with contextlib.suppress(FileNotFoundError):  # it is made anew
+            if not self._is_trusted():
+                return
         temporary = self._write_temporary(stored)
         try:
             replaced = _size_of(path)
@@ -147,8 +158,12 @@ class FileStreamProgramCache(ProgramCacheResource):
 
     def _make_directories(self) -> None:
         os.makedirs(self._path, exist_ok=True)  # of its own, for FileExistsError where a file is in the way
-        os.makedirs(self._entries, exist_ok=True)
+        os.makedirs(self._entries, mode=0o700, exist_ok=True)
         os.makedirs(self._temporary, mode=0o700, exist_ok=True)
+
+    def _is_trusted(self) -> bool:
+        """Whether only this user can have put entries there."""
+        return belongs_to_user(self._path) and is_private(self._entries)
 
     def _write_temporary(self, data: bytes) -> str:
         try:
@@ -242,7 +257,7 @@ def _files_below(folder: str) -> Iterator[_Entry]:
 def _remove(entry: _Entry) -> bool:
     """Remove a file unless it was replaced since it was seen; whether it is gone."""
     try:
-        if not entry.is_same(os.stat(entry.path)):
+        if not entry.is_same(os.lstat(entry.path)):
             return False
         os.unlink(entry.path)
     except FileNotFoundError:
@@ -272,14 +287,20 @@ def _mark_used(descriptor: int) -> None:
         os.utime(descriptor, ns=(time.time_ns(), status.st_mtime_ns))
 
 
-def _is_whole(stored: bytes) -> bool:
+def _is_whole(path: str, stored: bytes) -> bool:
     if not stored.endswith(_MAGIC) or len(stored) < _FOOTER:
         return False
-    return hashlib.sha256(stored[:-_FOOTER]).digest() == stored[-_FOOTER : -len(_MAGIC)]
+    return _checksum(path, stored[:-_FOOTER]) == stored[-_FOOTER : -len(_MAGIC)]
+
+
+def _checksum(path: str, data: bytes) -> bytes:
+    """Of the code and the name under which it is kept: that of its key, wherever the folder is."""
+    folder, name = os.path.split(path)
+    return hashlib.sha256((os.path.basename(folder) + name).encode() + data).digest()
 
 
 def _size_of(path: str) -> int:
     try:
-        return os.stat(path).st_size
-    except (FileNotFoundError, NotADirectoryError):
+        return os.lstat(path).st_size
+    except OSError:
         return 0

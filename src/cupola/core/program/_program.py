@@ -259,7 +259,12 @@ class Program:
         found = cache.get(key)
         if found is None:
             made = self._compiler.compile(target, (), logs)
-            cache[key] = made._to_cache()
+            try:
+                cache[key] = made._to_cache()
+            except OSError as error:  # such as a full disk: the next process compiles again
+                import logging
+
+                logging.getLogger("cupola").warning("what was compiled could not be put into %r: %s", cache, error)
             return made
         if target == "ptx" and self._code_type == "c++":
             from cupola.core.program._cxx_compiler import warn_of_newer_ptx

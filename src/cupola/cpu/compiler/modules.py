@@ -285,9 +285,25 @@ class Variant:
             return self._independent.address
 
 
+def _facts_of_body(known: Any) -> tuple[str, tuple[str, ...], _BodyFacts]:
+    object_key, helpers, facts = known
+    if not isinstance(object_key, str) or not all(isinstance(name, str) for name in helpers):
+        raise TypeError("these are no facts of a body")
+    return object_key, helpers, facts
+
+
+def _facts_of_module(known: Any) -> tuple[list[tuple[str, int]], list[VariableInfo], list[KernelInfo]]:
+    entries, variables, kernels = known
+    return (
+        [(name, address) for name, address in entries],
+        [VariableInfo(*fields) for fields in variables],
+        [KernelInfo(*fields) for fields in kernels],
+    )
+
+
 def _recalled(key: str, name: str) -> tuple[machine.MachineCode, _BodyFacts] | None:
     """A body that was made before, also by another process."""
-    known = recall.recall(key)
+    known = recall.recall(_facts_of_body, key)
     if known is None:
         return None
     object_key, helpers, facts = known
@@ -328,21 +344,20 @@ class LoadedModule:
         self.identity = recall.identify(self.content)
         self.kernels: Sequence[KernelInfo] = _Infos(self)
         name = "lazy module" if self.is_lazy else "module"
-        known = recall.recall(name, self.identity)
-        if known is None and quick_first:
-            known = packaged.find(name, self.content)
+        known = recall.recall(_facts_of_module, name, self.identity)
+        if known is None and quick_first and (found := packaged.find(name, self.content)) is not None:
+            known = _facts_of_module(found)
         if known is not None:
-            self.entries, variables, kernels = known
-            self.variables = [VariableInfo(*fields) for fields in variables]
+            self.entries, self.variables, kernels = known
         else:
             parsed = self.parsed()
             self.entries, self.variables = parsed.entries, parsed.variables
-            kernels = [] if self.is_lazy else [_fields(kernel.info) for kernel in map(parsed.kernel, self._indices())]
+            kernels = [] if self.is_lazy else [kernel.info for kernel in map(parsed.kernel, self._indices())]
             recall.remember(
-                (self.entries, [_fields(variable) for variable in self.variables], kernels), name, self.identity
+                (self.entries, list(map(_fields, self.variables)), list(map(_fields, kernels))), name, self.identity
             )
         if not self.is_lazy:
-            self.kernels = [KernelInfo(*fields) for fields in kernels]
+            self.kernels = kernels
 
     def _indices(self) -> range:
         return range(len(self.entries))
@@ -374,9 +389,9 @@ class LoadedModule:
 
     def info(self, index: int) -> KernelInfo:
         """What the driver wants to know about a kernel, for modules that do not know that of all of them."""
-        known = recall.recall("kernel", self.identity, index)
+        known = recall.recall(lambda fields: KernelInfo(*fields), "kernel", self.identity, index)
         if known is not None:
-            return KernelInfo(*known)
+            return known
         info = self.kernel(index).info
         recall.remember(_fields(info), "kernel", self.identity, index)
         return info

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import marshal
 import os
 import subprocess
 from collections.abc import Callable
@@ -9,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cupola.cpu.compiler.objects import machine
+from cupola.cpu.compiler import modules
+from cupola.cpu.compiler.objects import machine, recall
 from cupola.cpu.compiler.objects.cache import ObjectCache
 
 
@@ -37,6 +40,52 @@ def test_damaged_entry_is_removed(tmp_path: Path, damage: Callable[[bytes], byte
     assert cache.get(key) is None and not path.exists()
     cache.put(key, b"object code")
     assert cache.get(key) == b"object code"
+
+
+def test_an_entry_under_another_name_is_missing(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path, "machine")
+    one, other = cache.key("one"), cache.key("other")
+    cache.put(one, b"object code")
+    (tmp_path / f"{one}.o").rename(tmp_path / f"{other}.o")
+    assert cache.get(other) is None and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("what", ["directory", "loop", "full"])
+def test_what_cannot_be_read_or_written_is_missing(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = ObjectCache(tmp_path, "machine")
+    key = cache.key("ir")
+    path = tmp_path / f"{key}.o"
+    if what == "directory":
+        path.mkdir()
+    elif what == "loop":
+        path.symlink_to(path)
+    else:
+
+        def fail(*arguments: object) -> None:
+            raise OSError(errno.ENOSPC, "no space")
+
+        monkeypatch.setattr(os, "replace", fail)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    assert cache.get(key) is None and len(os.listdir("/proc/self/fd")) == descriptors
+    assert cache.put(key, b"object code") == (what == "loop"), "a link is replaced"
+    assert not list(tmp_path.glob("*.new"))
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"N", marshal.dumps((1, 2)), marshal.dumps([[1], [2], [3]])])
+def test_what_does_not_decode_is_missing(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts of a module, and of a body of a kernel, that are something else."""
+    store = ObjectCache(tmp_path, "facts")
+    monkeypatch.setattr(recall, "_store", lambda: store)
+    monkeypatch.setattr(recall, "enabled", True)
+    monkeypatch.setattr(ObjectCache, "get", lambda self, key: data)
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry nothing() { ret; }
+"""
+    loaded = modules.load_image(ptx.encode())
+    assert [name for name, _ in loaded.entries] == ["nothing"]
+    assert loaded.kernels[0].name == "nothing" and loaded.compile(0, (32, 1, 1)).address
 
 
 def test_few_processes_count_a_full_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

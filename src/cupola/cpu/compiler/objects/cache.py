@@ -2,10 +2,10 @@
 
 An entry is one file, named by a hash of all that the code depends on: the LLVM IR, the processor with its features,
 LLVM's version, and the version of this format. Files are written beside their place and renamed, so a reader sees
-a whole entry or none; a checksum tells a damaged one, which is removed. When the entries exceed the limit, those not
-used for longest go. A full folder has so many that counting them takes a second: a process counts only if it has made
-much code, or when it makes an entry whose name says so, one of 64. What others could have written is not loaded
-(_private_folder.py).
+a whole entry or none; a checksum of name and code tells a damaged or renamed one, which is removed. When the entries
+exceed the limit, those not used for longest go. A full folder has so many that counting them takes a second: a process
+counts only if it has made much code, or when it makes an entry whose name says so, one of 64. What others could have
+written is not loaded (_private_folder.py).
 
 The folder is ``cupola`` in ``$XDG_CACHE_HOME`` (default ``~/.cache``). ``CUPOLA_CPU_CACHE=0`` turns the cache off.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from cupola._private_folder import is_private, make_private, read_private, user_cache_folder
 
-FORMAT = 1
+FORMAT = 2
 LIMIT_BYTES = 256 << 20
 SELDOM = 64
 """One of so many entries makes the process that writes it count; so does this part of the limit."""
@@ -77,7 +77,7 @@ class ObjectCache:
             return None
         head = len(_MAGIC) + 32
         code = data[head:]
-        if data[: len(_MAGIC)] != _MAGIC or hashlib.sha256(code).digest() != data[len(_MAGIC) : head]:
+        if data[: len(_MAGIC)] != _MAGIC or _checksum(key, code) != data[len(_MAGIC) : head]:
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
@@ -89,14 +89,19 @@ class ObjectCache:
         """Keep object code; False when the cache cannot be written, so that the next process compiles again."""
         if self.folder is None:
             return False
-        data = _MAGIC + hashlib.sha256(code).digest() + code
+        data = _MAGIC + _checksum(key, code) + code
+        unfinished = None
         try:
             if not make_private(str(self.folder)):
                 return False
             with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".new", delete=False) as file:
+                unfinished = file.name
                 file.write(data)
-            os.replace(file.name, self.folder / f"{key}.o")
+            os.replace(unfinished, self.folder / f"{key}.o")
         except OSError:
+            if unfinished is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(unfinished)
             return False
         self._own += len(data)
         if self._total is not None:
@@ -134,3 +139,7 @@ class ObjectCache:
                 os.unlink(path)
                 total -= size
         self._total = total
+
+
+def _checksum(key: str, code: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + code).digest()

@@ -306,6 +306,8 @@ def load_object(code: bytes, name: str, helpers: tuple[str, ...]) -> MachineCode
 
 def _load(code: bytes, name: str, key: str, helpers: tuple[str, ...]) -> MachineCode | None:
     """Put object code into memory; None when it is not what it should be."""
+    if not code.startswith(b"\x7fELF"):
+        return None  # LLVM would end the process
     binding = llvm()
     empty = binding.parse_assembly("")
     engine = binding.create_mcjit_compiler(empty, _target_machine())

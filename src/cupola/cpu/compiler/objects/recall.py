@@ -16,10 +16,13 @@ import marshal
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cupola.cpu.compiler.objects.cache import ObjectCache
+
+T = TypeVar("T")
 
 enabled = True
 """Whether anything is recalled or remembered; tests that change the compiler turn it off."""
@@ -62,13 +65,21 @@ def identify(content: str) -> str:
     return hashlib.sha256(f"{_package()}\n{content}".encode()).hexdigest()
 
 
-def recall(*what: object) -> Any:
-    """What was remembered under a name of several parts; None when nothing was, or it was lost."""
+def recall(read: Callable[[Any], T], *what: object) -> T | None:
+    """What `read` makes of what was remembered under a name of several parts.
+
+    None when nothing was, when it was lost, or when it is not what it should be, so that it is found out again.
+    """
     if not enabled:
         return None
     store = _store()
     data = store.get(store.key(repr(what)))
-    return None if data is None else marshal.loads(data)
+    if data is None:
+        return None
+    try:
+        return read(marshal.loads(data))
+    except (EOFError, TypeError, ValueError):
+        return None
 
 
 def remember(value: Any, *what: object) -> None:
