@@ -224,6 +224,51 @@ def test_images_that_are_compressed_together(context, make_stream, memory, optio
     ok(driver.cuModuleUnload(ok(driver.cuModuleLoadFatBinary(image))))
 
 
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("eager", [False, True], ids=["lazy", "eager"])
+@pytest.mark.parametrize("kind", ["cubin", "fat binary", "concatenated"])
+def test_code_for_other_gpus_only(run_python, kind, eager):
+    """Answers of an H200 with driver 580.159: a library loads, and has nothing."""
+    done = run_python(
+        f"""
+from cupola.bindings import driver as d
+from tests.cpu.driver.calls import compiled, explanation, ok, status
+from tests.cpu.driver.module.test_link import INPUT, KERNEL, fat_binary
+ok(d.cuInit(0))
+ok(d.cuCtxSetCurrent(ok(d.cuDevicePrimaryCtxRetain(0))))
+images = [(name, compiled(KERNEL, "cubin", "sm_" + name)) for name in ("80", "120")]
+cubins = [("cubin", name, image[: image.index(b"cupolaPT")]) for name, image in images]
+image = {{
+    "cubin": cubins[1][2],
+    "fat binary": fat_binary(*cubins, ("ptx", "120", compiled(KERNEL, "ptx", "compute_120"))),
+    "concatenated": fat_binary(*cubins, options=("-concat",)),
+}}[{kind!r}]
+link = ok(d.cuLinkCreate(0, [], []))
+link_kind = INPUT.CU_JIT_INPUT_CUBIN if {kind == "cubin"} else INPUT.CU_JIT_INPUT_FATBINARY
+results = [
+    d.cuModuleLoadData(image),
+    d.cuModuleLoadFatBinary(image),
+    d.cuLinkAddData(link, link_kind, image, len(image), b"name", 0, [], []),
+]
+loaded = d.cuLibraryLoadData(image, [], [], 0, [], [], 0)
+if {eager}:
+    results += [loaded]
+else:
+    library = ok(loaded)
+    assert ok(d.cuLibraryGetKernelCount(library)) == 0
+    for _ in range(2):
+        results += [d.cuLibraryGetKernel(library, b"k"), d.cuLibraryGetModule(library)]
+for result in results:
+    assert status(result) == "CUDA_ERROR_NO_BINARY_FOR_GPU", result
+    assert "for sm_120" in explanation(result), explanation(result)
+if not {eager}:
+    ok(d.cuLibraryUnload(library))
+""",
+        CUDA_MODULE_LOADING="EAGER" if eager else "LAZY",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_fat_binaries_are_linked(make_link, make_stream, memory):
     state = make_link()
     image = fat_binary(("ptx", "80", ANSWERS.encode() + b"\0"))

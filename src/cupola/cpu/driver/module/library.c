@@ -3,7 +3,8 @@
  * A kernel of a library stands for one function in each context; its attributes hold for each device.
  *
  * PTX is compiled when something of the library is first asked for, as CUDA does it (CUDA Programming Guide, "Lazy
- * Loading"), so that is the call which refuses bad PTX. CUDA_MODULE_LOADING=EAGER has it compiled at once. */
+ * Loading"), so that is the call which refuses bad PTX, and code that is for other GPUs only. CUDA_MODULE_LOADING=EAGER
+ * has it compiled at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static void library_free(CUlibrary library) {
     free_kernels(library->kernels, kernel_count(library));
     if (library->image) image_release(library->image);
     free(library->ptx);
+    free(library->reason);
     pthread_mutex_destroy(&library->lock);
     handle_free(HANDLE_LIBRARY, library);
 }
@@ -61,6 +63,7 @@ static CUresult set_image(CUlibrary library, struct image *image) {
 static CUresult complete(CUlibrary library) {
     struct image *image;
     if (likely(library->image)) return CUDA_SUCCESS;
+    if (library->refusal) return fail(library->refusal, "%s", library->reason ? library->reason : "");
     RETURN_IF(image_load(library->ptx, &image));
     return set_image(library, image);
 }
@@ -79,6 +82,19 @@ static CUresult library_new(struct image *image, char *ptx, CUlibrary *result) {
     if (status) library_free(library);
     else *result = library;
     return status;
+}
+
+/* Of a cubin or a fat binary that has nothing for this device, the calls that ask for something in it say so. */
+static CUresult library_or_refusal(CUresult status, struct image *image, CUlibrary *result) {
+    char reason[EXPLANATION_SIZE];
+    bool waits = status == CUDA_ERROR_NO_BINARY_FOR_GPU || status == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    if (!status) return library_new(image, NULL, result);
+    if (!waits || settings.eager_loading) return status;
+    explain(status, reason, sizeof reason);
+    RETURN_IF(library_new(NULL, NULL, result));
+    (*result)->refusal = status;
+    (*result)->reason = strdup(reason);
+    return CUDA_SUCCESS;
 }
 
 /* The text, when it is PTX that can wait; else NULL. */
@@ -143,7 +159,7 @@ static CUresult check_options(CUlibrary *library, CUlibraryOption *options, unsi
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit_options, void **jit_values,
                            unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
-    struct image *image;
+    struct image *image = NULL;
     (void)values;
     RETURN_IF(check_options(library, options, count));
     if (!code) return fail_null("code");
@@ -153,18 +169,18 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
         jit_write_logs(jit_count, jit_options, jit_values, CUDA_SUCCESS, NULL, NULL);
         return library_new(NULL, ptx, library);
     }
-    RETURN_IF(image_load_with_options(code, jit_count, jit_options, jit_values, &image));
-    return library_new(image, NULL, library);
+    CUresult status = image_load_with_options(code, jit_count, jit_options, jit_values, &image);
+    return library_or_refusal(status, image, library);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit_options, void **jit_values,
                                unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
-    struct image *image;
+    struct image *image = NULL;
     (void)values, (void)jit_options, (void)jit_values, (void)jit_count;
     RETURN_IF(check_options(library, options, count));
     if (!path) return fail_null("fileName");
-    RETURN_IF(image_load_file(path, &image));
-    return library_new(image, NULL, library);
+    CUresult status = image_load_file(path, &image);
+    return library_or_refusal(status, image, library);
 }
 
 CUresult cuLibraryUnload(CUlibrary library) {
@@ -202,7 +218,7 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
 CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary library) {
     RETURN_IF(enter_library(library));
     if (!count) return fail_null("count");
-    RETURN_IF(complete(library));
+    if (!library->refusal) RETURN_IF(complete(library));
     *count = (unsigned)kernel_count(library);
     return CUDA_SUCCESS;
 }

@@ -103,6 +103,8 @@ struct CUlib_st {
     struct handle handle;
     _Atomic(struct image *) image; /* NULL as long as `ptx` waits to be compiled */
     char *ptx;
+    CUresult refusal; /* or why there will be none: of code that is well-formed and not for this device */
+    char *reason;
     pthread_mutex_t lock;
     CUmodule modules; /* one for each context that uses the library */
     CUkernel *kernels;
