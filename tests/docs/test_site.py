@@ -20,6 +20,16 @@ def test_the_gallery_has_all_examples():
     assert sorted(listed) == sorted(there - set(gallery.HELPERS))
 
 
+def test_programs_that_the_tests_run_need_not_run_again(monkeypatch):
+    monkeypatch.delenv("CUPOLA_GALLERY", raising=False)
+    programs, notebook = "/gallery/programs/typical/nbody.py", "/notebooks/3_profile.py"
+    pattern = gallery.settings()["filename_pattern"]
+    assert re.search(pattern, programs) and re.search(pattern, notebook)
+    monkeypatch.setenv("CUPOLA_GALLERY", "shown")
+    pattern = gallery.settings()["filename_pattern"]
+    assert not re.search(pattern, programs) and re.search(pattern, notebook)
+
+
 @pytest.mark.parametrize("name", ["vector_add", "tour", "saxpy", "mpi_heat"])
 def test_a_program_of_the_gallery_begins_with_a_heading(name):
     text = gallery.staged(name)

@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / ".ci" / "run"
 PARTS = re.findall(r"^parts=\((.*)\)$", SCRIPT.read_text(), re.M)[0].split()
@@ -32,3 +34,34 @@ def test_a_part_that_there_is_not_is_refused_before_anything_is_made() -> None:
     done = subprocess.run([SCRIPT, "style", "tests"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f".ci/run: there is no part tests; the parts are {' '.join(PARTS)}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "editable", "installed"),
+    [
+        ([], False, ["--no-deps ."]),
+        (["INSTALL_ARGS=-Csetup-args=-Dwerror=true"], False, ["--no-deps . -Csetup-args=-Dwerror=true"]),
+        (["WHEEL=WHEEL"], False, ["--no-deps --force-reinstall WHEEL"]),
+        (["WHEEL=WHEEL"], True, []),  # it stays as it was installed for development
+    ],
+)
+def test_make_builds_or_installs_a_wheel(
+    tmp_path: Path, options: list[str], editable: bool, installed: list[str]
+) -> None:
+    environment = tmp_path / "venv"
+    (environment / "bin").mkdir(parents=True)
+    python = environment / "bin" / "python"
+    python.write_text(f'#!/bin/sh\ncase "$*" in *install*) echo "$@" >>{tmp_path}/calls;; esac\n')
+    python.chmod(0o755)
+    wheel = tmp_path / "cupola.whl"
+    wheel.touch()
+    (tmp_path / "calls").touch()
+    if editable:
+        (environment / ".editable").touch()
+    made = [f"VENV={environment}", f"{environment}/.installed", *options]
+    subprocess.run(["make", *(word.replace("=WHEEL", f"={wheel}") for word in made)], cwd=ROOT, check=True)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [call.partition("--progress-bar off ")[2] for call in calls] == [
+        call.replace("WHEEL", str(wheel)) for call in installed
+    ]
+    assert (environment / ".installed").exists()
