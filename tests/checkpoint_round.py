@@ -26,7 +26,7 @@ with Target(SETUP) as target:
     uuids = target.run("uuids")
     mapping = dict(zip(uuids, uuids[1:] + uuids[:1], strict=True))
     for _ in uuids:
-        process.lock(5000)
+        process.lock()
         process.checkpoint()
         process.restore(mapping)
         process.unlock()

@@ -14,7 +14,6 @@ import json
 import os
 import queue
 import signal
-import subprocess
 import sys
 import threading
 from typing import Any
@@ -54,19 +53,17 @@ again:
 }
 """
 
-PROMPT = 60.0
-"""Seconds that an answer may take on a busy machine."""
-
 
 class Target:
     """A child process that runs lines of Python. `setup` is run at once, without CUDA when `cuda` is false."""
 
     def __init__(self, setup: str = "", *, cuda: bool = True, **environment: str) -> None:
-        self._process = subprocess.Popen(
+        from tests import processes  # which the child has no need of
+
+        self._process = processes.Child(
             [sys.executable, __file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            stdin=processes.PIPE,
+            stdout=processes.PIPE,
             bufsize=1,
             env={**os.environ, **environment},
         )
@@ -87,9 +84,11 @@ class Target:
         self._process.stdin.write(json.dumps(source) + "\n")
         self._process.stdin.flush()
 
-    def answer(self, timeout: float = PROMPT) -> Any:
+    def answer(self) -> Any:
         """What the last expression gave."""
-        kind, text = json.loads(self._answers.get(timeout=timeout))
+        from tests import limits
+
+        kind, text = json.loads(self._answers.get(timeout=limits.seconds()))
         assert kind == "value", text
         return ast.literal_eval(text)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import faulthandler
 import functools
 import gc
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_timeout
 
-from tests import turns
+from tests import limits, processes, turns
 
 
 @functools.cache
@@ -38,6 +43,51 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", turns.MARK)
     os.environ.setdefault("CUPOLA_NUMPY_AHEAD", "0")  # no process in the background
     turns.begin(config)
+    os.environ[processes.MARK] = processes.OWN  # for pytest's workers, and whatever else is started
+    assert sys.__stderr__ is not None
+    config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # before pytest takes what tests print
+
+
+STDERR = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what tests have left, also in workers that are gone; and this process, if an endless kernel holds it up."""
+    seconds = pytest_timeout.get_env_settings(config).timeout or limits.DEFAULT
+    faulthandler.dump_traceback_later(limits.Limit(seconds).whole(), exit=True, file=config.stash[STDERR])
+    for command in processes.end_all() if "PYTEST_XDIST_WORKER" not in os.environ else ():
+        print(f"a test has left this process, which was killed: {command}", file=sys.stderr)
+
+
+@pytest.hookimpl
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
+    """Give the test its time, which grows with the load of the machine: `tests.limits` says how, and what ends it."""
+    if settings.method != "signal" or threading.current_thread() is not threading.main_thread():
+        return None
+    limit = limits.begin(settings.timeout)
+
+    def watch() -> None:
+        left = limit.left()
+        faulthandler.dump_traceback_later(left + limit.whole(), exit=True, file=item.config.stash[STDERR])
+        signal.setitimer(signal.ITIMER_REAL, left)
+
+    def over(*_: object) -> None:
+        __tracebackhide__ = True
+        if limit.left() > 0:
+            watch()
+        else:
+            pytest_timeout.timeout_sigalrm(item, settings._replace(timeout=round(limit.whole())))
+
+    def cancel() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+        limits.end()
+
+    item.cancel_timeout = cancel  # type: ignore[attr-defined]  # pytest-timeout calls it
+    signal.signal(signal.SIGALRM, over)
+    watch()
+    return True
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -162,13 +212,8 @@ def run_on_devices(run_python) -> Callable[..., subprocess.CompletedProcess[str]
 def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a program, a text or a file, in a process of its own: for errors that end a context, and for exit itself."""
 
-    def run(source: str | Path, *, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *([source] if isinstance(source, Path) else ["-c", source])],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env={**os.environ, **environment},
-        )
+    def run(source: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *([source] if isinstance(source, Path) else ["-c", source])]
+        return processes.run(command, env={**os.environ, **environment})
 
     return run

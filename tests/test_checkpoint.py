@@ -16,6 +16,7 @@ import cupola
 from cupola import checkpoint, typing
 from cupola.bindings import driver
 from cupola.checkpoint import Process
+from tests import processes
 from tests.checkpoint_target import Target
 
 # --- the object, without a driver
@@ -98,7 +99,7 @@ pytestmark = pytest.mark.usefixtures("_available")
 def in_state(process: Process, state: str) -> None:
     """Bring a running process into a state."""
     if state in {"locked", "checkpointed", "restored"}:
-        process.lock(5000)
+        process.lock()
     if state in {"checkpointed", "restored"}:
         process.checkpoint()
     if state == "restored":
@@ -152,7 +153,7 @@ def test_restore_thread_is_one_of_the_process() -> None:
 
 def test_process_asks_itself() -> None:
     with Target("x = zeros(); increment(x); me = Process(os.getpid())") as target:
-        assert target.run("me.lock(5000); me.state") == "locked"
+        assert target.run("me.lock(); me.state") == "locked"
         assert target.run("me.checkpoint(); me.state") == "checkpointed"
         assert target.run("me.restore(); me.state") == "locked"
         assert target.run("me.unlock(); me.state") == "running"
@@ -161,7 +162,7 @@ def test_process_asks_itself() -> None:
 
 def test_thread_asks_for_its_process_while_another_one_waits() -> None:
     """The call that waits at the gate does not hold Python's global lock."""
-    with Target("x = zeros(); me = Process(os.getpid()); me.lock(5000)") as target:
+    with Target("x = zeros(); me = Process(os.getpid()); me.lock()") as target:
         source = "t = threading.Timer(0.2, me.unlock); t.start(); increment(x); stream.sync(); number(x.handle)"
         assert target.run(source) == 1
 
@@ -174,7 +175,7 @@ def test_lock_gives_up_after_its_time() -> None:
         assert caught.value.name == "CUDA_ERROR_NOT_READY"
         assert process.state == "running"
         assert target.run("increment(x); set_flag(1); stream.sync(); number(x.handle)") == 1
-        process.lock(timeout_ms=5000)
+        process.lock()
 
 
 def test_lock_waits_for_work_that_is_queued() -> None:
@@ -205,7 +206,7 @@ def test_lock_waits_for_work_that_is_queued() -> None:
 def test_calls_of_a_locked_process_wait(call: str) -> None:
     with Target("x = zeros()") as target:
         process = Process(target.pid)
-        process.lock(5000)
+        process.lock()
         target.tell(call + "\nTrue")
         assert target.is_silent()
         process.checkpoint()
@@ -223,7 +224,7 @@ def test_calls_of_a_locked_process_wait(call: str) -> None:
 def test_questions_of_a_locked_process_are_answered(question: str) -> None:
     with Target("event = stream.record(); stream.sync()") as target:
         process = Process(target.pid)
-        process.lock(5000)
+        process.lock()
         target.tell(question + "\nTrue")
         assert target.answer() is True
         process.unlock()
@@ -305,7 +306,7 @@ def test_pinned_memory_stays_within_reach() -> None:
 def test_managed_memory_is_refused() -> None:
     with Target("m = ok(driver.cuMemAllocManaged(4096, 1))") as target:
         process = Process(target.pid)
-        process.lock(5000)
+        process.lock()
         with pytest.raises(RuntimeError):  # as CUDA_ERROR_NOT_SUPPORTED is
             process.checkpoint()
         assert process.state == "locked"
@@ -316,7 +317,7 @@ def test_managed_memory_is_refused() -> None:
 def test_faulted_process_is_not_locked() -> None:
     with Target("increment(64)") as target:
         with pytest.raises(cupola.CUDAError) as caught:
-            Process(target.pid).lock(5000)
+            Process(target.pid).lock()
         assert caught.value.name == "CUDA_ERROR_ILLEGAL_ADDRESS"
         assert Process(target.pid).state == "running"
 
@@ -335,7 +336,7 @@ def test_processes_that_cannot_be_asked(step: str) -> None:
     with Target(cuda=False) as idle:
         assert status_of(Process(idle.pid), step) == "CUDA_ERROR_NOT_INITIALIZED"
     assert status_of(Process(idle.pid), step) == "CUDA_ERROR_OPERATING_SYSTEM"
-    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended = processes.Child([sys.executable, "-c", ""])
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
     assert status_of(Process(ended.pid), step) == "CUDA_ERROR_NOT_INITIALIZED"
     ended.wait()
@@ -344,7 +345,7 @@ def test_processes_that_cannot_be_asked(step: str) -> None:
 def test_thread_stands_for_its_process() -> None:
     with Target("t = threading.Timer(60, int); t.daemon = True; t.start()") as target:
         process = Process(target.run("t.native_id"))
-        process.lock(5000)
+        process.lock()
         assert Process(target.pid).state == "locked"
         process.unlock()
 
@@ -352,7 +353,7 @@ def test_thread_stands_for_its_process() -> None:
 def test_process_that_ends_while_it_is_locked() -> None:
     with Target() as target:
         process = Process(target.pid)
-        process.lock(5000)
+        process.lock()
         target.kill()
         assert status_of(process, "unlock") == "CUDA_ERROR_OPERATING_SYSTEM"
 
@@ -380,19 +381,18 @@ def test_stopped_process_answers_when_it_goes_on() -> None:
     source = "import sys; from cupola.checkpoint import Process; p = Process(int(sys.argv[1])); print(p.state)"
     with Target() as target:
         os.kill(target.pid, signal.SIGSTOP)
-        asking = subprocess.Popen([sys.executable, "-c", source, str(target.pid)], stdout=subprocess.PIPE, text=True)
-        try:
+        command = [sys.executable, "-c", source, str(target.pid)]
+        with processes.Child(command, stdout=processes.PIPE) as asking:
             with pytest.raises(subprocess.TimeoutExpired):
                 asking.wait(1.5)
-        finally:
             os.kill(target.pid, signal.SIGCONT)
-        assert asking.communicate(timeout=60)[0] == "running\n"
+            assert asking.communicate()[0] == "running\n"
 
 
 def test_several_take_turns() -> None:
     """Who locks need not be who goes on."""
     with Target() as target, Target() as other:
-        assert other.run(f"p = Process({target.pid}); p.lock(5000); p.state") == "locked"
+        assert other.run(f"p = Process({target.pid}); p.lock(); p.state") == "locked"
         Process(target.pid).checkpoint()
         assert other.run("p.restore(); p.state") == "locked"
         Process(target.pid).unlock()

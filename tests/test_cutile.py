@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 CONTEXT = """
 class BytecodeContext:
@@ -30,7 +31,7 @@ def test_tiles_are_loaded_without_tensor_maps(text: str, printed: str | None, tm
     (package / "_ir2bytecode.py").write_text(text)
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "program.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False)
+    done = processes.run(command, cwd=tmp_path)
     if printed is None:  # another cuTile, which is left alone
         assert "AttributeError: 'BytecodeContext' object has no attribute 'load_store_hints'" in done.stderr
     else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 PROGRAM = """
 import os
@@ -34,6 +35,6 @@ def test_the_plugin_finds_a_gpu(tmp_path: Path, given: str | None, expected: str
     environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
     environment |= {"XLA_FLAGS": given} if given else {}
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    done = processes.run(command, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["True SourceFileLoader", expected]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 DRIVER = """
 class CudaAPIError(RuntimeError):
@@ -29,7 +30,7 @@ def test_errors_say_why(tmp_path: Path, has_error: bool) -> None:
     (folder / "driver.py").write_text(DRIVER if has_error else "")
     (tmp_path / "program.py").write_text(PROGRAM if has_error else "import numba.cuda.cudadrv.driver")
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", str(tmp_path / "program.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = processes.run(command)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:1] == (["Call to cuDeviceGet failed"] if has_error else []) and ("99" in done.stdout) == has_error
@@ -69,5 +70,5 @@ def test_kernels_have_lines_while_somebody_looks(tmp_path: Path, options: list[s
     (folder / "decorators.py").write_text(DECORATORS)
     (tmp_path / "program.py").write_text(DECORATED)
     command = [sys.executable, "-m", "cupola", *options, "--device", "cpu", str(tmp_path / "program.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = processes.run(command)
     assert (done.returncode, done.stdout.splitlines()) == (0, lines), done.stderr

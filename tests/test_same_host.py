@@ -6,7 +6,6 @@ The rest is tested where it is used, in tests/dask and tests/ray.
 from __future__ import annotations
 
 import logging
-import time
 
 import pytest
 
@@ -14,6 +13,7 @@ pytest.importorskip("numpy", reason="arrays need NumPy")
 
 import cupola.numpy as np
 from cupola import CUDAError, Device, _same_host
+from tests import limits
 
 
 def test_what_nobody_claims_is_let_go_of(monkeypatch):
@@ -21,10 +21,7 @@ def test_what_nobody_claims_is_let_go_of(monkeypatch):
     monkeypatch.setattr(_same_host, "UNCLAIMED", 0.04)
     offers = _same_host._Offers()
     offers.offer(np.arange(10.0), 1, False)
-    end = time.monotonic() + 30
-    while offers.kept and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not offers.kept
+    limits.until(lambda: not offers.kept)
 
 
 @pytest.mark.parametrize(("name", "shared"), [("CUDA_ERROR_NOT_SUPPORTED", False), ("CUDA_ERROR_OUT_OF_MEMORY", True)])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from cupola._tried import TRIED
+from tests import processes
 
 ROOT = Path(__file__).resolve().parents[1]
 ONLY_GPUS = {"cupy-cuda13x", "warp-lang"}  # NVIDIA's runtime inside, of whatever version
@@ -53,7 +52,7 @@ def test_a_program_is_told_of_a_version_that_is_not_known(tmp_path: Path) -> Non
     (tmp_path / "program.py").write_text(PROGRAM)
     names = ["triton", "nvmath", "cuda.tile", "torch"]
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", str(tmp_path / "program.py"), *names]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ, check=False)
+    done = processes.run(command)
     assert (done.returncode, done.stdout.split()) == (0, names), done.stderr
     told = [line for line in done.stderr.splitlines() if "does not know" in line]
     assert len(told) == 2, done.stderr

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 BACKEND = """
 class CudaDriver:
@@ -36,6 +37,6 @@ def test_the_cuda_backend_is_active_on_the_cpu_device(tmp_path: Path, has_driver
     program.write_text(PROGRAM if has_driver else "import triton.backends.nvidia.driver")
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_LIBCUDA_PATH"}
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    done = processes.run(command, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == (["True", "SourceFileLoader", "True", "True"] if has_driver else [])

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
+
 _spec = importlib.util.spec_from_file_location("bindings_stub", Path(__file__).with_name("stub.py"))
 _stub = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_stub)
@@ -29,7 +31,7 @@ def run_program():
 
     def run(source: str, *arguments: str, input: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         command, env = [sys.executable, "-c", source, *arguments], {**os.environ, **environment}
-        return subprocess.run(command, input=input, capture_output=True, text=True, env=env, timeout=100)
+        return processes.run(command, input=input, env=env)
 
     return run
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import subprocess
 import sys
 import types
 from collections.abc import Callable
@@ -22,9 +21,11 @@ class Stub:
     """The test's end."""
 
     def __init__(self, **environment: str) -> None:
+        from tests import processes  # which the other process has no need of
+
         command = [sys.executable, "-u", __file__]
         env = {**os.environ, **environment}
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        self._process = processes.Child(command, stdin=processes.PIPE, stdout=processes.PIPE, env=env)
 
     def __call__(self, expression: str) -> str:
         """The repr of the expression's value, or ``ErrorName: message``."""
@@ -38,7 +39,7 @@ class Stub:
     def close(self) -> None:
         assert self._process.stdin
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait()
 
 
 # ---- the other process ----

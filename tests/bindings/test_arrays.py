@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import importlib
 import inspect
-import subprocess
 import sys
 from typing import Any
 
@@ -17,6 +16,7 @@ from bindgen.libraries import LIBRARIES
 from bindgen.plan import plans
 from bindgen.typesystem import Types
 from cupola.bindings import cufile, driver, nvml, runtime
+from tests import processes
 
 WITH_RECORDS = ("driver", "runtime", "nvml", "cufile")
 
@@ -141,7 +141,7 @@ def test_without_numpy():
         "try: driver.CUgraphEdgeData.dtype\n"
         "except ImportError as error: print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = processes.run([sys.executable, "-c", program])
     assert done.stdout.strip() == "this needs NumPy: pip install numpy", done.stderr
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from cupola import Device, Stream
 from cupola.bindings import cublas, driver
+from tests import processes
 
 N, T, C = cublas.Operation.N, cublas.Operation.T, cublas.Operation.C
 R_32F, R_64F, R_16F, C_32F, C_64F, R_16BF, R_8I, R_32I = 0, 1, 2, 4, 5, 14, 3, 10
@@ -349,7 +350,7 @@ def test_a_handle_that_is_none() -> None:
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"CUPOLA_DEVICE": "cpu"}
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    return processes.run([sys.executable, "-c", program], env=environment)
 
 
 def on_cpu_device() -> bool:
@@ -392,9 +393,7 @@ try:
 except CUDAError as error:
     print(error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | {"CUPOLA_DEVICE": "cpu"}
-    )
+    done = processes.run([sys.executable, "-c", program], env=os.environ | {"CUPOLA_DEVICE": "cpu"})
     assert "ILLEGAL_ADDRESS" in done.stdout, done.stdout + done.stderr
     assert "the vector x of cublasSscal" in done.stdout
 
@@ -449,9 +448,7 @@ try:
 except CUDAError as error:
     print(error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | {"CUPOLA_DEVICE": "cpu"}
-    )
+    done = processes.run([sys.executable, "-c", program], env=os.environ | {"CUPOLA_DEVICE": "cpu"})
     assert done.returncode == 0, done.stderr
     assert "freed before it was done" in done.stdout or done.stdout == "it was done\n"
 
@@ -501,9 +498,7 @@ importlib.util.find_spec = lambda name, *rest: None if name == "scipy_openblas64
 from cupola.bindings import cublas
 cublas.create()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | {"CUPOLA_DEVICE": "cpu"}
-    )
+    done = processes.run([sys.executable, "-c", program], env=os.environ | {"CUPOLA_DEVICE": "cpu"})
     assert 'pip install "cupola[math]"' in done.stderr
 
 

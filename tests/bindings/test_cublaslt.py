@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import pytest
 from cupola import Device, Stream
 from cupola.bindings import cublaslt as lt
 from cupola.bindings import driver
+from tests import processes
 
 ATTRIBUTES = lt.MatmulDescAttributes
 R_32F, R_64F, R_16F, C_32F, C_64F, R_16BF, R_8I, R_32I = 0, 1, 2, 4, 5, 14, 3, 10
@@ -393,11 +393,8 @@ try:
 except Exception as error:
     print(type(error).__name__, error, *getattr(error, "__notes__", ()))
 """
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=100,
         env=os.environ | {"CUPOLA_DEVICE": "cpu"},
     )
     assert "ILLEGAL_ADDRESS" in done.stdout and f"{what} of cublasLtMatmul" in done.stdout, done.stdout + done.stderr

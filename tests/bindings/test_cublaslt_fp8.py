@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from cupola import Device, Stream
 from cupola.bindings import cublaslt as lt
 from cupola.bindings import driver
+from tests import processes
 
 ATTRIBUTES = lt.MatmulDescAttributes
 R_32F, R_16F, R_16BF, E4M3, E5M2 = 0, 2, 14, 28, 29
@@ -326,5 +326,5 @@ except Exception as error:
     print(error, *error.__notes__)
 """
     environment = os.environ | {"CUPOLA_DEVICE": "cpu", "CUPOLA_CPU_MODEL": model}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, env=environment)
+    done = processes.run([sys.executable, "-c", script], env=environment)
     assert expected in done.stdout, done.stdout + done.stderr

@@ -10,6 +10,7 @@ import pytest
 
 from cupola import Device, Stream
 from cupola.bindings import cudss, driver
+from tests import processes
 
 TYPES = {
     "float32": (np.float32, 0),
@@ -210,7 +211,6 @@ def test_bad_indices_end_the_context(tmp_path: Any) -> None:
     if "CPU device" not in Device().name:
         pytest.skip("what a GPU does with a bad index is not defined")
     import os
-    import subprocess
     import sys
 
     program = """
@@ -232,7 +232,7 @@ except CUDAError as error:
     print(error)
 """
     environment = os.environ | {"CUPOLA_DEVICE": "cpu"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    done = processes.run([sys.executable, "-c", program], env=environment)
     assert "cudssExecute: number 1 of the indices of the matrix is 7" in done.stdout, done.stdout + done.stderr
 
 

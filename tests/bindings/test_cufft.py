@@ -10,6 +10,7 @@ import pytest
 
 from cupola import Device, Stream
 from cupola.bindings import cufft, driver
+from tests import processes
 
 R_32F, R_64F, R_16F, C_32F, C_64F, C_16F, R_16BF, C_16BF = 0, 1, 2, 4, 5, 6, 14, 15
 FORWARD, INVERSE = cufft.CUFFT_FORWARD, cufft.CUFFT_INVERSE
@@ -255,7 +256,6 @@ def test_a_bad_address_is_a_fault_that_names_the_side(side: str) -> None:
     """In a process of its own, whose context it ends."""
     if not on_cpu_device():
         pytest.skip("what a GPU does with a bad address is not defined")
-    import subprocess
     import sys
 
     program = f"""
@@ -274,7 +274,7 @@ try:
 except CUDAError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    done = processes.run([sys.executable, "-c", program])
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in done.stdout, done.stdout + done.stderr
     assert f"the {side} of cufftExecC2C" in done.stdout
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from bindgen.libraries import BINDINGS
 from cupola.bindings import cufile
 from cupola.pathfinder import DynamicLibNotFoundError
+from tests import processes
 
 LIBCUFILE = """
 #include <errno.h>
@@ -115,9 +115,9 @@ def test_calls(tmp_path):
         pytest.skip("needs gcc")
     path = tmp_path / "libcufile.so.0"
     command = ["gcc", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{BINDINGS / 'include'}", "-x", "c", "-o", path, "-"]
-    subprocess.run(command, input=LIBCUFILE, text=True, check=True)
+    processes.run(command, input=LIBCUFILE, check=True)
     calls = [call for call, _ in CALLS]
-    done = subprocess.run([sys.executable, "-c", PROGRAM, path], input=repr(calls), capture_output=True, text=True)
+    done = processes.run([sys.executable, "-c", PROGRAM, path], input=repr(calls))
     assert done.returncode == 0, done.stderr
     results, *missing = done.stdout.splitlines()
     for (call, expected), result in zip(CALLS, eval(results), strict=True):

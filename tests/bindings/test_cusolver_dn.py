@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from cupola import Device, Stream
 from cupola.bindings import cusolver_dn as cusolver
 from cupola.bindings import driver
+from tests import processes
 from tests.bindings.test_cublas import LETTERS, Array, on_cpu_device, random
 
 LOWER, UPPER = 0, 1
@@ -720,7 +720,7 @@ except CUDAError as error:
     print(error)
 """
     environment = os.environ | {"CUPOLA_DEVICE": "cpu"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    done = processes.run([sys.executable, "-c", program], env=environment)
     assert "ILLEGAL_ADDRESS" in done.stdout and what in done.stdout, done.stdout + done.stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from cupola import Device, Stream
 from cupola.bindings import cusparse, driver
 from cupola.bindings._provider import FunctionNotFoundError
+from tests import processes
 
 N, T, C = 0, 1, 2
 CODES = {"e": 2, "f": 0, "d": 1, "F": 4, "D": 5, "b": 3, "i": 10}
@@ -754,6 +754,6 @@ def test_indices_from_device_code_cannot_lead_astray(call: str, text: str) -> No
         pytest.skip("what a GPU does with a bad index is not defined")
     program = PROGRAM.replace("CALL", call)
     environment = os.environ | {"CUPOLA_DEVICE": "cpu"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    done = processes.run([sys.executable, "-c", program], env=environment)
     assert "ILLEGAL_ADDRESS" in done.stdout, done.stdout + done.stderr
     assert text in done.stdout

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
 from importlib import resources
@@ -18,6 +17,7 @@ import pytest
 
 from bindgen.libraries import LIBRARIES
 from cupola.bindings import driver, get_include
+from tests import processes
 
 EXTENSIONS = Path(__file__).resolve().parents[2] / "examples" / "extensions"
 KERNEL = r"""
@@ -56,7 +56,7 @@ def cython_source(target: Path) -> Path:
         "-o",
         str(target),
     ]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = processes.run(command)
     assert done.returncode == 0, done.stderr
     return target
 
@@ -67,7 +67,7 @@ def build(name: str, folder: Path) -> ModuleType:
     target = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
     includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{get_include()}"]
     command += ["-O1", "-shared", "-fPIC", *includes, str(source), "-o", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = processes.run(command)
     assert done.returncode == 0, done.stderr
     spec = importlib.util.spec_from_file_location(name, target)
     assert spec and spec.loader

@@ -21,6 +21,7 @@ from bindgen.ir import Field, Module, Record, Typedef
 from bindgen.libraries import BINDINGS, LIBRARIES
 from bindgen.plan import plans
 from bindgen.typesystem import Types
+from tests import processes
 
 MODULES = {name: importlib.import_module(f"cupola.bindings.{name}") for name in LIBRARIES}
 
@@ -119,7 +120,7 @@ def compile_only(source: str, folder: Path, *include: Path) -> subprocess.Comple
     path.write_text(source)
     flags = [f"-I{i}" for i in include]
     command = ["gcc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *flags, str(path)]
-    return subprocess.run(command, capture_output=True, text=True)
+    return processes.run(command)
 
 
 OURS = BINDINGS.parents[2] / "bindgen" / "headers"
@@ -134,7 +135,7 @@ def test_the_compiler_has_no_doubts(name):
         pytest.skip("needs Python's headers")
     folders = [f"-I{folder}" for folder in (include, BINDINGS / "include", BINDINGS / "support")]
     flags = ["-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *folders]
-    done = subprocess.run(["gcc", *flags, BINDINGS / f"{name}.c"], capture_output=True, text=True)
+    done = processes.run(["gcc", *flags, BINDINGS / f"{name}.c"])
     assert done.returncode == 0, done.stderr[:2000]
 
 
@@ -257,7 +258,7 @@ def test_headers_serve_c_and_cpp(tmp_path):
         f"-I{BINDINGS / 'include'}",
         str(tmp_path / "probe.c"),
     ]
-    assert subprocess.run(command, capture_output=True, text=True).stderr == ""
+    assert processes.run(command).stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import cupola
+from tests import processes
 
 PROGRAM = """
 import ctypes, json, sys
@@ -41,7 +41,7 @@ def test_communicators_that_are_filled_in_later(run_python, tmp_path):
     include = Path(cupola.__file__).parent / "bindings" / "include"
     library = tmp_path / "libnccl.so.2"
     source = Path(__file__).with_name("fake_nccl.c")
-    subprocess.run(["gcc", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{include}", "-o", library, source], check=True)
+    processes.run(["gcc", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{include}", "-o", library, source], check=True)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.replace("sys.argv[1]", repr(str(library))))
     done = run_python(program)

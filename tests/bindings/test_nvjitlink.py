@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cupola.bindings import nvjitlink, nvrtc
+from tests import processes
 
 CALLER = b'__device__ int twice(int); extern "C" __global__ void k(int *p) { *p = twice(*p); }'
 CALLEE = b"__device__ int twice(int x) { return 2 * x; }"
@@ -176,12 +177,11 @@ for call in ("nvjitlink.version()", "nvvm.version()", "nvfatbin.version()", "nvj
 def test_a_function_that_the_library_lacks(run_python, tmp_path):
     """An older library: the error names it and the CUDA version that has the function."""
     import shutil
-    import subprocess
 
     if not shutil.which("gcc"):
         pytest.skip("needs gcc")
     path = tmp_path / "libold.so"
-    subprocess.run(["gcc", "-shared", "-x", "c", "-o", path, "-"], input="int nvFatbinGet;", text=True, check=True)
+    processes.run(["gcc", "-shared", "-x", "c", "-o", path, "-"], input="int nvFatbinGet;", check=True)
     source = f"""
 import ctypes
 import cupola.pathfinder as p

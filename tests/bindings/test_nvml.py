@@ -6,7 +6,6 @@ import operator
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from bindgen.libraries import BINDINGS
 from cupola.bindings import nvml
+from tests import processes
 from tests.conftest import on_cpu_device
 
 np = pytest.importorskip("numpy")
@@ -280,12 +280,10 @@ def test_calls(tmp_path):
     path = tmp_path / "libnvidia-ml.so.1"
     source = Path(__file__).with_name("fake_nvml.c")
     include = BINDINGS / "include"
-    subprocess.run(["gcc", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{include}", "-o", path, source], check=True)
+    processes.run(["gcc", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{include}", "-o", path, source], check=True)
     calls = [call for call, *_ in (*CALLS, *ERRORS, *MISUSES)]
     environment = os.environ | {"CUPOLA_DEVICE": "gpu"}  # that of the CPU device is another library
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, path], input=repr(calls), capture_output=True, text=True, env=environment
-    )
+    done = processes.run([sys.executable, "-c", PROGRAM, path], input=repr(calls), env=environment)
     assert done.returncode == 0, done.stderr
     expected = [*(value for _, value in CALLS), *(tuple(rest) for _, *rest in ERRORS)]
     names = {"TypeError": TypeError, "ValueError": ValueError, "OverflowError": OverflowError}

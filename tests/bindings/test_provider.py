@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 
 import pytest
+
+from tests import processes
 
 LIBCUDA = """
 #include <string.h>
@@ -42,7 +43,7 @@ def libcuda(tmp_path_factory):
     def build(init: int = 0, count: int = 1) -> str:
         folder = tmp_path_factory.mktemp("cuda")
         (folder / "cuda.c").write_text(LIBCUDA)
-        subprocess.run(
+        processes.run(
             ["gcc", "-shared", "-fPIC", f"-DINIT={init}", f"-DCOUNT={count}", "-o", "libcuda.so.1", "cuda.c"],
             cwd=folder,
             check=True,
@@ -231,7 +232,7 @@ def test_without_visible_devices_it_will_be_the_cpu_device(run_python, tmp_path,
     if not shutil.which("gcc"):
         pytest.skip("needs gcc")
     (tmp_path / "nvml.c").write_text(NVML)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "nvml.c"], cwd=tmp_path, check=True)
+    processes.run(["gcc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "nvml.c"], cwd=tmp_path, check=True)
     source = "from cupola.bindings import _provider; print(_provider.is_cpu(), _provider.current())"
     environment = {"CUPOLA_DEVICE": "auto", "LD_LIBRARY_PATH": str(tmp_path)}
     if visible is not None:

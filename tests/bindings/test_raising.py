@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -12,6 +11,7 @@ from bindgen.ir import Module
 from bindgen.libraries import LIBRARIES
 from bindgen.plan import plans
 from bindgen.typesystem import Types
+from tests import processes
 
 RAISING = [name for name, library in LIBRARIES.items() if library.error]
 
@@ -55,11 +55,9 @@ def test_every_function_survives_odd_arguments(tmp_path, name, status):
     functions = [f"long {f.symbol}() {{ return {status if f.returns in statuses else 0}; }}" for f in module.functions]
     path = tmp_path / "lib.so"
     command = ["gcc", "-shared", "-fPIC", "-x", "c", "-o", path, "-"]
-    subprocess.run(command, input="\n".join(functions), text=True, check=True)
-    done = subprocess.run(
+    processes.run(command, input="\n".join(functions), check=True)
+    done = processes.run(
         [sys.executable, "-c", ROBUSTNESS, path, name, library.error, str(status)],
-        capture_output=True,
-        text=True,
     )
     assert done.returncode == 0, done.stderr
     own = 1 + {"nvml": 2, "cufile": 1}.get(name, 0)  # inspect, check_status and check_status_size, op_status_error

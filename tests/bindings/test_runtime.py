@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from bindgen.ir import Module
 from bindgen.libraries import BINDINGS, LIBRARIES
 from cupola.bindings import driver, runtime
+from tests import processes
 from tests.bindings.libcudart import PROGRAM, installed
 
 LIBCUDART = r"""
@@ -134,7 +134,7 @@ def libcudart(tmp_path_factory):
     def build(version: int) -> str:
         path = str(tmp_path_factory.mktemp("cuda") / f"libcudart.so.{version // 1000}")
         flags = ["-Wall", "-Werror", "-shared", "-fPIC", f"-DVERSION={version}", f"-I{BINDINGS / 'include'}"]
-        subprocess.run(["gcc", *flags, "-x", "c", "-o", path, "-"], input=LIBCUDART, text=True, check=True)
+        processes.run(["gcc", *flags, "-x", "c", "-o", path, "-"], input=LIBCUDART, check=True)
         return path
 
     return build

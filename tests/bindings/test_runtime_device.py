@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cupola.bindings import driver, nvrtc, runtime
+from tests import limits
 from tests.bindings.libcudart import PROGRAM, installed
 
 SOURCE = b"""
@@ -218,7 +219,7 @@ def test_host_functions(stream):
     check(runtime.cudaLaunchHostFunc(stream, runtime.cudaHostFn_t(_ptr=ctypes.addressof(callback)), 5))
     check(runtime.cudaLaunchHostFunc(stream, callback, 6))
     check(runtime.cudaStreamSynchronize(stream))
-    assert done.wait(10) and seen == [5, 6]
+    assert limits.wait(done) and seen == [5, 6]
 
 
 def test_libraries_and_kernels(cubin, stream):

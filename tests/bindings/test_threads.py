@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -12,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from tests import processes
+
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 SECONDS = float(os.environ.get("CUPOLA_STRESS_SECONDS", "5")) / 5  # of each kind of work
 
 
 def hammer(seconds: float) -> dict[str, Any]:
     program = Path(__file__).with_name("thread_hammer.py")
-    done = subprocess.run(
-        [sys.executable, str(program), str(seconds)], capture_output=True, text=True, timeout=100 + 10 * seconds
-    )
+    done = processes.run([sys.executable, str(program), str(seconds)])
     assert done.returncode == 0 and done.stderr == "", done.stderr  # a module that wants the GIL brings a warning
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "checks.md").read_text()
 
@@ -41,7 +42,7 @@ sys.exit(int(sys.argv[1]))
 
 def cupola_run(*arguments, folder=None):
     command = [sys.executable, "-m", "cupola", "run", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    return processes.run(command, cwd=folder)
 
 
 def test_the_page_prints_what_comes(tmp_path):

@@ -11,11 +11,12 @@ import pytest
 
 import cupola
 from cupola.cli import main, smoke
+from tests import processes
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cupola", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+    return processes.run(command, env={**os.environ, **environment})
 
 
 def test_doctor_finds_this_installation_healthy():
@@ -85,18 +86,14 @@ def test_a_reader_who_leaves_early(command):
     source, target = os.pipe()
     os.close(source)
     with os.fdopen(target, "wb") as pipe:
-        done = subprocess.run(
-            [sys.executable, "-m", "cupola", command, "--json"], stdout=pipe, stderr=subprocess.PIPE, timeout=120
-        )
-    assert (done.returncode, done.stderr) == (0, b"")
+        done = processes.run([sys.executable, "-m", "cupola", command, "--json"], stdout=pipe)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("command", ["info", "doctor"])
 def test_output_that_cannot_be_written(command):
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "cupola", command], stdout=full, stderr=subprocess.PIPE, timeout=120, text=True
-        )
+        done = processes.run([sys.executable, "-m", "cupola", command], stdout=full)
     assert (done.returncode, done.stderr) == (1, "cupola: the output cannot be written: No space left on device\n")
 
 

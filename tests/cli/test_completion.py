@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 
 import pytest
 
 from cupola.cli import main, make_parser
+from tests import processes
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_bash(script, capsys, tmp_path):
         words = ["cupola", *typed.split(" ")]
         lines.append(f"COMP_WORDS=({' '.join(repr(w) for w in words)}); COMP_CWORD={len(words) - 1}; _cupola")
         lines.append('echo "${COMPREPLY[@]}"')
-    done = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = processes.run(["bash", "-c", "\n".join(lines)], cwd=tmp_path)
     assert done.returncode == 0 and not done.stderr, done.stderr
     for (typed, wanted), line in zip(TYPED.items(), done.stdout.splitlines(), strict=True):
         offered = set(line.split())
@@ -55,7 +55,7 @@ def test_fish(script, capsys, tmp_path):
     (tmp_path / "cupola.fish").write_text(script("fish", capsys))
     commands = "; ".join(f"complete -C {f'cupola {typed}'!r}; echo ." for typed in TYPED)
     whole = ["fish", "--no-config", "-c", f"source cupola.fish; {commands}"]
-    done = subprocess.run(whole, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = processes.run(whole, cwd=tmp_path)
     assert done.returncode == 0 and not done.stderr, done.stderr
     known = set(make_parser()[1].choices)
     for (typed, wanted), text in zip(TYPED.items(), done.stdout.split(".\n"), strict=False):
@@ -76,4 +76,4 @@ def test_other_shells(script, capsys, shell):
                     f"'{flag}[" if shell == "zsh" else f" -{'l' if flag[1] == '-' else 's'} {flag.lstrip('-')}"
                 ) in text
     if path := shutil.which(shell):
-        assert subprocess.run([path, "-n"], input=text, text=True, timeout=60).returncode == 0
+        assert processes.run([path, "-n"], input=text).returncode == 0

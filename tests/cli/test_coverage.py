@@ -16,6 +16,7 @@ import pytest
 from cupola.cli import coverage
 from cupola.cli.coverage.model import Data
 from cupola.cpu.reports import names
+from tests import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "coverage.md").read_text()
@@ -27,7 +28,7 @@ def cupola(folder: Path, *arguments: str, **variables: str) -> subprocess.Comple
     environment = {**os.environ, **variables}
     environment.pop("CUPOLA_DEVICE", None)
     command = [sys.executable, "-m", "cupola", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    return processes.run(command, cwd=folder, env=environment)
 
 
 def program_of_page(name: str) -> str:
@@ -253,7 +254,7 @@ def test_the_plugin_reports_behind_the_tests(tmp_path) -> None:
     (tmp_path / "test_fill.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "cupola.testing.plugin", "-p", "no:cacheprovider"]
     command += ["--cupola-cov-report", "report", "-n", "1"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = processes.run(command, cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert "test_fill.py:7      4      4  100%        2      2  100%" in done.stdout
     data = json.loads((tmp_path / "report" / "coverage.json").read_text())
@@ -329,6 +330,6 @@ def test_what_was_compiled_for_others_is_compiled_again(tmp_path):
     observed = (["profile"], ["run", "--check", "race"], ["run", "--coverage"])
     for command in (["run"], *observed, ["run", "--coverage"]):
         whole = [sys.executable, "-m", "cupola", *command, str(script)]
-        done = subprocess.run(whole, capture_output=True, text=True, timeout=100, env=variables)
+        done = processes.run(whole, env=variables)
         assert done.returncode == 0, done.stderr
     assert re.search(r"^default_program +1 +1 +100%", done.stderr, re.MULTILINE), done.stderr

@@ -8,12 +8,13 @@ import pty
 import re
 import select
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from tests import limits, processes
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.cpu_only
@@ -54,7 +55,7 @@ def program(tmp_path_factory):
 
 def debug(program, *arguments, typed="", options=()):
     command = [sys.executable, "-m", "cupola", "debug", *options, str(program), *arguments]
-    return subprocess.run(command, input=typed, capture_output=True, text=True, timeout=120, cwd=program.parent)
+    return processes.run(command, input=typed, cwd=program.parent)
 
 
 def test_the_page_has_what_comes():
@@ -94,7 +95,7 @@ def test_statuses(program, arguments, typed, status, expected):
 )
 def test_wrong_usage(arguments, why):
     command = [sys.executable, "-m", "cupola", "debug", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = processes.run(command, stdin=processes.DEVNULL)
     assert done.returncode == 2 and why in done.stderr
 
 
@@ -104,21 +105,19 @@ class Typist:
     def __init__(self, command, cwd):
         self.master, slave = pty.openpty()
         environment = {**os.environ, "TERM": "dumb", "HOME": str(cwd), "INPUTRC": "/dev/null"}
-        self.process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=environment, start_new_session=True
-        )
+        self.process = processes.Child(command, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=environment)
         os.close(slave)
         self.text = ""
         self.at = 0
 
     def wait_for(self, text):
         """Read on until a text has come, behind what was waited for before; returns what came up to there."""
-        begin, end = self.at, time.monotonic() + 60
+        begin, limit = self.at, limits.for_children()
         while text not in self.text[begin:]:
             ready, _, _ = select.select([self.master], [], [], 0.2)
             if ready:
                 self.text += os.read(self.master, 4096).decode(errors="replace")
-            assert time.monotonic() < end, self.text
+            assert limit.left(limits.CHILDREN) > 0, self.text
         self.at = self.text.index(text, begin) + len(text)
         return self.text[begin : self.at]
 
@@ -145,8 +144,8 @@ def test_a_terminal_with_ctrl_c(program):
         typist.type("p k > 0", "true")
         typist.wait_for("(cupola) ")
         os.write(typist.master, b"quit\n")
-        assert typist.process.wait(60) == 0
+        assert typist.process.wait() == 0
     finally:
-        typist.process.kill()
+        typist.process.end()
         typist.process.wait()
         os.close(typist.master)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 from cupola.cli import main
+from tests import processes
 
 
 def test_the_project_passes_its_tests(tmp_path, capsys):
@@ -21,9 +21,9 @@ def test_the_project_passes_its_tests(tmp_path, capsys):
     texts = [path.read_text() for path in folder.rglob("*") if path.is_file()]
     assert not any("my_kernels" in text or "my-kernels" in text for text in texts)
     options = ["-q", "-p", "cupola.testing.plugin", "-p", "no:cacheprovider", "--cupola-device", "cpu"]
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "pytest", *options],
-        cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, "CUPOLA_CPU_MODEL": "h200"},
+        cwd=folder, env={**os.environ, "CUPOLA_CPU_MODEL": "h200"},
     )  # fmt: skip
     assert done.returncode == 0 and "cupola: 7 tests on" in done.stdout, done.stdout + done.stderr
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from cupola.cli import elf, native, nvcc
 from cupola.pathfinder import find_nvidia_binary_utility
+from tests import processes
 
 HAS_NVCC = bool(find_nvidia_binary_utility("nvcc") and shutil.which("g++"))
 if os.environ.get("CI") and sys.platform == "linux":
@@ -157,7 +157,7 @@ __device__ float scaled(float x) {
 def cupola(*arguments, folder, **variables):
     command = [sys.executable, "-m", "cupola", *map(str, arguments)]
     environment = {**os.environ, **variables}
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder, env=environment)
+    return processes.run(command, cwd=folder, env=environment)
 
 
 def build(folder, *arguments):
@@ -200,7 +200,7 @@ def plain_nvcc(folder, *arguments):
     """A program that the user has built without cupola."""
     found = find_nvidia_binary_utility("nvcc")
     link = [f"-L{nvcc_link_folder()}"]
-    subprocess.run([found, *arguments, *link, "-o", "program"], cwd=folder, check=True, capture_output=True)
+    processes.run([found, *arguments, *link, "-o", "program"], cwd=folder, check=True)
 
 
 def nvcc_link_folder():
@@ -260,7 +260,7 @@ def test_cmake(tmp_path):
     flags = ["-DCMAKE_CUDA_RUNTIME_LIBRARY=Shared", "-DCMAKE_CUDA_ARCHITECTURES=90"]
     environment = {**os.environ, "CUDACXX": str(compiler)}
     for command in (["cmake", "-B", "build", *flags], ["cmake", "--build", "build"]):
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        done = processes.run(command, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
     done = cupola("run", "--device", "cpu", "ctest", "--test-dir", "build", folder=tmp_path)
     assert done.returncode == 0 and "100% tests passed" in done.stdout, done.stdout + done.stderr

@@ -15,6 +15,7 @@ import pytest
 from cupola.cli.profile import advice, roofline
 from cupola.cli.profile.model import Counts, Kernel
 from cupola.cli.profile.occupancy import occupancy
+from tests import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "profiling.md").read_text()
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.cpu_only
 def cupola(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name != "CUPOLA_DEVICE"}
     command = [sys.executable, "-m", "cupola", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    return processes.run(command, cwd=folder, env=environment)
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 from cupola.cli import ranks
+from tests import processes
 
 PROGRAM = """
 import os, signal, sys, time
@@ -29,7 +29,7 @@ for rule in sys.argv[1:]:
             os.kill(os.getpid(), getattr(signal, what))
         sys.exit(int(what))
 if len(sys.argv) > 1:
-    time.sleep(120)
+    time.sleep(100_000)
 """
 
 
@@ -39,7 +39,7 @@ def run(folder, *arguments):
     given = [str(script) if each == "SCRIPT" else each for each in arguments]
     command = [sys.executable, "-m", "cupola", "run", *given]
     variables = {**os.environ, "CUPOLA_DEVICE": "cpu"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, env=variables)
+    return processes.run(command, env=variables)
 
 
 def test_ranks_share_the_devices_out(tmp_path):
@@ -66,11 +66,11 @@ def test_ranks_end_with_their_starter(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     command = [sys.executable, "-m", "cupola", "run", "-n", "2", str(script), "x=0"]
-    starter = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "CUPOLA_DEVICE": "cpu"})
-    assert starter.stdout is not None
-    said = [starter.stdout.readline(), starter.stdout.readline()]
-    starter.kill()
-    rest, _ = starter.communicate(timeout=60)  # until no rank has the pipe
+    environment = {**os.environ, "CUPOLA_DEVICE": "cpu"}
+    with processes.Child(command, stdout=processes.PIPE, env=environment) as starter:
+        said = [starter.stdout.readline(), starter.stdout.readline()]
+        starter.kill()
+        rest, _ = starter.communicate()  # until no rank has the pipe
     assert sorted(line.split()[0] for line in said) == ["0", "1"]
     assert rest == ""
 
@@ -112,7 +112,7 @@ def test_ranks_have_one_report(tmp_path):
     script.write_text(CHECKED)
     arguments = ["-n", "2", "--devices", "2", "--check", "init", f"--report={report}", "--grace", "60"]
     command = [sys.executable, "-m", "cupola", "run", *arguments, str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = processes.run(command)
     assert done.returncode == 1, done.stderr
     assert [finding["kernel"] for finding in json.loads(report.read_text())] == ["doubled", "doubled"]
     assert done.stderr.count("init in kernel 'doubled'") == 2

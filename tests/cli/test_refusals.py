@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests import processes
+
 pytestmark = pytest.mark.cpu_only
 
 REFUSED = [
@@ -62,7 +64,7 @@ def cupola(folder, line: str) -> subprocess.CompletedProcess[str]:
     variables = [word for word in words if word.startswith("CUPOLA_")]
     command = [sys.executable, "-m", "cupola", *words[len(variables) :], "program.py"]
     environment = os.environ | {"CUPOLA_DEVICE": "cpu"} | dict(each.split("=", 1) for each in variables)
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=folder, env=environment)
+    return processes.run(command, cwd=folder, env=environment)
 
 
 @pytest.mark.parametrize(("line", "message"), REFUSED, ids=[line for line, _ in REFUSED])

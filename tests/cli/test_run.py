@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
+
 SAXPY = """
 import sys
 import numpy as np
@@ -64,9 +66,7 @@ IMPORTS = {
 
 def run(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cupola", "run", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, cwd=cwd, env={**os.environ, **environment}
-    )
+    return processes.run(command, cwd=cwd, env={**os.environ, **environment})
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ if __name__ == "__main__":
     queue = context.Queue()
     process = context.Process(target=work, args=(queue,))
     process.start()
-    print(*queue.get(timeout=60))
+    print(*queue.get())
     process.join()
 """)
     done = run(path)

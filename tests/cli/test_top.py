@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
 
 from cupola import system
 from cupola.cli import main, top
+from tests import processes
 
 COMMAND = [sys.executable, "-m", "cupola", "top"]
 
@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "-m", "cupola", "top"]
 def test_json_tells_what_the_device_tells(device):
     buffer = device.allocate(32 << 20, stream=device.default_stream)
     device.sync()
-    done = subprocess.run([*COMMAND, "--json", "-n", "2", "--interval", "0"], capture_output=True, text=True)
+    done = processes.run([*COMMAND, "--json", "-n", "2", "--interval", "0"])
     buffer.close()
     looks = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0 and len(looks) == 2, done.stderr
@@ -32,7 +32,7 @@ def test_json_tells_what_the_device_tells(device):
 def test_the_table_has_a_line_for_each_device_and_process(device):
     buffer = device.allocate(48 << 20, stream=device.default_stream)
     device.sync()
-    lines = subprocess.run([*COMMAND, "-n", "1"], capture_output=True, text=True).stdout.splitlines()
+    lines = processes.run([*COMMAND, "-n", "1"]).stdout.splitlines()
     buffer.close()
     assert lines[0].startswith("cupola top ") and any(line.startswith(" 0 cupola CPU device") for line in lines)
     mine = [line for line in lines if f" {os.getpid()} " in line]
@@ -49,13 +49,11 @@ def test_ctrl_c_ends_it_in_peace():
     def listen() -> None:  # a shell's job in the background is born deaf to it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    child = subprocess.Popen(
-        [*COMMAND, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen
-    )
-    assert child.stdout is not None
-    first = child.stdout.readline()
-    child.send_signal(signal.SIGINT)
-    _, errors = child.communicate(timeout=60)
+    command, both = [*COMMAND, "--json"], {"stdout": processes.PIPE, "stderr": processes.PIPE}
+    with processes.Child(command, **both, preexec_fn=listen) as child:
+        first = child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate()
     assert (child.returncode, errors, first[:2]) == (0, "", "[{")
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests import processes
 from tests.cli.test_nvcc import needs_nvcc
 
 pytestmark = pytest.mark.cpu_only
@@ -38,7 +39,7 @@ def run(tmp_path, source: str, *command: str) -> subprocess.CompletedProcess[str
     script = tmp_path / "program.py"
     script.write_text(source)
     environment = {**os.environ, "CUPOLA_DEVICE": "cpu"}
-    return subprocess.run([sys.executable, *command, script], capture_output=True, text=True, env=environment)
+    return processes.run([sys.executable, *command, script], env=environment)
 
 
 @pytest.mark.parametrize("rounds", [1, 30_000_000], ids=["at once", "still running"])
@@ -88,7 +89,7 @@ int main(int argc, char **argv) {
 def test_a_program_in_cpp(tmp_path):
     def cupola(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "cupola", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        return processes.run(command, cwd=tmp_path)
 
     (tmp_path / "far.cu").write_text(PROGRAM)
     built = cupola("nvcc", "far.cu", "-o", "far")

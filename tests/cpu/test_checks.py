@@ -6,7 +6,6 @@ import gc
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 
@@ -27,6 +26,7 @@ from cupola import (
 from cupola.bindings import driver
 from cupola.cpu import _checks, reports
 from cupola.cpu.reports.findings import Finding, Place, from_dict
+from tests import processes
 from tests.cpu.driver.calls import ok, status
 
 pytestmark = pytest.mark.cpu_only
@@ -384,7 +384,7 @@ def test_processes(tmp_path, sync, status):
     script.write_text(SCRIPT)
     options = ["--check", "race", "--report", str(report), "--report", str(whole)]
     command = [sys.executable, "-m", "cupola", "run", *options, str(script), str(sync)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = processes.run(command)
     assert done.returncode == status, done.stderr
     results = json.loads(report.read_text())["runs"][0]["results"]
     assert len(results) == status == done.stderr.count("race in kernel 'reverse'")
@@ -418,9 +418,9 @@ def test_leaks(tmp_path, count):
     script.write_text(LEAKS)
     environment = {**os.environ, "CUPOLA_DEVICE": "cpu", "CUPOLA_CHECK": "leak"}
     command = [sys.executable, str(script), str(count)]
-    plain = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    plain = processes.run(command, env=environment)
     command[1:1] = ["-m", "cupola", "run", "--check", "leak"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    run = processes.run(command)
     for done in (plain, run):
         assert done.returncode == bool(count), done.stderr
         text = "768 bytes in 3 allocations by cuMemAlloc were never freed"
@@ -483,7 +483,7 @@ def test_leaks_of_other_memory(tmp_path, undone):
     script.write_text(KINDS_OF_LEAKS)
     environment = {**os.environ, "CUPOLA_DEVICE": "cpu", "CUPOLA_CHECK": "leak"}
     command = [sys.executable, str(script), undone]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    done = processes.run(command, env=environment)
     expected = []
     for number, line in enumerate(KINDS_OF_LEAKS.splitlines(), 1):
         kind = line.rpartition("# ")[2]
@@ -498,7 +498,7 @@ def test_a_fault_says_who_launched(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.replace("x[threadIdx.x] = s", "x[threadIdx.x + 99999999] = s"))
     command = [sys.executable, "-m", "cupola", "run", "--check", "memory", str(script), "1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = processes.run(command)
     assert done.returncode == 1
     line = SCRIPT[: SCRIPT.index("launch(stream")].count("\n") + 1
     assert f"launched at {script}:{line}" in done.stderr, done.stderr
@@ -545,6 +545,6 @@ def test_pytest(tmp_path):
     (tmp_path / "test_kernels.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "cupola.testing.plugin", "--cupola-check", "race"]
     command += ["-p", "no:cacheprovider", "-n", "0", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = processes.run(command, cwd=tmp_path)
     assert re.search(r"2 failed, 4 passed,.* 1 error", done.stdout), done.stdout + done.stderr
     assert done.stdout.count("\nrace in kernel 'reverse'") == 3 and 'assert not "as well"' in done.stdout

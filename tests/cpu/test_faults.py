@@ -13,6 +13,7 @@ import pytest
 
 from cupola import CUDAError, LaunchConfig, Program, cpu, launch
 from cupola.bindings import driver, runtime
+from tests import limits, processes
 
 pytestmark = pytest.mark.cpu_only
 
@@ -297,10 +298,7 @@ def test_a_program_that_makes_no_call(device, kernels, stream):
     with cpu.faults(reorder=True, seed=3):
         for _ in range(3):  # the first is waited for, the others follow at once
             launch(stream, LaunchConfig(grid=1, block=1), kernels["twice"], int(address))
-        end = time.monotonic() + 60
-        while pinned[0] < 8 and time.monotonic() < end:
-            time.sleep(0.01)
-    assert pinned[0] == 8
+        limits.until(lambda: pinned[0] == 8)
     stream.sync()
     driver.cuMemFreeHost(address)
 
@@ -587,10 +585,8 @@ def run_program(tmp_path: Path, *options: str, **environment: str) -> subprocess
 
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
-    return subprocess.run(
+    return processes.run(
         [sys.executable, "-m", "cupola", "run", *options, str(script)],
-        capture_output=True,
-        text=True,
         env={**os.environ, **environment},
     )
 

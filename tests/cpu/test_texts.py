@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 
 import pytest
@@ -12,6 +11,7 @@ from cupola import CUDAError, Device, LaunchConfig, Program, ProgramOptions, com
 from cupola.bindings import driver
 from cupola.cpu.reports.texts import text_of
 from cupola.utils import FileStreamProgramCache
+from tests import processes
 
 pytestmark = pytest.mark.cpu_only
 
@@ -104,7 +104,7 @@ def test_a_program_that_is_compiled_before_a_device_is_chosen(tmp_path):
         "Device().set_current()\nx = Device().full(16, 0, 'int32')\n"
         "code.get_kernel('bad')[1, 1](x)\nDevice().sync()\n"
     )
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
+    done = processes.run([sys.executable, program])
     assert f"\n    {program}:4: x[100000] = 1;" in done.stderr, done.stderr
     assert f"\n  allocated at {program}:9\n  launched at {program}:10\n" in done.stderr
 
@@ -125,7 +125,7 @@ def test_code_of_another_process(fresh_device, tmp_path):
         + WHOLE.replace("100000", "200000")
         + "''', 'c++').compile('cubin').code))"
     )
-    subprocess.run([sys.executable, "-c", script, path], check=True, timeout=120)
+    processes.run([sys.executable, "-c", script, path], check=True)
     Program(WHOLE, "c++").compile("cubin")
     from cupola import ObjectCode
 

@@ -3,9 +3,7 @@
 import contextlib
 import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy
@@ -19,12 +17,15 @@ import cupola.dask  # noqa: E402
 import cupola.numpy as np  # noqa: E402
 from cupola.bindings import runtime  # noqa: E402
 from cupola.dask._spilling import SpillToHost  # noqa: E402
-from tests.left_behind import left_behind  # noqa: E402
+from tests import limits, processes  # noqa: E402
+from tests.left_behind import nothing_left_behind  # noqa: E402
 
 WORKERS = 3
 LIMIT = 8 << 20
 CHUNK = 2 << 20  # bytes, which is what the device's memory comes in
 MEMORY = 13 * CHUNK  # of each CPU device
+# The limit of a test is the only one.
+PATIENT = {"distributed.comm.timeouts.connect": "1h", "distributed.comm.timeouts.tcp": "1h"}
 
 
 def free_memory():
@@ -32,11 +33,11 @@ def free_memory():
     return int(runtime.cudaMemGetInfo()[1])
 
 
-def finished(client, collection, seconds=60):
+def finished(client, collection, seconds=None):
     """The result of a collection; if that takes too long, what the workers do is told."""
     future = client.compute(collection)
     try:
-        return future.result(timeout=seconds)
+        return future.result(timeout=limits.seconds() if seconds is None else seconds)
     except TimeoutError:
         print("tasks:", client.call_stack(), "of", client.processing(), file=sys.stderr)
         for address, told in client.run(state_of_worker, wait=True).items():
@@ -70,11 +71,12 @@ def small_devices():
 def client():
     with (
         small_devices(),
+        dask.config.set(PATIENT),
         cupola.dask.local_cluster(WORKERS, device_memory_limit=LIMIT, memory_limit="4 GiB") as cluster,
         distributed.Client(cluster) as client,
         dask.config.set({"array.backend": "cupola"}),
     ):
-        client.wait_for_workers(WORKERS, timeout=60)
+        client.wait_for_workers(WORKERS, timeout=limits.seconds())
         yield client
 
 
@@ -95,7 +97,7 @@ def test_more_than_the_device_may_hold(client):
     x = da.random.default_rng(1).random(count * elements, chunks=elements).persist()
     if cupola.Device(0).name.startswith("cupola"):
         assert x.nbytes >= 10 * MEMORY >= 10 * max(client.run(free_memory).values())
-    distributed.wait(x, timeout=60)
+    distributed.wait(x, timeout=limits.seconds())
     found = float(finished(client, ((x - x.mean()) ** 2).mean()))
     moved = client.run(lambda dask_worker: dask_worker.data.moved)
     kept = client.run(lambda dask_worker: dask_worker.data.device.total_weight)
@@ -109,8 +111,12 @@ def test_more_than_the_device_may_hold(client):
 
 
 def test_what_workers_do_is_told(client, capsys):
+    def hold():
+        distributed.Event("told").wait()
+
     with pytest.raises(TimeoutError):
-        finished(client, dask.delayed(time.sleep)(2), seconds=0.5)
+        finished(client, dask.delayed(hold)(), seconds=0.5)
+    distributed.Event("told", client=client).set()
     told = capsys.readouterr().err
     assert told.count("MiB, results on device, host and disk") == WORKERS and "Current thread" in told
 
@@ -209,8 +215,8 @@ def test_a_worker_that_is_killed(client):
     victim = next(iter(client.run(os.getpid).values()))
     total = client.compute((x * 2).sum())
     os.kill(victim, signal.SIGKILL)
-    again = float(client.compute(x.sum()).result(timeout=60))
-    assert abs(float(total.result(timeout=60)) - 2 * again) < 1e-6
+    again = float(finished(client, x.sum()))
+    assert abs(float(total.result(timeout=limits.seconds())) - 2 * again) < 1e-6
     assert abs(again - 1e6) < 5e3
 
 
@@ -243,11 +249,11 @@ def test_example_with_a_worker_that_is_killed(tmp_path):
     folder = Path(__file__).resolve().parents[2] / "examples"
     program = tmp_path / "killed.py"
     program.write_text(KILLED.format(folder=str(folder)))
-    before = left_behind()
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "deviation 1.998" in done.stdout
-    assert left_behind() <= before
+    with nothing_left_behind():
+        patient = {f"DASK_{name.replace('.', '__').upper()}": value for name, value in PATIENT.items()}
+        done = processes.run([sys.executable, program], env={**os.environ, **patient})
+        assert done.returncode == 0, done.stderr
+        assert "deviation 1.998" in done.stdout
 
 
 @pytest.mark.parametrize(

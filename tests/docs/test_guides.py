@@ -11,11 +11,12 @@ import doctest
 import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"(?:^<!-- (file|not run): ([^\n]*) -->\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
@@ -40,7 +41,7 @@ def run(folder: Path, line: str) -> str:
         words[:1] = [sys.executable, "-m", words[0], *(plain if words[0] == "pytest" else ())]
     elif words[0] == "python":
         words[0] = sys.executable
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
+    done = processes.run(words, cwd=folder, env=environment)
     return done.stdout + done.stderr
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.conftest import on_cpu_device
 
 pytestmark = [pytest.mark.unchecked(reason="other processes run the kernels"), pytest.mark.timeout(300)]
@@ -20,14 +20,14 @@ def blocks(page: str, language: str, begins: str = "") -> list[str]:
     return [block for block in found if block.startswith(begins)]
 
 
-def run(program: Path, text: str, devices: int, seconds: float = 140) -> str:
+def run(program: Path, text: str, devices: int) -> str:
     program.write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         if on_cpu_device():
             patch.setenv("CUPOLA_CPU_DEVICES", str(devices))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("NCCL_NVLS_ENABLE", "0")
-        done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=seconds)
+        done = processes.run([sys.executable, program])
     assert done.returncode == 0, done.stderr
     return done.stdout
 

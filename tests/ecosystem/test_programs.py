@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cupola.pathfinder._dynamic_libraries import copies_of
+from tests import processes
 
 pytestmark = pytest.mark.cpu_only
 
@@ -55,7 +56,7 @@ def run(package: str, model: str, *arguments: str) -> subprocess.CompletedProces
     if not is_installed(MODULES[package]):
         pytest.skip(f"{MODULES[package]} is not installed: {INSTALL.get(package, 'make ecosystem')}")
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "--model", model, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=dict(os.environ), check=False)
+    return processes.run(command)
 
 
 @pytest.mark.parametrize("model", ["a100", "h200"])
@@ -98,9 +99,7 @@ def test_stepping_by_lines_of_python(package: str, line: int, tmp_path: Path) ->
     command = [sys.executable, "-m", "cupola", "debug", "--model", "a100", str(FOLDER / script)]
     # Triton's cache goes by the text of a kernel, and has the path that it was compiled under, maybe another clone's.
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        command, input=STEPS.format(package, line), capture_output=True, text=True, timeout=300, env=environment
-    )
+    done = processes.run(command, input=STEPS.format(package, line), env=environment)
     lines = done.stdout.replace(f"{FOLDER}{os.sep}", "")
     text = (FOLDER / script).read_text().split("\n")
     launch = next(number for number, line in enumerate(text, 1) if line.startswith(("add_kernel[", "ct.launch")))

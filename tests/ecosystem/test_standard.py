@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.ecosystem.standard_programs import PACKAGES
 
 PROGRAM = Path(__file__).with_name("standard_programs.py")
@@ -21,6 +21,6 @@ PROGRAM = Path(__file__).with_name("standard_programs.py")
 def test_statements_give_what_they_give_for_numpy(package: str) -> None:
     if find_spec(package) is None:
         pytest.skip(f"{package} is not installed: make ecosystem")
-    done = subprocess.run([sys.executable, PROGRAM, package], capture_output=True, text=True, timeout=300, check=False)
+    done = processes.run([sys.executable, PROGRAM, package])
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith(" statements, 0 wrong\n")

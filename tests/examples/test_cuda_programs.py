@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.cli.test_nvcc import needs_nvcc
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "examples" / "cuda"
@@ -27,7 +26,7 @@ EXPECT_ERRORS = {"errors", "dynamic_shared"}
 
 def cupola(*arguments):
     command = [sys.executable, "-m", "cupola", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=PROGRAMS, env=os.environ)
+    return processes.run(command, cwd=PROGRAMS)
 
 
 @needs_nvcc

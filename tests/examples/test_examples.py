@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import struct
-import subprocess
 import sys
 import zlib
 from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.conftest import on_cpu_device
 from tests.cpu.engine.kernels import skip_without_crt
 
@@ -31,7 +31,7 @@ PICTURES = dict.fromkeys(TYPICAL, 1) | {"game_of_life": 61, "heat_equation": 21}
 def test_example(name, tmp_path):
     environment = {**os.environ, **({"CUPOLA_CPU_DEVICES": "3"} if name == "several_devices" else {})}
     command = [sys.executable, EXAMPLES / f"{name}.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path)
+    done = processes.run(command, env=environment, cwd=tmp_path)
     if done.returncode:
         skip_without_crt(done.stderr)
         if "LostContext" in done.stderr:

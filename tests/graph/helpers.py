@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Callable
 
 from cupola import Buffer, LaunchConfig, MemoryResource
+from tests.limits import eventually
 
 # Additions are atomic: tests have them in nodes that no edge orders.
 SOURCE = r"""
@@ -37,11 +37,7 @@ def run(graph, stream):
 def wait_until(condition: Callable[[], bool]) -> bool:
     """Whether it comes true soon: what graphs let go of is dropped on an ordinary thread, some time later."""
     gc.collect()
-    for _ in range(200):
-        if condition():
-            return True
-        threading.Event().wait(0.01)
-    return condition()
+    return eventually(condition)
 
 
 class Resource(MemoryResource):

@@ -30,6 +30,7 @@ from cupola.graph import (
     GraphDefinition,
 )
 from tests.graph.helpers import ONE, SOURCE, run
+from tests.limits import eventually
 
 # --- building and launching -------------------------------------------------------------------------------
 
@@ -423,11 +424,7 @@ def test_a_callback_lives_as_long_as_the_graph(stream):
     run(graph, stream)
     assert Callback.calls == 1
     graph.close()
-    for _ in range(100):  # released on an ordinary thread, some time later
-        if gone() is None:
-            break
-        threading.Event().wait(0.01)
-    assert gone() is None
+    assert eventually(lambda: gone() is None)  # released on an ordinary thread, some time later
 
 
 def test_a_graph_keeps_what_it_needs(device, stream, memory):
@@ -467,11 +464,7 @@ def test_a_graph_keeps_what_it_needs(device, stream, memory):
         run(again, stream)
         assert value[0] == 2
         again.close()
-        for _ in range(100):  # released on an ordinary thread, some time later
-            if len(Resource.freed) == 4:
-                break
-            threading.Event().wait(0.01)
-        assert sorted(Resource.freed) == addresses
+        assert eventually(lambda: sorted(Resource.freed) == addresses)  # on an ordinary thread, some time later
 
 
 def test_ctypes_callbacks(stream):

@@ -10,6 +10,7 @@ import pytest
 
 from cupola import Program, launch
 from cupola.graph import GraphDefinition
+from tests import limits
 from tests.graph.helpers import ONE, SOURCE, Resource, run, wait_until
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -216,7 +217,7 @@ def test_a_launch_under_way_keeps_what_it_needs(device, stream, parts):
 
     def block():
         started.set()
-        go_on.wait(20)
+        limits.wait(go_on)
 
     definition = GraphDefinition()
     definition.callback(block).join().memset(buffers[0], 0, 4)
@@ -224,7 +225,7 @@ def test_a_launch_under_way_keeps_what_it_needs(device, stream, parts):
     other.callback(block).join().memset(buffers[1], 0, 4)
     graph = definition.instantiate()
     graph.launch(stream)
-    assert started.wait(20)
+    assert limits.wait(started)
     graph.update(other)
     addresses = [buffer.handle for buffer in buffers]
     for buffer in buffers:

@@ -13,6 +13,7 @@ import weakref
 import pytest
 
 from cupola.graph import GraphDefinition
+from tests import limits
 from tests.graph.helpers import wait_until
 
 
@@ -113,7 +114,5 @@ def test_two_definitions_are_embedded_in_each_other(device):
     threads = [threading.Thread(target=use, args=pair, daemon=True) for pair in ((one, two), (two, one))]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    limits.join(*threads)
     assert not errors

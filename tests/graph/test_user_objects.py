@@ -12,6 +12,7 @@ import pytest
 from cupola import CUDAError, Program
 from cupola.bindings import driver
 from cupola.graph import GraphDefinition
+from tests import limits
 from tests.graph.helpers import ONE, SOURCE, Resource, run, wait_until
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -291,7 +292,7 @@ class Owner:
     def step(self) -> None:
         if self.started:
             self.started.set()
-            self.go_on.wait(20)
+            limits.wait(self.go_on)
         self.calls.append(1)
 
 
@@ -365,7 +366,7 @@ def test_what_the_collector_finds_during_a_launch(device, stream, make):
     started, go_on = threading.Event(), threading.Event()
     owner = Owner(make, calls, started, go_on)
     owner.graph.launch(stream)
-    assert started.wait(20)
+    assert limits.wait(started)
     gone = weakref.ref(owner)
     del owner
     gc.collect()
@@ -387,7 +388,7 @@ class HeldUp:
 
     def _block(self) -> None:
         self.started.set()
-        self.go_on.wait(20)
+        limits.wait(self.go_on)
 
 
 @pytest.fixture
@@ -442,7 +443,7 @@ def close_elsewhere(graph):
 def test_a_launch_under_way_at_the_end(device, stream, held_up, start, close):
     graph = held_up.definition.instantiate()
     start(device, graph, stream)
-    assert held_up.started.wait(20)
+    assert limits.wait(held_up.started)
     held_up.definition = None
     close(graph)
     del graph
@@ -458,7 +459,7 @@ def test_what_is_replaced_stays_for_a_launch_under_way(device, stream):
 
     def block() -> None:
         started.set()
-        go_on.wait(20)
+        limits.wait(go_on)
 
     def make(buffer) -> tuple:
         definition = GraphDefinition()
@@ -471,7 +472,7 @@ def test_what_is_replaced_stays_for_a_launch_under_way(device, stream):
         definition, node = make(buffers[0])
         graph = definition.instantiate()
         graph.launch(stream)
-        assert started.wait(20)
+        assert limits.wait(started)
         for i in (1, 3):
             graph.update(make(buffers[i])[0])
             graph[node].update(dst=buffers[i + 1], value=0, width=4)
@@ -582,7 +583,7 @@ definition = GraphDefinition()
 definition.callback(slow).join().callback(Callback())
 graph = definition.instantiate()
 graph.launch(stream)
-started.wait(20)
+started.wait()
 """
     )
     done = run_python(source)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
+
 pytest.importorskip("mpi4py", reason="needs mpi4py: pip install cupola[test]")
 
 
@@ -42,10 +44,8 @@ def command_and_environment(ranks: int, **variables: str) -> tuple[list[str], di
     return [command, "-n", str(ranks)], environment
 
 
-def mpiexec(
-    ranks: int, arguments: Sequence[object], *, timeout: float = 120, **variables: str
-) -> subprocess.CompletedProcess[str]:
+def mpiexec(ranks: int, arguments: Sequence[object], **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a Python program on `ranks` ranks."""
     command, environment = command_and_environment(ranks, **variables)
     whole = [*command, sys.executable, *map(str, arguments)]
-    return subprocess.run(whole, capture_output=True, text=True, timeout=timeout, env=environment)
+    return processes.run(whole, env=environment)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cupola.bindings import nccl
+from tests import processes
 from tests.conftest import need_devices, on_cpu_device
 
 PROGRAM = Path(__file__).with_name("cases.py")
@@ -25,18 +26,16 @@ assert isinstance(ASSIGNED, ast.List)
 NAMES = [ast.unparse(name) for name in ASSIGNED.elts]
 
 
-def run(
-    ranks: int, program: Path, *arguments: object, grace: float = 5, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a program on ranks of their own processes, each with a device; skips where there are fewer GPUs."""
+def run(ranks: int, program: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program on ranks of their own processes, each with a device; skips where there are fewer GPUs.
+
+    When one has failed, the others have all the time that they need to say what they know of it.
+    """
     need_devices(ranks)
-    job = [*(["--devices", ranks] if on_cpu_device() else []), "-n", ranks, "--grace", grace]
+    job = [*(["--devices", ranks] if on_cpu_device() else []), "-n", ranks, "--grace", 3600]
     command = [sys.executable, "-m", "cupola", "run", *job, program, *arguments]
-    return subprocess.run(
+    return processes.run(
         list(map(str, command)),
-        capture_output=True,
-        text=True,
-        timeout=120,
         env={**os.environ, "CUPOLA_DEVICE": "cpu" if on_cpu_device() else "gpu", "NCCL_NVLS_ENABLE": "0", **variables},
     )
 
@@ -49,7 +48,7 @@ def check(done: subprocess.CompletedProcess[str]) -> None:
 def test_all_devices_of_one_process(tmp_path):
     variables = {**os.environ, "CUPOLA_CPU_DEVICES": "4", "NCCL_NVLS_ENABLE": "0"}
     command = [sys.executable, str(PROGRAM), str(tmp_path / "id")]
-    check(subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables))
+    check(processes.run(command, env=variables))
 
 
 def test_three_processes(tmp_path):
@@ -144,9 +143,7 @@ def test_functions_of_newer_versions(tmp_path):
 
     script = tmp_path / "linked.py"
     script.write_text(LINKED)
-    done = subprocess.run(
-        [sys.executable, str(script), library_path("_libnccl2")], capture_output=True, text=True, timeout=60
-    )
+    done = processes.run([sys.executable, str(script), library_path("_libnccl2")])
     assert done.returncode == 0, done.stderr
     assert [line.rstrip() for line in done.stdout.splitlines()] == SAID.strip().splitlines()
     assert "does not emulate ncclGetPeerDeviceLeInfo: it returns ncclInvalidUsage" in done.stderr

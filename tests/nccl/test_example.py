@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.left_behind import left_behind
+from tests import processes
+from tests.left_behind import nothing_left_behind
 from tests.nccl.test_cases import run
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "nccl_allreduce.py"
@@ -20,7 +21,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "nccl_allreduce.py"
 
 def test_alone():
     variables = {**os.environ, "NCCL_NVLS_ENABLE": "0"}
-    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, timeout=120, env=variables)
+    done = processes.run([sys.executable, EXAMPLE], env=variables)
     assert done.returncode == 0, done.stderr
     assert "by 1 rank, as NumPy has it" in done.stdout
 
@@ -46,23 +47,20 @@ def test_what_starters_of_ranks_say(starter):
         free.bind(("", 0))
         port = free.getsockname()[1]
     variables = {**os.environ, "CUPOLA_DEVICE": "cpu", "CUPOLA_CPU_DEVICES": "3", "MASTER_PORT": str(port)}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, EXAMPLE],
-            env={**variables, starter[0]: str(rank), starter[1]: "3", "SLURM_LOCALID": str(rank)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(3)
-    ]
-    said = [rank.communicate(timeout=100)[0] for rank in ranks]
+    with contextlib.ExitStack() as stack:
+        ranks = []
+        for rank in range(3):
+            own = {starter[0]: str(rank), starter[1]: "3", "SLURM_LOCALID": str(rank)}
+            child = processes.Child([sys.executable, EXAMPLE], env={**variables, **own}, stdout=processes.PIPE)
+            ranks.append(stack.enter_context(child))
+        said = [rank.communicate()[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0, 0]
     assert "by 3 ranks, as NumPy has it" in said[0] and said[1:] == ["", ""]
 
 
 def test_a_batch_script_of_slurm_is_no_rank():
     variables = {**os.environ, "NCCL_NVLS_ENABLE": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "3", "SLURM_LOCALID": "0"}
-    done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, timeout=120, env=variables)
+    done = processes.run([sys.executable, EXAMPLE], env=variables)
     assert "by 1 rank, as NumPy has it" in done.stdout, done.stderr
 
 
@@ -89,12 +87,11 @@ def test_a_rank_is_killed(tmp_path):
     """The others say so within the time limit that the user has set, and end. The first to see it leaves, too."""
     program = tmp_path / "killed.py"
     program.write_text(f"import sys\nsys.path.insert(0, {str(EXAMPLE.parent)!r})" + KILLED.format(example=str(EXAMPLE)))
-    before = left_behind()
-    done = run(4, program, grace=60, CUPOLA_NCCL_TIMEOUT="5")  # which is for the start, too
-    assert done.returncode == 128 + signal.SIGKILL, done.stderr
-    assert "cupola run: rank 1 was ended by SIGKILL" in done.stderr
-    text = r"rank (\d) has ended, or has left the communicator \(ncclAllReduce on rank (\d) of 4\)"
-    told = re.findall(text, done.stderr)
-    assert {who for _, who in told} == {"0", "2", "3"} and "1" in {gone for gone, _ in told}, done.stderr
-    assert "as NumPy has it" not in done.stdout
-    assert left_behind() <= before
+    with nothing_left_behind():
+        done = run(4, program)
+        assert done.returncode == 128 + signal.SIGKILL, done.stderr
+        assert "cupola run: rank 1 was ended by SIGKILL" in done.stderr
+        text = r"rank (\d) has ended, or has left the communicator \(ncclAllReduce on rank (\d) of 4\)"
+        told = re.findall(text, done.stderr)
+        assert {who for _, who in told} == {"0", "2", "3"} and "1" in {gone for gone, _ in told}, done.stderr
+        assert "as NumPy has it" not in done.stdout

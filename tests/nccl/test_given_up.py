@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.left_behind import left_behind
+from tests import processes
+from tests.left_behind import nothing_left_behind
 from tests.nccl.test_cases import PROGRAM as CASES
 from tests.nccl.test_cases import run
 
@@ -46,10 +46,35 @@ def total(comm):
     good(nccl.ncclAllReduce(at(x), at(x), 4, Type.ncclDouble, Op.ncclSum, comm, int(stream.handle)))
     return x.to_numpy(stream=stream)[0]
 
+def until(condition):
+    while not condition():
+        time.sleep(0.005)
+
 def wait_for(*ranks):  # until they have said that they are done
     (folder / f"done{{number}}").touch()
-    while not all((folder / f"done{{rank}}").exists() for rank in ranks):
-        time.sleep(0.005)
+    until(lambda: all((folder / f"done{{rank}}").exists() for rank in ranks))
+
+def number_of(rank):  # the number of its process
+    until((folder / f"process{{rank}}").exists)
+    return int((folder / f"process{{rank}}").read_text())
+
+def begins(call):  # as the others will see
+    (folder / f"new{{number}}").write_text(str(os.getpid()))
+    (folder / f"new{{number}}").rename(folder / f"process{{number}}")
+    return call()
+
+def state(rank):
+    try:
+        return Path(f"/proc/{{number_of(rank)}}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+
+def wait_in_calls(*ranks):  # until their threads that have begun a call are asleep, each time that one looks
+    for rank in ranks:
+        looks = 0
+        while looks < 20:
+            looks = looks + 1 if state(rank) in "SD" else 0
+            time.sleep(0.005)
 """
 
 # One rank has no file descriptors for the others. It lives on until all have an answer.
@@ -89,9 +114,9 @@ comm = good(make())
 if number == 3:
     os.kill(os.getpid(), signal.SIGKILL)
 if number == 2:
-    time.sleep(1)
+    wait_in_calls(0, 1)
     os.kill(os.getpid(), signal.SIGKILL)
-status, _ = nccl.ncclCommShrink(comm, [3], 1, None, nccl.NCCL_SHRINK_ABORT)
+status, _ = begins(lambda: nccl.ncclCommShrink(comm, [3], 1, None, nccl.NCCL_SHRINK_ABORT))
 say(status, told())
 smaller = good(nccl.ncclCommShrink(comm, [2, 3], 2, None, nccl.NCCL_SHRINK_ABORT))
 say(nccl.ncclResult_t.ncclSuccess, total(smaller))
@@ -99,15 +124,15 @@ wait_for(0, 1)
 os._exit(0)
 """
 
-# Rank 2 dies while others are in a split, and rank 0 has not begun it.
+# Rank 3 dies while others are in a split, and rank 0 has not begun it.
 SPLIT = """
 comm = good(make())
 if number == 3:
-    time.sleep(0.5)
-    os.kill(os.getpid(), signal.SIGKILL)
+    wait_in_calls(1, 2)
+    begins(lambda: os.kill(os.getpid(), signal.SIGKILL))
 if number == 0:
-    time.sleep(1)
-status, _ = nccl.ncclCommSplit(comm, 0, number, None)
+    until(lambda: state(3) in ("gone", "Z"))
+status, _ = begins(lambda: nccl.ncclCommSplit(comm, 0, number, None))
 say(status, told())
 say(nccl.ncclCommSplit(comm, 0, number, None)[0], told())
 smaller = good(nccl.ncclCommShrink(comm, [3], 1, None, nccl.NCCL_SHRINK_ABORT))
@@ -196,11 +221,10 @@ def test_the_others_hear_of_it(tmp_path, name, alone):
     ranks, program, words = JOBS[name]
     script = tmp_path / "program.py"
     script.write_text(BEGIN.format(folder=str(CASES.parent)) + program)
-    before = left_behind()
-    done = run(ranks, script, tmp_path, NCCL_SHM_DISABLE=alone, grace=60)
-    for word in words:
-        assert word in done.stdout, done.stdout + done.stderr
-    assert left_behind() <= before
+    with nothing_left_behind():
+        done = run(ranks, script, tmp_path, NCCL_SHM_DISABLE=alone)
+        for word in words:
+            assert word in done.stdout, done.stdout + done.stderr
 
 
 # ---- one process ----------------------------------------------------------------------------------------------------
@@ -309,5 +333,5 @@ def test_in_one_process(tmp_path, monkeypatch, program):
     monkeypatch.setenv("MALLOC_PERTURB_", "165")  # memory that was freed has other contents
     script = tmp_path / "program.py"
     script.write_text(ALONE.format(folder=str(Path(CASES).parent)) + program)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    done = processes.run([sys.executable, script])
     assert done.returncode == 0, done.stderr

@@ -12,6 +12,7 @@ from cupola import _soon
 from cupola.numpy import __main__ as command
 from cupola.numpy import _ahead, _background, _common, _kernels
 from cupola.numpy._kernels import elementwise
+from tests import processes
 from tests.conftest import on_cpu_device
 
 TOOL = Path(__file__).parents[2] / "tools" / "kernels_ahead.py"
@@ -19,7 +20,7 @@ TOOL = Path(__file__).parents[2] / "tools" / "kernels_ahead.py"
 
 @pytest.mark.unchecked(reason="checked kernels are compiled here, and kernels that do nothing leave memory unwritten")
 def test_the_file_has_what_the_statements_need():
-    done = subprocess.run([sys.executable, TOOL, "check"], capture_output=True, text=True, timeout=120)
+    done = processes.run([sys.executable, TOOL, "check"])
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -61,7 +62,7 @@ for size in (40, 600):
 @pytest.mark.unchecked(reason="checked kernels are compiled here, and kernels that do nothing leave memory unwritten")
 def test_everyday_statements_need_no_compiler():
     """With short rows and with long ones, which have kernels of their own."""
-    done = subprocess.run([sys.executable, "-c", SHOWN], capture_output=True, text=True, timeout=120)
+    done = processes.run([sys.executable, "-c", SHOWN])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

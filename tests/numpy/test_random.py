@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import subprocess
 import sys
 
 import numpy
@@ -12,6 +11,7 @@ import pytest
 
 import cupola.numpy as np
 from cupola.numpy.random._checks import check
+from tests import processes
 
 THERE = numpy.random.RandomState
 
@@ -460,7 +460,7 @@ def test_in_a_new_process(name):
     """Nothing else has been used before."""
     given = (1.0, 2.0)[: 2 if name == "wald" else 1]
     program = f"import cupola.numpy as np; np.random.default_rng(1).{name}(*{given}); np.random.{name}(*{given})"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+    processes.run([sys.executable, "-c", program], check=True)
 
 
 def test_host_arrays_are_no_parameters(device):

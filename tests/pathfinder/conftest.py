@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from cupola import pathfinder
 from cupola.pathfinder import _canary, _dynamic_libraries, _loader, _platform, _roots
+from tests import processes
 
 VARIABLES = (
     "CUDA_PATH",
@@ -105,7 +105,7 @@ def make_library() -> Callable[..., str]:
         path = os.path.join(folder, soname)
         command = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-x", "none", *needed]
         command += [f"-Wl,-soname,{soname}", "-o", path]
-        subprocess.run(command, input=source, text=True, check=True)
+        processes.run(command, input=source, check=True)
         return path
 
     return make

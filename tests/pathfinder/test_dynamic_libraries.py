@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import textwrap
 
@@ -13,6 +12,7 @@ from cupola import pathfinder
 from cupola.pathfinder import _dynamic_libraries as dynamic
 from cupola.pathfinder import _platform
 from cupola.pathfinder._tables import DRIVER_LIBRARIES, LIBRARIES, TOOLKIT_LIBRARIES
+from tests import processes
 from tests.pathfinder.conftest import touch
 
 # cudla exists on no ordinary machine, so only the library made here can be found.
@@ -25,10 +25,8 @@ print(found.abs_path, found.found_via, found.was_already_loaded_from_elsewhere)
 
 def run(source: str, **environment: str) -> str:
     env = {k: v for k, v in os.environ.items() if k not in ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX")}
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", textwrap.dedent(source)],
-        capture_output=True,
-        text=True,
         env={**env, **environment},
     )
     assert done.returncode == 0, done.stderr

@@ -7,12 +7,10 @@ import json
 import os
 import select
 import shutil
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60.0  # seconds for an answer
+from tests import limits, processes
 
 
 def find() -> str | None:
@@ -43,9 +41,9 @@ class Browser:
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe",
                    "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1200,700",
                    f"--user-data-dir={folder}"]  # fmt: skip
-        self._process = subprocess.Popen(
+        self._process = processes.Child(
             ["bash", "-c", redirect, "browser", program, *options, "about:blank"],
-            pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(theirs_in, theirs_out), stdout=processes.DEVNULL, stderr=processes.DEVNULL,
         )  # fmt: skip
         os.close(theirs_in)
         os.close(theirs_out)
@@ -54,9 +52,8 @@ class Browser:
         for domain in ("Network", "Runtime", "Log", "Page"):
             self.do(f"{domain}.enable")
         self.do("Page.navigate", url=page.as_uri())
-        end = time.monotonic() + PATIENCE
-        while self.value("location.href + document.readyState") != f"{page.as_uri()}complete":
-            assert time.monotonic() < end, f"{page} does not load: {self.said}"
+        there = f"{page.as_uri()}complete"
+        limits.until(lambda: self.value("location.href + document.readyState") == there, lambda: self.said)
 
     def do(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Have the browser do something; returns its answer."""
@@ -93,18 +90,17 @@ class Browser:
         """End the browser."""
         os.close(self._out)  # which it takes for an order
         os.close(self._in)
-        try:
-            self._process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.wait()
 
     def _next(self) -> dict[str, Any]:
+        limit = limits.for_children()
         while b"\0" not in self._left:
-            ready, _, _ = select.select([self._in], [], [], PATIENCE)
-            assert ready, "the browser does not answer"
+            ready, _, _ = select.select([self._in], [], [], 1)
+            assert ready or limit.left(limits.CHILDREN) > 0, "the browser does not answer"
+            if not ready:
+                continue
             read = os.read(self._in, 1 << 16)
-            assert read, f"the browser has ended with status {self._process.wait(PATIENCE)}"
+            assert read, f"the browser has ended with status {self._process.wait()}"
             self._left += read
         text, _, self._left = self._left.partition(b"\0")
         return dict(json.loads(text))

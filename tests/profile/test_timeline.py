@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 import threading
 
@@ -17,6 +15,7 @@ from cupola import LaunchConfig, PinnedMemoryResource, launch, profile
 from cupola.profile import Record
 from cupola.profile._page import page
 from cupola.profile._summary import summary
+from tests import processes
 
 SOURCE = """
 extern "C" __global__ void slow(float* x, int n) {
@@ -270,7 +269,7 @@ def test_the_command(dev, tmp_path, ending):
         f"with cupola.profile.range('mine'): dev.zeros(8, numpy.float32)\n{ending}\n"
     )
     command = [sys.executable, "-m", "cupola", "profile", "--timeline", str(tmp_path / "t.html"), str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=os.environ)
+    done = processes.run(command)
     assert done.returncode == {"pass": 0, "raise SystemExit(3)": 3}.get(ending, 1), done.stderr
     assert "mine" in done.stderr and (tmp_path / "t.html").exists()
     assert ("words" in done.stderr) == ("words" in ending) and ("ZeroDivisionError" in done.stderr) == ("0" in ending)
@@ -289,7 +288,7 @@ def test_a_program_that_records_a_timeline_itself(dev, tmp_path):
         "print([record.name for record in own.records if record.kind == 'range'])\n"
     )
     command = [sys.executable, "-m", "cupola", "profile", "--timeline", str(tmp_path / "t.json"), str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=os.environ)
+    done = processes.run(command)
     assert done.returncode == 0, done.stderr
     assert "one at a time" in done.stdout and "['inside']" in done.stdout
     assert all(name in done.stderr for name in ("before", "inside", "behind"))
@@ -306,5 +305,5 @@ def test_a_program_that_records_a_timeline_itself(dev, tmp_path):
 )
 def test_bad_options(arguments, words):
     command = [sys.executable, "-m", "cupola", "profile", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=os.environ)
+    done = processes.run(command)
     assert done.returncode == 2 and words in done.stderr

@@ -1,9 +1,7 @@
 """Actors of Ray with a device each, which hand arrays to each other; one is killed."""
 
 import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy
@@ -13,12 +11,20 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 import cupola.numpy as np  # noqa: E402
 import cupola.ray  # noqa: E402
+from tests import limits, processes  # noqa: E402
 from tests.conftest import on_cpu_device  # noqa: E402
-from tests.left_behind import left_behind  # noqa: E402
+from tests.left_behind import nothing_left_behind  # noqa: E402
+from tests.limits import eventually  # noqa: E402
 
 OPTIONS = {
     "num_cpus": 3, "include_dashboard": False, "logging_level": "ERROR", "log_to_driver": False,
     "object_store_memory": 80_000_000,
+}  # fmt: skip
+
+# The limit of a test is the only one. (Ray waits 30 seconds for its first process whatever it is told.)
+PATIENT = {
+    "RAY_gcs_server_request_timeout_seconds": "3600", "RAY_worker_register_timeout_seconds": "3600",
+    "RAY_rdt_fetch_fail_timeout_milliseconds": "3600000",
 }  # fmt: skip
 
 
@@ -61,6 +67,8 @@ def workers():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("CUPOLA_CPU_DEVICES", str(devices))  # of the actors
+        for name, value in PATIENT.items():
+            patch.setenv(name, value)
         cupola.ray.init(num_gpus=devices, **OPTIONS)
     remote = ray.remote(num_gpus=0.25, num_cpus=0, max_restarts=1)(Worker)
     yield [remote.remote() for _ in range(3)]
@@ -68,7 +76,7 @@ def workers():
 
 
 def test_processes_with_a_device(workers):
-    found = ray.get([worker.where.remote() for worker in workers], timeout=60)
+    found = ray.get([worker.where.remote() for worker in workers])
     assert len({process for process, _ in found} | {os.getpid()}) == 4
     assert {device for _, device in found} == {0}
 
@@ -76,37 +84,37 @@ def test_processes_with_a_device(workers):
 @pytest.mark.parametrize("copy", [False, True])
 def test_an_array_from_actor_to_actor(workers, copy):
     first, second, _ = workers
-    assert ray.get(second.total.remote(first.make.remote(1000), copy), timeout=60) == (sum(range(500, 1000)), (500,))
+    assert ray.get(second.total.remote(first.make.remote(1000), copy)) == (sum(range(500, 1000)), (500,))
     part = first.make.remote(1000, part=True)
-    assert ray.get(second.total.remote(part, copy), timeout=60) == (sum(range(0, 1000, 2)), (2, 250))
+    assert ray.get(second.total.remote(part, copy)) == (sum(range(0, 1000, 2)), (2, 250))
 
 
 def until_none_is_offered(worker):
-    return any(not ray.get(worker.offered.remote(), timeout=60) for _ in range(1000))
+    return eventually(lambda: not ray.get(worker.offered.remote()))
 
 
 def test_several_readers_and_no_more(workers):
     first, second, third = workers
     shared = first.make.remote(10, readers=2)
-    assert ray.get([second.total.remote(shared), third.total.remote(shared)], timeout=60) == [(35, (5,))] * 2
+    assert ray.get([second.total.remote(shared), third.total.remote(shared)]) == [(35, (5,))] * 2
     with pytest.raises(ConnectionError, match="no longer has it"):
-        ray.get(third.total.remote(shared), timeout=60)
+        ray.get(third.total.remote(shared))
     assert until_none_is_offered(first)
 
 
 def test_memory_stays_while_it_is_seen(workers):
     first, second, _ = workers
-    ray.get(second.keep.remote(first.make.remote(100_000)), timeout=60)
-    assert ray.get(first.offered.remote(), timeout=60) == 1
-    assert ray.get(second.kept_total.remote(), timeout=60) == sum(range(50_000, 100_000))
-    ray.get(second.drop.remote(), timeout=60)
+    ray.get(second.keep.remote(first.make.remote(100_000)))
+    assert ray.get(first.offered.remote()) == 1
+    assert ray.get(second.kept_total.remote()) == sum(range(50_000, 100_000))
+    ray.get(second.drop.remote())
     assert until_none_is_offered(first)
 
 
 def test_the_program_itself(workers):
     shared = cupola.ray.share(np.asarray(numpy.arange(6)))
     assert repr(shared) == "<Shared (6,) <i8>"
-    assert ray.get(workers[0].total.remote(shared), timeout=60) == (15, (6,))
+    assert ray.get(workers[0].total.remote(shared)) == (15, (6,))
     with pytest.raises(ValueError, match="readers is 0"):
         cupola.ray.share(np.zeros(3), 0)
 
@@ -156,52 +164,49 @@ def test_arrays_by_the_transport_of_ray(workers):
     remote = ray.remote(num_gpus=0.05, num_cpus=0, max_restarts=1)(direct_class())
     first, far = remote.remote(), remote.remote(far=True)
     near = remote.options(num_gpus=0.9 if on_cpu_device() else 0.05).remote()  # on a device of its own
-    assert ray.get(near.where.remote(), timeout=60)[1] == (1 if on_cpu_device() else 0)
+    assert ray.get(near.where.remote())[1] == (1 if on_cpu_device() else 0)
     made = first.make.remote(10_000)
     wanted = (sum(range(10_000)), [[0, 2], [3, 5]], (0, 3))
-    assert ray.get(near.total.remote(made), timeout=60) == (*wanted, 2)
-    assert ray.get(far.total.remote(made), timeout=60) == (*wanted, 0)
-    assert ray.get(near.total.remote(made), timeout=60)[:3] == wanted
+    assert ray.get(near.total.remote(made)) == (*wanted, 2)
+    assert ray.get(far.total.remote(made)) == (*wanted, 0)
+    assert ray.get(near.total.remote(made))[:3] == wanted
     del made
-    assert any(not ray.get(first.kept.remote(), timeout=60) for _ in range(1000))
+    assert eventually(lambda: not ray.get(first.kept.remote()))
     process = process_of(first)
     ray.kill(first, no_restart=False)
-    while process_of(first) in (process, None):
-        time.sleep(0.05)
-    assert ray.get(near.total.remote(first.make.remote(10_000)), timeout=60)[:3] == wanted
+    limits.until(lambda: process_of(first) not in (process, None), "the actor does not come back")
+    assert ray.get(near.total.remote(first.make.remote(10_000)))[:3] == wanted
     gone = far.make.remote(10)
-    ray.get(near.total.remote(gone), timeout=60)
+    ray.get(near.total.remote(gone))
     ray.kill(far)
     with pytest.raises(ray.exceptions.RayError):
-        ray.get(first.total.remote(gone), timeout=60)
+        ray.get(first.total.remote(gone))
 
 
 def process_of(worker):
     try:
-        return ray.get(worker.where.remote(), timeout=60)[0]
+        return ray.get(worker.where.remote())[0]
     except ray.exceptions.RayActorError:
         return None
 
 
 def test_an_actor_that_is_killed(workers):
     first, second, third = workers
-    shared = ray.get(first.make.remote(10), timeout=60)
-    process, _ = ray.get(first.where.remote(), timeout=60)
+    shared = ray.get(first.make.remote(10))
+    process, _ = ray.get(first.where.remote())
     ray.kill(first, no_restart=False)
-    while process_of(first) in (process, None):  # until it is another one
-        time.sleep(0.05)
+    limits.until(lambda: process_of(first) not in (process, None), "the actor does not come back")
     with pytest.raises(ConnectionError):
-        ray.get(second.total.remote(shared), timeout=60)
-    assert ray.get(third.total.remote(second.make.remote(10)), timeout=60) == (35, (5,))
+        ray.get(second.total.remote(shared))
+    assert ray.get(third.total.remote(second.make.remote(10))) == (35, (5,))
 
 
 def test_example():
     """On three CPU devices, or on as many GPUs as there are."""
     example = Path(__file__).resolve().parents[2] / "examples" / "ray_pipeline.py"
-    environment = {**os.environ, "CUPOLA_CPU_DEVICES": "3", "RAY_USAGE_STATS_ENABLED": "0"}
-    before = left_behind()
-    done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=200, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert left_behind() <= before
+    environment = {**os.environ, "CUPOLA_CPU_DEVICES": "3", "RAY_USAGE_STATS_ENABLED": "0", **PATIENT}
+    with nothing_left_behind():
+        done = processes.run([sys.executable, example], env=environment)
+        assert done.returncode == 0, done.stderr
     assert "piece 3 was lost" in done.stdout
     assert "the sum of 160000 squares is right" in done.stdout

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import processes
 
 FOLDER = Path(__file__).parent
 RESULTS = json.loads((FOLDER / "cupy_results.json").read_text())
@@ -113,7 +114,7 @@ def found(tmp_path_factory) -> dict[str, Any]:
     """What the stand-in computes, all programs in one process."""
     out = tmp_path_factory.mktemp("results") / "results.json"
     command = [sys.executable, "-m", "cupola", "run", "--cupy", str(FOLDER / "cupy_programs.py"), "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = processes.run(command)
     assert done.returncode == 0, done.stderr
     results: dict[str, Any] = json.loads(out.read_text())
     return results

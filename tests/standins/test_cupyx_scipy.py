@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 
 import pytest
+
+from tests import processes
 
 PROGRAM = """
 import numpy
@@ -61,5 +62,5 @@ def test_what_scipy_computes(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, "-m", "cupola", "run", "--cupy", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = processes.run(command)
     assert done.returncode == 0, done.stderr

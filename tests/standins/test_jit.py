@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+
+from tests import processes
 
 KERNELS = """
 import cupy, cupy as cp, numpy
@@ -193,7 +194,7 @@ def run(folder, text, *options):
     program = folder / "program.py"
     program.write_text(text)
     command = [sys.executable, "-m", "cupola", "run", *options, str(program)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100)
+    return processes.run(command)
 
 
 def test_what_kernels_compute(tmp_path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+
+from tests import processes
 
 # An expression of sparse matrices, and the same of dense ones with NumPy. A and B are csr, C is A as csc, O as coo,
 # I a dia; R is A as an array; D, E, S, J are A, B, a square and I in NumPy, and d is D on the device.
@@ -172,7 +173,7 @@ def test_sparse_matrices(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, "-m", "cupola", "run", "--cupy", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    done = processes.run(command)
     assert done.returncode == 0, done.stderr
 
 
@@ -194,5 +195,5 @@ assert x.nnz == 2 and x.has_canonical_format and x.data.tolist() == [2, 5]
 """
     )
     command = [sys.executable, "-m", "cupola", "run", "--cupy", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = processes.run(command)
     assert done.returncode == 0, done.stderr

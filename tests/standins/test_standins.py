@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cupola import standins
+from tests import processes
 
 PROGRAM = """
 import subprocess, sys, multiprocessing
@@ -43,7 +44,7 @@ def run(folder: Path, program: str, *arguments: str, **environment: str) -> subp
     path = os.pathsep.join(filter(None, [str(folder / "real"), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "cupola", "run", *arguments, str(folder / "program.py")]
     settings = {**os.environ, "PYTHONPATH": path, **environment}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=settings)
+    return processes.run(command, env=settings)
 
 
 @pytest.mark.cpu_only
@@ -205,7 +206,7 @@ def test_a_store_behind_an_array_is_found(tmp_path):
 def test_pytest_has_it(tmp_path):
     (tmp_path / "test_it.py").write_text("import cupy\n\n\ndef test_it():\n    assert cupy.arange(3).sum() == 3\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--cupola-names", "--cupola-device", "cpu"]
-    done = subprocess.run([*command, "test_it.py"], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = processes.run([*command, "test_it.py"], cwd=tmp_path)
     assert "1 passed" in done.stdout and "`import cupy` is cupola's stand-in" in done.stdout, done.stdout
 
 

@@ -17,6 +17,7 @@ import ctypes
 import gc
 import itertools
 import json
+import os
 import queue
 import random
 import re
@@ -203,7 +204,7 @@ def work(
     device.set_current()
     choice = random.Random(seed)
     rounds = 0
-    while time.monotonic() < until:
+    while rounds == 0 or time.monotonic() < until:
         work = Round(device, kernel, choice)
         work.run(boxes[seed], boxes[(seed + 1) % THREADS])
         work.let_go()
@@ -280,10 +281,11 @@ def main(seconds: float) -> dict[str, Any]:
     bytes_before = resident()
     rounds = [hammer(device, seconds) for device in devices]
     gc.collect()
-    patience = time.monotonic() + 20
-    while any(counts.alive().values()) and time.monotonic() < patience:
+    looks = 0
+    while any(counts.alive().values()) and looks < 400:
         used_by_pools(devices)
-        time.sleep(0.05)
+        time.sleep(0.05 * max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
+        looks += 1
     used, alive = used_by_pools(devices), counts.alive()
     return {
         "failures": failures,

@@ -10,7 +10,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import limits, processes
 from tests.conftest import need_devices, on_cpu_device
-from tests.left_behind import left_behind
+from tests.left_behind import nothing_left_behind
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ROUNDS = int(os.environ.get("CUPOLA_KILLS", "1"))
-RANKS, SECONDS = 3, 120
+RANKS = 3
 
 
 def mpi() -> tuple[list[object], dict[str, str]]:
@@ -68,18 +68,6 @@ JOBS: dict[str, tuple[Callable[[], tuple[list[object], dict[str, str]]], tuple[s
 }
 
 
-def processes() -> dict[int, tuple[int, str, str]]:
-    """The parent, the time of the start and the command line of each process that has not ended."""
-    found = {}
-    for number in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            state, parent, *rest = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
-            words = Path(f"/proc/{number}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if state not in "ZX":
-                found[int(number)] = int(parent), rest[17], words
-    return found
-
-
 # What others leave: MPICH its memory, and Python the semaphores of processes that Dask has spawned, if the process that
 # cleans up after them is killed, too.
 LEFT_BY_OTHERS = {"one": ("mpich_shm_", "ucx_shm_"), "all": ("mpich_shm_", "ucx_shm_", "sem.mp-")}
@@ -91,34 +79,28 @@ class Job:
     def __init__(self, command: list[object], environment: dict[str, str], folder: Path) -> None:
         self.output = folder / "output"
         with self.output.open("w") as output:
-            self.leader = subprocess.Popen(
-                list(map(str, command)), stdout=output, stderr=output, env=environment, start_new_session=True
-            )
+            self.leader = processes.Child(command, stdout=output, stderr=output, env=environment)
         self.seen: dict[int, str] = {}
         self.names: set[str] = set()
 
     def look(self) -> dict[int, str]:
         """The command lines of those that there are."""
-        all_of_them = processes()
-        family = {self.leader.pid} | {n for n, began in self.seen.items() if all_of_them.get(n, ("", ""))[1] == began}
-        before = 0
-        while len(family) > before:
-            before = len(family)
-            family |= {number for number, (parent, *_) in all_of_them.items() if parent in family}
-        living = {number: all_of_them[number] for number in family if number in all_of_them}
-        for number in living:
+        alive = processes.living()
+        # Ray's workers write their names over the variables that they were given, and may lose their parents.
+        family = {n: alive[n] for n, began in self.seen.items() if n in alive and alive[n].began == began}
+        family |= self.leader.family()
+        for number in family:
             with contextlib.suppress(OSError):
                 self.names.update(re.findall(r" /dev/shm/(\S+)", Path(f"/proc/{number}/maps").read_text()))
-        self.seen.update({number: began for number, (_, began, _) in living.items()})
-        return {number: words for number, (_, _, words) in living.items()}
+        self.seen.update({number: process.began for number, process in family.items()})
+        return {number: process.command for number, process in family.items()}
 
-    def until(self, condition: Callable[[dict[int, str]], bool]) -> dict[int, str]:
-        end = time.monotonic() + SECONDS
-        while not condition(living := self.look()):
-            assert time.monotonic() < end, f"these go on: {living}\n{self.output.read_text()}"
+    def until(self, condition: Callable[[dict[int, str]], bool]) -> None:
+        def holds() -> bool:
             self.leader.poll()
-            time.sleep(0.1)
-        return living
+            return condition(self.look())
+
+        limits.until(holds, lambda: f"these go on: {self.look()}\n{self.output.read_text()}", pause=0.1)
 
     def left(self, by_others: tuple[str, ...]) -> list[str]:
         """Names of shared memory that are still there, but for those of others."""
@@ -129,25 +111,24 @@ class Job:
 def running(name: str, folder: Path) -> Iterator[Job]:
     need_devices(RANKS)
     job = Job(*JOBS[name][0](), folder)
-    try:
-        yield job
-    finally:
-        for number in job.look():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(number, signal.SIGKILL)
-        job.leader.wait()
+    with job.leader:
+        try:
+            yield job
+        finally:
+            for number in job.look():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
 
 
 @pytest.mark.unchecked(reason="other processes run the kernels")
-@pytest.mark.timeout(3 * SECONDS)
+@pytest.mark.timeout(360)
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize("all_at_once", [False, True], ids=["one", "all"])
 @pytest.mark.parametrize("name", JOBS)
 def test_killed_at_any_moment(tmp_path, name, all_at_once, number):
     _, words, end, goes_on = JOBS[name]
     chance = random.Random(f"{name} {all_at_once} {number}")
-    before = left_behind()
-    with running(name, tmp_path) as job:
+    with nothing_left_behind(), running(name, tmp_path) as job:
 
         def own(living: dict[int, str]) -> list[int]:
             return sorted(n for n, line in living.items() if n != job.leader.pid and any(w in line for w in words))
@@ -168,4 +149,3 @@ def test_killed_at_any_moment(tmp_path, name, all_at_once, number):
         else:  # it may have been over before
             assert (status == 0) <= (end in said), said
         assert not job.left(LEFT_BY_OTHERS["all" if all_at_once else "one"])
-    assert left_behind() <= before

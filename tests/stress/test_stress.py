@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import processes
 from tests.conftest import on_cpu_device
 from tests.stress.races import RACES
 
@@ -26,10 +26,10 @@ GROUPS = [tuple(RACES)[first : first + EACH] for first in range(0, len(RACES), E
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
-def run(program: str, timeout: float, *names: str) -> dict[str, Any]:
+def run(program: str, *names: str) -> dict[str, Any]:
     path = Path(__file__).with_name(program)
     command = [sys.executable, "-X", "faulthandler", str(path), str(SECONDS), *names]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    done = processes.run(command)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -38,7 +38,7 @@ def run(program: str, timeout: float, *names: str) -> dict[str, Any]:
 @pytest.mark.unchecked(reason="checks keep records of memory, which it takes for something left behind")
 @pytest.mark.timeout(60 + 16 * SECONDS)
 def test_eight_threads_leave_nothing_behind():
-    found = run("hammer.py", 50 + 16 * SECONDS)
+    found = run("hammer.py")
     assert found["failures"] == []
     assert min(min(rounds) for rounds in found["rounds"]) > 0, "a thread did nothing"
     kinds = ("streams", "events", "pool allocations", "host allocations", "pools", "graphs", "executable graphs")
@@ -54,7 +54,7 @@ def test_eight_threads_leave_nothing_behind():
 @pytest.mark.parametrize("races", GROUPS, ids=" ".join)
 def test_eight_threads_with_one_object(races):
     """They use it and close it at the same moment."""
-    found = run("races.py", 60 + SECONDS, *races)
+    found = run("races.py", *races)
     assert found["failures"] == {}
     assert set(found["rounds"]) == set(races) and all(found["rounds"].values()), found["rounds"]
     assert not found["left"]
@@ -68,5 +68,5 @@ def test_no_module_turns_the_gil_on():
     source = f"import cupola, sys; [__import__('cupola.' + name) for name in '{modules}'.split()]; " + (
         "[getattr(cupola, name) for name in cupola.__all__]; assert not sys._is_gil_enabled()"
     )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", source], capture_output=True, text=True, timeout=100)
+    done = processes.run([sys.executable, "-W", "error", "-c", source])
     assert done.returncode == 0, done.stderr

@@ -5,9 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import cupola
 from cupola import system
 from cupola.bindings import nvml
 from cupola.system import _names, typing
+from tests import limits, processes
 
 BUSY = Path(__file__).with_name("programs") / "busy.py"
 
@@ -171,13 +170,12 @@ def test_memory_of_another_process_is_seen_until_it_ends(gpu):
     def used() -> dict[int, int]:
         return {process.pid: process.used_gpu_memory for process in gpu.compute_running_processes}
 
-    child = subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None and child.stdout.readline() == "ready\n"
-    assert used()[child.pid] >= 96 << 20
-    assert os.path.basename(system.get_process_name(child.pid)).startswith("python")
-    assert child.pid in used()
-    child.kill()  # ends within the time that the list of processes is kept
-    child.communicate()
+    with processes.Child([sys.executable, "-c", HOLD], stdin=processes.PIPE, stdout=processes.PIPE) as child:
+        assert child.stdout.readline() == "ready\n"
+        assert used()[child.pid] >= 96 << 20
+        assert os.path.basename(system.get_process_name(child.pid)).startswith("python")
+        assert child.pid in used()
+    # It has ended within the time that the list of processes is kept.
     assert child.pid not in used()
 
 
@@ -196,41 +194,37 @@ os.read(os.eventfd(0), 8)
 
 
 @pytest.mark.cpu_only
-@pytest.mark.parametrize("kind", ["sealed", "open"])
-def test_a_page_that_can_be_cut_off_is_passed_over(gpu, device, kind):
+def test_a_page_that_can_be_cut_off_is_passed_over(gpu, device):
     """Who reads behind its end would get SIGBUS."""
     files = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
     page = next(file for file in files if os.path.islink(file) and "cupola-usage" in os.readlink(file))
-    command = [sys.executable, "-c", IMPOSTOR, kind]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert child.stdin is not None and child.stdout is not None
-        child.stdin.write(Path(page).read_bytes())
-        child.stdin.close()
-        assert child.stdout.readline() == b"ready\n"
-        time.sleep(0.01)  # the list of processes is kept for a few milliseconds
-        listed = [process.pid for process in gpu.compute_running_processes]
-    finally:
-        child.kill()
-        child.wait()
-    assert os.getpid() in listed
-    assert (child.pid in listed) == (kind == "sealed")
+    both = {"stdin": processes.PIPE, "stdout": processes.PIPE, "text": False}
+    with (
+        processes.Child([sys.executable, "-c", IMPOSTOR, "open"], **both) as left_open,
+        processes.Child([sys.executable, "-c", IMPOSTOR, "sealed"], **both) as sealed,
+    ):
+        for child in (left_open, sealed):
+            child.stdin.write(Path(page).read_bytes())
+            child.stdin.close()
+            assert child.stdout.readline() == b"ready\n"
+        listed: list[int] = []
+
+        def sealed_is_listed() -> bool:
+            """The list of processes is kept for a few milliseconds. One that has the second has had the first."""
+            listed[:] = [process.pid for process in gpu.compute_running_processes]
+            return sealed.pid in listed
+
+        limits.until(sealed_is_listed, lambda: listed)
+    assert os.getpid() in listed and left_open.pid not in listed
 
 
 def test_utilization_of_another_process_is_seen(gpu):
     """A kernel that runs until it is told to stop keeps the device busy, whoever started it."""
-    import time
-
-    child = subprocess.Popen([sys.executable, BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None and child.stdout.readline() == "ready\n"
-    for _ in range(100):
-        if gpu.utilization.gpu > 80:
-            break
-        time.sleep(0.1)
-    else:
-        pytest.fail(f"the device is busy, and utilization is {gpu.utilization.gpu} %")
-    assert gpu.get_clock("sm").get_current_mhz() > 0
-    child.communicate("\n")
+    with processes.Child([sys.executable, BUSY], stdin=processes.PIPE, stdout=processes.PIPE) as child:
+        assert child.stdout.readline() == "ready\n"
+        limits.until(lambda: gpu.utilization.gpu > 80, lambda: f"the device is busy at {gpu.utilization.gpu} %")
+        assert gpu.get_clock("sm").get_current_mhz() > 0
+        child.communicate("\n")
     assert child.returncode == 0
 
 
@@ -275,7 +269,7 @@ print(child.communicate()[0].strip(), event.event_type, event.event_data, event.
 def test_a_fault_is_an_xid_event_although_its_process_ends_behind_it(body, error, xid):
     environment = os.environ | {"CUPOLA_DEVICE": "cpu", "CUPOLA_CPU_DEVICES": "16"}
     command = [sys.executable, "-c", WATCH, FAULT % body]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = processes.run(command, env=environment)
     assert done.stdout.split() == [error, "xid_critical_error", str(xid), "15", str(2**32 - 1)], done.stderr
 
 

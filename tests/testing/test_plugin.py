@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
+
 TESTS = """
 import pytest
 from cuda.core import Device, LegacyPinnedMemoryResource
@@ -104,9 +106,9 @@ EDITABLE = "Module already imported so cannot be rewritten; _cupola_editable_loa
 def pytest_in(tmp_path):
     def run(source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "test_it.py").write_text(source)
-        return subprocess.run(
+        return processes.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", f"ignore:{EDITABLE}", *arguments],
-            cwd=tmp_path, capture_output=True, text=True, timeout=120,
+            cwd=tmp_path,
         )  # fmt: skip
 
     return run

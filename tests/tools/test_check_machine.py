@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
+
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "check_machine.sh"
 
 # A python3 that fails in the check whose source has the text in it, and passes all others.
@@ -24,10 +26,8 @@ def check(folder: Path, *arguments: str, **environment: str) -> subprocess.Compl
     # The script needs uname from the system; compilers and interpreters come from the folder only.
     (folder / "uname").write_text("#!/bin/sh\necho Linux\n")
     (folder / "uname").chmod(0o755)
-    return subprocess.run(
+    return processes.run(
         ["/bin/sh", str(SCRIPT), *arguments],
-        capture_output=True,
-        text=True,
         env={"PATH": str(folder), **environment},
     )
 
@@ -68,7 +68,5 @@ def test_no_compiler(tmp_path, compiler):
 
 
 def test_nothing_is_missing_here():
-    done = subprocess.run(
-        ["/bin/sh", str(SCRIPT), sys.executable], capture_output=True, text=True, env={**os.environ, "CC": "true"}
-    )
+    done = processes.run(["/bin/sh", str(SCRIPT), sys.executable], env={**os.environ, "CC": "true"})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / ".ci" / "run"
@@ -31,7 +32,7 @@ def test_each_part_is_documented() -> None:
 
 
 def test_a_part_that_there_is_not_is_refused_before_anything_is_made() -> None:
-    done = subprocess.run([SCRIPT, "style", "tests"], capture_output=True, text=True)
+    done = processes.run([SCRIPT, "style", "tests"])
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f".ci/run: there is no part tests; the parts are {' '.join(PARTS)}\n"
 

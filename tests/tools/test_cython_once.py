@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "cython_once.sh"
 
@@ -48,7 +49,7 @@ class Tree:
         """Run the tool; returns how often Cython has been run since the beginning."""
         path = f"{self.folder}/bin:{os.environ['PATH']}"
         tool = self.folder / "tools" / TOOL.name
-        subprocess.run([tool, *arguments], cwd=cwd, check=True, env={**os.environ, "PATH": path})
+        processes.run([tool, *arguments], cwd=cwd, check=True, env={**os.environ, "PATH": path})
         return len((self.folder / "CALLS").read_text().splitlines())
 
     def translate(self, at: Path, *options: str) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
+
+from tests import limits, processes
 
 TOOL = Path(__file__).parents[2] / "tools" / "many_gpus.sh"
 
@@ -21,9 +21,7 @@ def start(folder, program, **variables):
     python.chmod(0o755)
     outer = {name: value for name, value in os.environ.items() if name not in ("STEPS", "JOBS")}
     environment = outer | {"CUPOLA_DEVICE": "cpu", "GPUS": "2", "PYTHON": str(python)} | variables
-    return subprocess.Popen(
-        ["bash", str(TOOL), str(folder / "logs")], env=environment, stdout=subprocess.PIPE, text=True
-    )
+    return processes.Child(["bash", str(TOOL), str(folder / "logs")], env=environment, stdout=processes.PIPE)
 
 
 @pytest.mark.parametrize(
@@ -39,25 +37,16 @@ def start(folder, program, **variables):
 )
 def test_steps(tmp_path, program, variables, said, status):
     running = start(tmp_path, program, **{"STEPS": "devices", **variables})
-    text, _ = running.communicate(timeout=25)
+    text, _ = running.communicate()
     assert re.search(said, text) and running.returncode == status, text
 
 
 def test_it_can_be_stopped(tmp_path):
     """At once, with what the step has started."""
     running = start(tmp_path, f"echo $$ > {tmp_path}/number.new; mv {tmp_path}/number.new {tmp_path}/number; sleep 60")
-    while not (tmp_path / "number").exists():
-        assert running.poll() is None
-        time.sleep(0.01)
-    began = time.monotonic()
+    limits.until(lambda: (tmp_path / "number").exists() or running.poll() is not None)
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=30)
+    running.communicate()
     assert running.returncode == 130
     number = int((tmp_path / "number").read_text())
-    while time.monotonic() < began + 30:  # who takes care of orphans may need a moment
-        try:
-            os.kill(number, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    raise AssertionError("the step goes on")
+    limits.until(lambda: number not in processes.living(), "the step goes on")

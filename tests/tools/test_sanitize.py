@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
+
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = sorted((ROOT / "tools" / "sanitize").glob("*.quick")) + sorted((ROOT / "tools" / "sanitize").glob("*.whole"))
 
@@ -39,10 +41,8 @@ def sanitize(kind: str, compiler: str, folder: Path) -> subprocess.CompletedProc
     path = folder / "compiler"
     path.write_text(f"#!/bin/sh\n{compiler}\n")
     path.chmod(0o755)
-    return subprocess.run(
+    return processes.run(
         [ROOT / "tools" / "sanitize.sh", kind],
-        capture_output=True,
-        text=True,
         env={"PATH": os.environ["PATH"], "CC": str(path), "PYTHON": "/bin/false"},
     )
 

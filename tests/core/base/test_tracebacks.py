@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sys
 import sysconfig
 import threading
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cupola import LaunchConfig, Stream, launch
+from tests import processes
 from tests.bindings.test_extensions import compiler
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -169,11 +169,11 @@ def forms(tmp_path_factory):
     pytest.importorskip("Cython")
     command, folder = compiler(), tmp_path_factory.mktemp("forms")
     (folder / "forms.pyx").write_text(FORMS)
-    subprocess.run([sys.executable, "-m", "cython", "-3", "forms.pyx"], cwd=folder, check=True)
+    processes.run([sys.executable, "-m", "cython", "-3", "forms.pyx"], cwd=folder, check=True)
     target = folder / f"forms{sysconfig.get_config_var('EXT_SUFFIX')}"
     header = ROOT / "src" / "cupola" / "core" / "base" / "frames.h"
     command += ["-O0", "-shared", "-fPIC", f"-I{sysconfig.get_paths()['include']}", "-include", str(header)]
-    subprocess.run([*command, str(folder / "forms.c"), "-o", str(target)], check=True)
+    processes.run([*command, str(folder / "forms.c"), "-o", str(target)], check=True)
     spec = importlib.util.spec_from_file_location("forms", target)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

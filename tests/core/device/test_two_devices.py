@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
 
+from tests import processes
 from tests.conftest import need_devices
 from tests.core.device import test_several_devices as cases
 
@@ -20,11 +20,8 @@ OF_THIS_RUN = ("PYTEST_XDIST_", "PYTEST_ADDOPTS")
 def test_several_devices():
     need_devices(2)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_THIS_RUN)}
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-rfEs", cases.__file__],
-        capture_output=True,
-        text=True,
-        timeout=300,
         env={**environment, "CUPOLA_CPU_DEVICES": "2"},
     )
     # The last line, too: a process that a case has ended has none.

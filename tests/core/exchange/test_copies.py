@@ -23,7 +23,8 @@ from cupola import (
     PinnedMemoryResource,
 )
 from cupola.utils import CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder, StridedMemoryView, copy_batch
-from tests.cpu.driver.calls import HostWork, eventually
+from tests.cpu.driver.calls import HostWork
+from tests.limits import eventually
 
 PROGRAMS = Path(__file__).with_name("programs")
 

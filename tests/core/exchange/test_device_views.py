@@ -11,6 +11,7 @@ import pytest
 from cupola import Buffer, DeviceMemoryResource, PinnedMemoryResource
 from cupola.bindings import driver
 from cupola.utils import StridedMemoryView as View
+from tests import limits
 from tests.cpu.driver.calls import ok
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -140,7 +141,7 @@ def test_the_consumer_waits_for_the_producer(device, memory, pinned, ordered):
 
     gate = threading.Event()
     builder = producer.create_graph_builder().begin_building()
-    builder.callback(lambda: gate.wait(20))
+    builder.callback(lambda: limits.wait(gate))
     graph = builder.end_building().complete()
     graph.launch(producer)
     memory.fill(2, stream=producer)

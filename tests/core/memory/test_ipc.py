@@ -19,10 +19,10 @@ from cupola import Buffer, CUDAError, Device, DeviceMemoryResource, Event, Pinne
 from cupola.bindings import driver
 from cupola.core.device import _event_ipc
 from cupola.core.memory import _ipc
+from tests import limits
 from tests.core.memory import ipc_child
 from tests.core.memory.ipc_child import SIZE, Gate, add, bytes_of
 
-TIMEOUT = 60
 Ask = Callable[..., Any]
 
 
@@ -36,7 +36,7 @@ class Child:
 
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
         self.connection.send((function.__name__, arguments))
-        if not self.connection.poll(TIMEOUT):
+        if not self.connection.poll(limits.seconds()):
             raise TimeoutError(f"the other process did not answer {function.__name__}")
         error, answer = self.connection.recv()
         if error:
@@ -45,7 +45,7 @@ class Child:
 
     def stop(self) -> None:
         self.connection.close()
-        self.process.join(TIMEOUT)
+        self.process.join(limits.seconds())
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
@@ -235,7 +235,7 @@ class TestEvents:
             event.sync()
         with pytest.raises(CUDAError, match="ended before the work"):
             event.is_done  # noqa: B018
-        short_lived.process.join(TIMEOUT)
+        short_lived.process.join(limits.seconds())
 
     @pytest.mark.cpu_only
     def test_closed_while_another_thread_waits(self, device, short_lived):
@@ -253,7 +253,7 @@ class TestEvents:
         time.sleep(0.1)
         assert not found
         short_lived(ipc_child.open_gate)
-        thread.join(TIMEOUT)
+        limits.join(thread)
         assert found == [(driver.CUresult.CUDA_SUCCESS,)]
 
     def test_errors(self, device, stream):
@@ -290,8 +290,8 @@ class TestProcesses:
         process = context.Process(target=ipc_child.as_arguments, args=(pool, buffer, event, queue), daemon=True)
         process.start()
         try:
-            assert queue.get(timeout=TIMEOUT) == 3
-            process.join(TIMEOUT)
+            assert queue.get(timeout=limits.seconds()) == 3
+            process.join(limits.seconds())
             assert process.exitcode == 0
         finally:
             process.kill()

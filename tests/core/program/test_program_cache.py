@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import pickle
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -23,6 +23,7 @@ from cupola.utils import (
     ProgramCacheResource,
     make_program_cache_key,
 )
+from tests import processes
 
 CHILD = Path(__file__).with_name("programs") / "cache_child.py"
 
@@ -373,15 +374,17 @@ class TestFiles:
 def test_many_processes(tmp_path):
     """Readers, writers, deletions, eviction and damage at the same time: a read gives the right bytes or none."""
     path = str(tmp_path / "cache")
-    children = [
-        subprocess.Popen([sys.executable, CHILD, path, str(seed)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for seed in range(6)
-    ]
     hits = 0
-    for child in children:
-        out, error = child.communicate(timeout=100)
-        assert child.returncode == 0, error.decode()
-        hits += int(out)
+    with contextlib.ExitStack() as stack:
+        for child in [
+            stack.enter_context(
+                processes.Child([sys.executable, CHILD, path, seed], stdout=processes.PIPE, stderr=processes.PIPE)
+            )
+            for seed in range(6)
+        ]:
+            out, error = child.communicate()
+            assert child.returncode == 0, error
+            hits += int(out)
     assert hits > 0
     assert os.listdir(os.path.join(path, "tmp")) == []
 

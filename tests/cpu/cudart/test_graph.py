@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cupola.bindings import runtime
+from tests import limits
 from tests.cpu.cudart.calls import ok, read, shape, status
 
 KIND = runtime.cudaMemcpyKind
@@ -222,7 +223,7 @@ def test_user_objects(device):
     ok(runtime.cudaUserObjectRelease(made, 1))
     assert not gone.is_set()
     ok(runtime.cudaGraphDestroy(graph))
-    assert gone.wait(20)
+    assert limits.wait(gone)
 
 
 @pytest.mark.parametrize(

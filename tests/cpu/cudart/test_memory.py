@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from cupola.bindings import runtime
+from tests import processes
 from tests.cpu.cudart.calls import ok, read, status
 
 KIND = runtime.cudaMemcpyKind
@@ -214,9 +214,9 @@ from cupola.bindings import driver, runtime as r
 ok = lambda result: (result[1] if len(result) == 2 else result[1:]) if result[0] == 0 else 1 / 0
 ok(r.cudaSetDevice(0))
 gate, started = threading.Event(), threading.Event()
-held = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: (started.set(), gate.wait(20)))
+held = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: (started.set(), gate.wait()))
 ok(r.cudaLaunchHostFunc(0, held, 0))
-started.wait(20)
+started.wait()
 done = []
 def other():
     address = ok(r.cudaMalloc(64))
@@ -226,7 +226,7 @@ def other():
     ok(r.cudaStreamSynchronize(0))
     done.append(back == b"\\3" * 64)
 thread = threading.Thread(target=other)
-thread.start(), thread.join(20)
+thread.start(), thread.join()
 print(done, r.cudaStreamQuery(0)[0].name)
 gate.set()
 ok(r.cudaStreamSynchronize(0))
@@ -264,11 +264,9 @@ def test_memory_of_another_process(device):
     lazy = runtime.cudaIpcMemLazyEnablePeerAccess
     assert status(runtime.cudaIpcOpenMemHandle(handle, lazy)) == "cudaErrorDeviceUninitialized"
     raw = ctypes.string_at(handle.getPtr(), runtime.sizeof(runtime.cudaIpcMemHandle_t))
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", OTHER_PROCESS, raw.hex()],
         env={**os.environ, "CUPOLA_DEVICE": "cpu"},
-        capture_output=True,
-        text=True,
     )
     assert done.stdout.split() == ["05" * 64, *["cudaSuccess"] * 5, "cudaErrorInvalidValue"], done.stderr
     assert (read(address, 64, np.uint8) == 9).all() and (read(address + 64, 64, np.uint8) == 5).all()

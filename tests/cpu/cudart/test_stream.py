@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from cupola.bindings import driver, runtime
+from tests import limits
 from tests.cpu.cudart.calls import ok, read, status
 
 CAPTURE = runtime.cudaStreamCaptureStatus
@@ -44,7 +45,7 @@ def test_default_streams(memory, stream):
 def test_what_is_not_done_yet(stream):
     """cudaErrorNotReady is an answer, not the thread's last error."""
     gate = threading.Event()
-    wait = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: gate.wait(20) and None)
+    wait = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: limits.wait(gate) and None)
     event = ok(runtime.cudaEventCreateWithFlags(runtime.cudaEventDisableTiming))
     try:
         ok(runtime.cudaLaunchHostFunc(stream, wait, 0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import linecache
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import cupola.cpu
 from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
 from cupola.cpu import DebuggerError, ExpressionError
+from tests import processes
 
 pytestmark = pytest.mark.cpu_only
 
@@ -375,7 +375,7 @@ with cupola.cpu.debugger() as debugger:
     except Exception as error:
         print("CUDA_ERROR_ASSERT" in str(error))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = processes.run([sys.executable, "-c", program])
     assert done.stdout.split("\n")[:2] == ["fault 1 7 True", "True"], done.stdout + done.stderr
 
 
@@ -464,7 +464,7 @@ for what in ("fails", "fails beside another error", "passes"):
 
 
 def test_an_error_of_a_function_that_is_told_is_raised_at_the_end():
-    done = subprocess.run([sys.executable, "-c", AGAIN], capture_output=True, text=True, timeout=120)
+    done = processes.run([sys.executable, "-c", AGAIN])
     assert done.stdout.split("\n") == [
         "stopped 23", "went on [] []", "AssertionError a mistake of the program",
         "stopped 23", "went on [] []", "KeyError 'another'",

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 from cupola.bindings import driver, nvrtc
@@ -47,14 +44,6 @@ def explanation(result: tuple[Any, ...]) -> str:
     return buffer.value.decode()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Whether the condition comes true in time."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.001)
-    return condition()
-
-
 def driver_version() -> int:
     """The version of CUDA that the driver is for: 1000 * major + 10 * minor."""
     return int(ok(driver.cuDriverGetVersion()))
@@ -63,19 +52,15 @@ def driver_version() -> int:
 class HostWork:
     """Streams held up by the host, and host functions, kept alive for the test.
 
-    `note(x)` appends x to `notes` when the stream gets there; `block()` makes a stream wait for `release()`, or for
-    LONGEST seconds, so that no test hangs. It waits for a value in pinned memory, not in a host function: a GPU's
-    driver may call the host functions of all streams from one thread, where one that waits holds up the others.
+    `note(x)` appends x to `notes` when the stream gets there; `block()` makes a stream wait for `release()`. It waits
+    for a value in pinned memory, not in a host function: a GPU's driver may call the host functions of all streams from
+    one thread, where one that waits holds up the others.
     """
-
-    LONGEST = 20.0
 
     def __init__(self) -> None:
         self.notes: list[Any] = []
         self._functions: list[Any] = []
         self._gate: Any = None
-        self._timer = threading.Timer(self.LONGEST, self.release)
-        self._timer.daemon = True
 
     def function(self, call: Any) -> int:
         wrapped = HOST_FUNCTION(lambda _: call())
@@ -93,7 +78,6 @@ class HostWork:
         if self._gate is None:  # before anything waits: to allocate may wait for the device
             self._gate = ctypes.c_uint32.from_address(int(ok(driver.cuMemHostAlloc(4, 0))))
             self._gate.value = 0
-            self._timer.start()
 
     def block(self, stream: Any) -> None:
         self.prepare()
@@ -105,9 +89,6 @@ class HostWork:
 
     def close(self) -> None:
         """Let the streams go on, and wait for them."""
-        self._timer.cancel()
-        if self._timer.ident is not None:
-            self._timer.join()
         self.release()
         ok(driver.cuCtxSynchronize())
         if self._gate is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+
+from tests import processes
 
 _PROGRAM = """
 import json, os, sys
@@ -70,9 +71,7 @@ def explanations(
 
 def printed(program: str, *arguments: str, given: str = "") -> dict[str, str]:
     """The errors that a program of Python prints as JSON in its last line; what is given it reads."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], input=given, capture_output=True, text=True, timeout=120
-    )
+    done = processes.run([sys.executable, "-c", program, *arguments], input=given)
     assert done.returncode == 0, done.stderr
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from cupola.cpu.compiler.emit.memory import addresses, spans, textures
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.reports import faults
+from tests import processes
 
 CPU = Path(__file__).parents[3] / "src" / "cupola" / "cpu"
 Fact = tuple[str, int]
@@ -114,7 +114,7 @@ def complaints(tmp_path: Path, file: str, facts: list[Fact]) -> str:
     source.write_text("\n".join([f'#include "{file}"', *lines, ""]))
     folders = [f"-I{CPU}", f"-I{CPU.parent / 'bindings' / 'include'}"]
     command = ["cc", "-std=gnu11", "-fsyntax-only", "-w", *folders, str(source)]
-    return subprocess.run(command, capture_output=True, text=True).stderr
+    return processes.run(command).stderr
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import queue
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests import limits, processes
 
 ROOT = Path(__file__).parents[3]
 
@@ -41,12 +42,11 @@ def campaign(
 
 def _one_process(seeds: list[int], child: str, compile_seconds: float, launch_seconds: float) -> Iterator[Outcome]:
     """Outcomes of the first seeds, up to one that its process did not survive."""
-    process = subprocess.Popen(
+    process = processes.Child(
         [sys.executable, "-m", f"tests.cpu.fuzz.{child}", *map(str, seeds)],
         cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        stdout=processes.PIPE,
+        stderr=processes.PIPE,
         errors="replace",
         env={**os.environ, "CUPOLA_DEVICE": "cpu", "CUPOLA_CPU_THREADS": "1", "CUPOLA_CPU_CACHE": "0"},
     )
@@ -62,7 +62,8 @@ def _one_process(seeds: list[int], child: str, compile_seconds: float, launch_se
     try:
         while True:
             try:
-                line = lines.get(timeout=launch_seconds if stage == "launch" else compile_seconds)
+                seconds = launch_seconds if stage == "launch" else compile_seconds
+                line = lines.get(timeout=seconds * limits.busy())
             except queue.Empty:
                 text = "runs on" if stage == "launch" else f"ERROR hangs at the stage '{stage}'"
                 yield Outcome(seed, text)

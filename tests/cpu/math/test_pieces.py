@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pytest
+
+from tests import processes
 
 PROGRAM = """
 import numpy
@@ -27,13 +28,10 @@ for rows, columns in [(30001, 4), (4, 30001), (900, 700), (20000, 64), (3000, 3)
 def test_results_do_not_depend_on_the_threads() -> None:
     pytest.importorskip("scipy_openblas64")
     printed = [
-        subprocess.run(
+        processes.run(
             [sys.executable, "-c", PROGRAM],
             env={**os.environ, "CUPOLA_DEVICE": "cpu", "CUPOLA_CPU_THREADS": threads},
-            stdout=subprocess.PIPE,
-            text=True,
             check=True,
-            timeout=120,
         ).stdout
         for threads in ("1", "3")
     ]

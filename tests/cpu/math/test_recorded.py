@@ -4,11 +4,12 @@ results, and what is left alone."""
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 ROOT = Path(__file__).resolve().parents[3]
 pytest.importorskip("scipy_openblas64", reason="the emulated math libraries calculate with OpenBLAS")
@@ -19,5 +20,5 @@ def test_answers_are_those_of_a_gpu(library: str) -> None:
     """In a process of its own, where libcuda.so.1 is the CPU device's."""
     command = [sys.executable, str(ROOT / "tools/mathlibs/compare.py"), library]
     environment = os.environ | {"CUPOLA_DEVICE": "cpu"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment)
+    done = processes.run(command, env=environment)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

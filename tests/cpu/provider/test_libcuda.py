@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 
 import pytest
+
+from tests import processes
 
 pytestmark = pytest.mark.cpu_only
 
@@ -50,7 +50,7 @@ def cupola_run(tmp_path, source, *options):
     path = tmp_path / "script.py"
     path.write_text(source)
     command = [sys.executable, "-m", "cupola", "run", *(options or ("--device", "cpu")), str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ)
+    return processes.run(command)
 
 
 @pytest.mark.parametrize("name", ["libcuda.so.1", "libcuda.so"])
@@ -83,7 +83,7 @@ def test_a_library_that_is_linked_to_libcuda(tmp_path):
         ["gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "stub.c", "-o", "libstub.so"],
         ["gcc", "-shared", "-fPIC", "needs.c", "libstub.so", "-o", "needs.so"],
     ):
-        subprocess.run(command, cwd=tmp_path, check=True)
+        processes.run(command, cwd=tmp_path, check=True)
     done = cupola_run(tmp_path, f"import ctypes; print(ctypes.CDLL({str(tmp_path / 'needs.so')!r}).devices())")
     assert done.stdout == "1\n", done.stderr
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from cupola.cli import elf
 from cupola.cpu import _driver, programs
 from cupola.pathfinder import load_nvidia_dynamic_lib
+from tests import processes
 
 pytestmark = [
     pytest.mark.cpu_only,
@@ -206,13 +206,13 @@ def build(folder, body, name="program", major=13, before=""):
     (folder / f"{name}.c").write_text(before + HEAD + body + "\n}\n")
     link = os.path.join(programs.library_folder(), f"link{major}")
     command = ["gcc", "-w", f"{name}.c", "-o", name, f"-L{link}", "-lcudart", "-ldl"]
-    subprocess.run(command, cwd=folder, check=True)
+    processes.run(command, cwd=folder, check=True)
     return folder / name
 
 
 def cupola_run(program, *options):
     command = [sys.executable, "-m", "cupola", "run", *(options or ("--device", "cpu")), str(program)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return processes.run(command)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -312,7 +312,7 @@ def test_without_cupola_run_the_error_says_what_to_do(tmp_path):
     program = build(tmp_path, "void *p; puts(cudaGetErrorName(cudaMalloc(&p, 8)));")
     variables = {key: value for key, value in os.environ.items() if not key.startswith("CUPOLA")}
     variables["LD_LIBRARY_PATH"] = programs.library_folder()
-    done = subprocess.run([program], capture_output=True, text=True, timeout=60, env=variables)
+    done = processes.run([program], env=variables)
     assert done.stdout == "the CPU device cannot be used\n"
     assert "start this program with `cupola run`" in done.stderr
 
@@ -324,7 +324,7 @@ def test_a_library_that_is_unloaded_takes_its_kernels_along(tmp_path):
     (tmp_path / "plugin.c").write_text(source)
     link = os.path.join(programs.library_folder(), "link13")
     command = ["gcc", "-w", "-shared", "-fPIC", "plugin.c", "-o", "plugin.so", f"-L{link}", "-lcudart"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    processes.run(command, cwd=tmp_path, check=True)
     program = build(
         tmp_path,
         f"""
@@ -349,7 +349,7 @@ def test_the_folder_that_a_program_has_for_libraries_does_not_count(tmp_path):
     path = build(tmp_path, "void *p; puts(cudaGetErrorName(cudaMalloc(&p, 8)));", major=version)
     link = os.path.join(programs.library_folder(), f"link{version}")
     flags = [f"-L{link}", "-lcudart", f"-Wl,--disable-new-dtags,-rpath,{folder}"]
-    subprocess.run(["gcc", "-w", f"{path}.c", "-o", path, *flags], check=True)
+    processes.run(["gcc", "-w", f"{path}.c", "-o", path, *flags], check=True)
     assert elf.read(path).has_rpath
     done = cupola_run(path)
     assert done.stdout == "cudaSuccess\n", done.stderr
@@ -371,11 +371,11 @@ def test_a_module_of_python_in_c(tmp_path, interpreter):
     link = os.path.join(programs.library_folder(), f"link{cudart_major(folder)}")
     flags = [f"-L{link}", "-lcudart", *([] if interpreter else [f"-Wl,--disable-new-dtags,-rpath,{folder}"])]
     command = ["gcc", "-w", "-shared", "-fPIC", "module.c", "-o", "module.so", *flags]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    processes.run(command, cwd=tmp_path, check=True)
     script = "import ctypes; f = ctypes.CDLL('./module.so').compute; print(f(0), f(1))"
     (tmp_path / "script.py").write_text(script)
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", *interpreter, "script.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = processes.run(command, cwd=tmp_path)
     assert done.stdout == "93 -1\n", done.stderr
     assert "out-of-bounds write" in done.stderr
 
@@ -391,7 +391,7 @@ int main(void) {
 }
 """)
     library = os.path.join(programs.library_folder(), "libcuda.so.1")
-    subprocess.run(["gcc", "-w", "program.c", library, "-o", "program"], cwd=tmp_path, check=True)
+    processes.run(["gcc", "-w", "program.c", library, "-o", "program"], cwd=tmp_path, check=True)
     done = cupola_run(tmp_path / "program", "--model", "t4", "--devices", "2")
     assert done.stdout == "0 2 801\n", done.stderr
     assert "does not emulate cuFlushGPUDirectRDMAWrites" in done.stderr
@@ -428,7 +428,7 @@ def symbols(major):
 def test_the_library_exports_what_nvidias_does(major):
     library = os.path.join(programs.library_folder(), f"libcudart.so.{major}")
     command = ["nm", "-D", "--defined-only", library]
-    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listing = processes.run(command, check=True).stdout
     exported = set(re.findall(rf" T (\w+)@@libcudart.so.{major}", listing))
     assert symbols(major) < exported
     assert {"__cudaRegisterFatBinary", "__cudaPushCallConfiguration"} <= exported - symbols(major)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from cupola.cpu import programs
 from cupola.cpu.mathlibs import SONAMES
 from cupola.pathfinder._dynamic_libraries import copies_of
+from tests import processes
 
 PROVIDER = Path(__file__).resolve().parents[3] / "src" / "cupola" / "cpu" / "provider"
 NAMES = sorted(
@@ -76,7 +76,7 @@ PROGRAMS = {
 
 def run(program, **variables):
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", str(program)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | variables)
+    return processes.run(command, env=os.environ | variables)
 
 
 def build(folder, body, major, *flags):
@@ -84,7 +84,7 @@ def build(folder, body, major, *flags):
     link = os.path.join(programs.library_folder(), f"link{major}")
     libraries = ["-lcublas", "-lcurand", "-lcusolver", "-lcusparse", "-lcudart"]
     command = ["gcc", "-w", "program.c", "-o", "program", f"-L{link}", *flags, *libraries]
-    subprocess.run(command, cwd=folder, check=True)
+    processes.run(command, cwd=folder, check=True)
     return folder / "program"
 
 
@@ -104,7 +104,7 @@ def test_the_linker_takes_a_library_of_nvidias_name(tmp_path):
     (tmp_path / "stub.c").write_text("".join(f"int {name}(void) {{ return -1; }}\n" for name in names))
     (tmp_path / "stub.map").write_text("libcublas.so.13 { global: cublas*; local: *; };\n")
     flags = ["-shared", "-fPIC", "-Wl,-soname,libcublas.so.13", "-Wl,--version-script,stub.map"]
-    subprocess.run(["gcc", "stub.c", "-o", "libcublas.so.13", *flags], cwd=tmp_path, check=True)
+    processes.run(["gcc", "stub.c", "-o", "libcublas.so.13", *flags], cwd=tmp_path, check=True)
     os.symlink("libcublas.so.13", tmp_path / "libcublas.so")
     program = build(tmp_path, MATRIX, 13, f"-L{tmp_path}", f"-Wl,--disable-new-dtags,-rpath,{tmp_path}")
     done = run(program)
@@ -125,7 +125,7 @@ def test_the_library_exports_what_nvidias_does(name):
     library = re.sub(r"^lib|\.so\.\d+$", "", name)
     path = os.path.join(programs.library_folder(), name)
     command = ["nm", "-D", "--defined-only", path]
-    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listing = processes.run(command, check=True).stdout
     wanted = set(re.findall(r"SYMBOL\((\w+)\)", (PROVIDER / f"lib{library}_symbols.h").read_text()))
     assert wanted and wanted == set(re.findall(rf" T (\w+)@@{re.escape(name)}$", listing, re.MULTILINE))
 
@@ -205,10 +205,10 @@ __attribute__((destructor)) static void leave(void) { printf("freed %d\\n", cura
 """)
     link = os.path.join(programs.library_folder(), "link13")
     command = ["gcc", "-w", "-shared", "-fPIC", "module.c", "-o", "module.so", f"-L{link}", "-lcurand"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    processes.run(command, cwd=tmp_path, check=True)
     (tmp_path / "script.py").write_text("import ctypes; print(ctypes.CDLL('./module.so').make(), flush=True)\n")
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "script.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = processes.run(command, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "0\nfreed 0\n"), done.stderr
 
 
@@ -220,7 +220,7 @@ for library, function in ("libcusparse.so.12", "cusparseDestroyBsrsv2Info"), ("l
     print(getattr(ctypes.CDLL(library), function)(None))
 """)
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "script.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = processes.run(command, cwd=tmp_path)
     assert done.stdout == "10\n9\n", done.stderr
     assert "does not emulate cusparseDestroyBsrsv2Info" in done.stderr
 
@@ -244,7 +244,7 @@ for library, function, *_ in {NOT_EMULATED}:
     print(*[getattr(ctypes.CDLL(library), function)(None, None, None) for _ in range(2)])
 """)
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "script.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = processes.run(command, cwd=tmp_path)
     assert done.stdout.splitlines() == [f"{status} {status}" for _, _, status, _ in NOT_EMULATED], done.stderr
     for _, function, _, name in NOT_EMULATED:
         assert done.stderr.count(f"does not emulate {function}: it returns {name}\n") == 1, done.stderr

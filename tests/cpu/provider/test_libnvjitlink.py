@@ -12,6 +12,7 @@ import pytest
 
 from cupola.cpu import programs
 from cupola.pathfinder._dynamic_libraries import copies_of
+from tests import processes
 
 MAJORS = sorted({int(path.rpartition(".")[2]) for path, _ in copies_of("nvJitLink")})
 pytestmark = [
@@ -89,13 +90,13 @@ def build(folder: Path, major: int, prefix: str, suffix: str) -> Path:
     link = os.path.join(programs.library_folder(), f"link{major}")
     names = [f"-D{macro}={prefix}nvJitLink{name}{suffix}" for macro, name in NAMES.items()]
     command = ["gcc", "-w", *names, "program.c", "-o", "program", f"-L{link}", "-lnvJitLink", "-lcuda"]
-    subprocess.run(command, cwd=folder, check=True)
+    processes.run(command, cwd=folder, check=True)
     return folder / "program"
 
 
 def cupola_run(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=110)
+    return processes.run(command)
 
 
 @pytest.mark.parametrize("major", MAJORS)
@@ -111,7 +112,7 @@ def test_a_program_links_and_runs_its_kernel(tmp_path: Path, major: int, named: 
 def test_without_the_real_library_the_error_says_what_to_install(tmp_path: Path, major: int) -> None:
     program = build(tmp_path, major, "", "")
     variables = {**os.environ, "LD_LIBRARY_PATH": programs.library_folder(), "CUPOLA_LIBNVJITLINK": "/no"}
-    done = subprocess.run([program, "x"], capture_output=True, text=True, timeout=60, env=variables)
+    done = processes.run([program, "x"], env=variables)
     assert done.stdout == "nvJitLinkVersion(&major, &minor): 6\n"
     wheel = "nvidia-nvjitlink" + "-cu12" * (major == 12)
     assert f"cupola: libnvJitLink.so.{major} is not installed: pip install {wheel}," in done.stderr

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+
+from tests import processes
 
 pytestmark = pytest.mark.cpu_only
 
@@ -32,7 +33,7 @@ def test_every_function_is_exported():
 def test_a_program_that_loads_nvml(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "--model", "t4", "--devices", "2", "script.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = processes.run(command, cwd=tmp_path)
     assert done.stdout == "Uninitialized\n2 cupola CPU device (T4 model) 3 0\n", done.stderr
 
 
@@ -90,5 +91,5 @@ print([getattr(nvml, name)(device, data, data, data) for name in (
 def test_a_program_of_an_older_nvml(tmp_path):
     (tmp_path / "script.py").write_text(OLDER)
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "script.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=tmp_path)
+    done = processes.run(command, cwd=tmp_path)
     assert done.stdout == "[(0, 36), (0, 36)]\n10 2\n[3, 3, 3, 3]\n", done.stderr

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 from cupola.cpu import programs
 from cupola.pathfinder._dynamic_libraries import copies_of
+from tests import processes
 
 pytestmark = [
     pytest.mark.cpu_only,
@@ -83,15 +83,13 @@ def needs_the_compiler(major):
 def build(folder, major):
     (folder / "program.c").write_text(PROGRAM)
     link = os.path.join(programs.library_folder(), f"link{major}")
-    subprocess.run(
-        ["gcc", "-w", "program.c", "-o", "program", f"-L{link}", "-lnvrtc", "-lcuda"], cwd=folder, check=True
-    )
+    processes.run(["gcc", "-w", "program.c", "-o", "program", f"-L{link}", "-lnvrtc", "-lcuda"], cwd=folder, check=True)
     return folder / "program"
 
 
 def cupola_run(*arguments):
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return processes.run(command)
 
 
 def test_a_program_compiles_and_runs_its_kernel(tmp_path, major):
@@ -140,7 +138,7 @@ def test_libraries_that_are_linked_with_it_are_not_taken_for_it(tmp_path, major)
     )
     shim = os.path.join(programs.library_folder(), f"libnvrtc.so.{major}")
     command = ["gcc", "-w", "-shared", "-fPIC", "needs.c", "-o", "needs.so", shim]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    processes.run(command, cwd=tmp_path, check=True)
     (tmp_path / "script.py").write_text(
         f"""
 from cupola.pathfinder import _loader
@@ -154,7 +152,7 @@ print(_loader.try_open({str(tmp_path / "needs.so")!r}) != 0, _loader.try_open("l
 def test_without_the_real_library_the_error_says_what_to_install(tmp_path, major):
     program = build(tmp_path, major)
     variables = {**os.environ, "LD_LIBRARY_PATH": programs.library_folder(), "CUPOLA_LIBNVRTC": "/no"}
-    done = subprocess.run([program], capture_output=True, text=True, timeout=60, env=variables)
+    done = processes.run([program], env=variables)
     assert done.stdout == "nvrtcVersion(&major, &minor): 11\n"
     wheel = "nvidia-cuda-nvrtc" + "-cu12" * (major == 12)
     assert f"cupola: libnvrtc.so.{major} is not installed: pip install {wheel}," in done.stderr

@@ -41,8 +41,6 @@ try:
 except Exception as error:
     print(error.name)
 later.close()
-for _ in range(500):
-    if gone() is None:
-        break
+while gone() is not None:  # released on an ordinary thread, some time later
     time.sleep(0.01)
 print(gone() is None)

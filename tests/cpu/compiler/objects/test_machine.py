@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+
+from tests import processes
 
 PROGRAM = """
 import gc
@@ -43,5 +44,5 @@ print(resident() - before)
 @pytest.mark.parametrize("how", ["simply", "optimized"])
 def test_memory_does_not_grow(how: str) -> None:
     """Of passes llvmlite frees nothing: made anew for each kernel, they took 30 kB of each, which is 15 MB here."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, timeout=100, check=True)
+    done = processes.run([sys.executable, "-c", PROGRAM, how], check=True)
     assert int(done.stdout) < 3 << 20

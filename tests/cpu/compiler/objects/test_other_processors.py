@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -17,6 +16,7 @@ from cupola.cpu.compiler.emit import bodies
 from cupola.cpu.compiler.errors import ImageError
 from cupola.cpu.compiler.modules import load_image
 from cupola.cpu.compiler.objects import machine, processor
+from tests import processes
 
 ROOT = Path(__file__).parents[4]
 BENCHMARKS = [value for value in vars(kernels).values() if isinstance(value, kernels.Benchmark)]
@@ -83,12 +83,10 @@ def test_a_part_of_the_suite(level: str) -> None:
         pytest.skip("this computer has no AVX2")
     environment = {**os.environ, "CUPOLA_CPU_FEATURES": level, "CUPOLA_DEVICE": "cpu"}
     environment.pop("CUPOLA_CHECK", None)  # nobody would look at what is found there
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *SAMPLE],
         cwd=ROOT,
         env=environment,
-        capture_output=True,
-        text=True,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert " passed" in done.stdout
@@ -150,5 +148,5 @@ def test_the_runtime_compiles_for_aarch64(tmp_path: Path) -> None:
     for file in sorted((source / "cpu" / "runtime").glob("*.c")):
         command = ["aarch64-linux-gnu-gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", *includes]
         made = tmp_path / f"{file.stem}.o"
-        subprocess.run([*command, "-c", "-o", str(made), str(file)], check=True)
+        processes.run([*command, "-c", "-o", str(made), str(file)], check=True)
         assert not {name for name in undefined_symbols(made.read_bytes()) if name.startswith("__atomic")}, file

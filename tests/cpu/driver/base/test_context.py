@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from cupola.bindings import driver
+from tests import limits
 from tests.cpu.driver.calls import explanation, ok, status
 
 
@@ -90,12 +91,12 @@ def test_a_destroyed_context_that_is_current_elsewhere(context):
     def other():
         ok(driver.cuCtxSetCurrent(own))
         made.set()
-        gone.wait(10)
+        limits.wait(gone)
         seen.append(status(driver.cuStreamCreate(0)))
 
     thread = threading.Thread(target=other)
     thread.start()
-    made.wait(10)
+    limits.wait(made)
     ok(driver.cuCtxDestroy(own))
     gone.set()
     thread.join()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import sys
 
 import pytest
 
 from cupola.bindings import driver
+from tests import processes
 from tests.cpu.driver.calls import compiled, explanation, ok, status
 
 LIMIT = driver.CUlimit
@@ -168,7 +168,7 @@ def test_what_finds_no_room_is_lost(tmp_path):
     """Two launches that fit print all; of the third a GPU may lose a part, and here it is lost, which is said."""
     (tmp_path / "program.py").write_text(PRINTS)
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", "program.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=tmp_path)
+    done = processes.run(command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [int(line) for line in done.stdout.split()] == [*range(2048)] * 3
     assert done.stderr.count("cupola: kernel 'number' printed more") == 1

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from cupola.checkpoint import Process
+from tests import processes
 from tests.conftest import on_cpu_device
-from tests.cpu.driver.calls import driver_version, eventually
+from tests.cpu.driver.calls import driver_version
+from tests.limits import eventually
 
 COUNT = """
 import sys, time
@@ -41,7 +43,7 @@ print("end", flush=True)
 def criu(*arguments: str) -> subprocess.CompletedProcess[str]:
     # A sanitizer that is loaded into every program (tools/sanitize.sh) lets criu wait for ever.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    return subprocess.run(["criu", *arguments], capture_output=True, text=True, env=environment, timeout=120)
+    return processes.run(["criu", *arguments], env=environment)
 
 
 @pytest.fixture
@@ -65,23 +67,22 @@ def test_process_starts_again_from_disk(tmp_path: Path) -> None:
     code.write_text(PTX)
     with said.open("w") as output:
         # CRIU wants a process that has no terminal and shares no session with others.
-        counting = subprocess.Popen(
+        counting = processes.Child(
             [sys.executable, "-c", COUNT, str(code), str(stop)],
-            stdin=subprocess.DEVNULL,
+            stdin=processes.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,
         )
     process = Process(counting.pid)
     images = tmp_path / "images"
     images.mkdir()
     try:
-        assert eventually(lambda: said.read_text().count("\n") > 3, 60), said.read_text()
-        process.lock(10_000)
+        assert eventually(lambda: said.read_text().count("\n") > 3), said.read_text()
+        process.lock()
         process.checkpoint()
         dump = criu("dump", "--tree", str(counting.pid), "--images-dir", str(images), "--log-file", "dump.log")
         assert dump.returncode == 0, (images / "dump.log").read_text()[-2000:]
-        assert counting.wait(60) != 0  # criu ended it
+        assert counting.wait() != 0  # criu ended it
         before = said.read_text()
         start = criu("restore", "--images-dir", str(images), "--log-file", "restore.log", "--restore-detached")
         assert start.returncode == 0, (images / "restore.log").read_text()[-2000:]
@@ -90,9 +91,9 @@ def test_process_starts_again_from_disk(tmp_path: Path) -> None:
         process.restore()
         process.unlock()
         lines = before.count("\n")
-        assert eventually(lambda: said.read_text().count("\n") > lines + 3, 60)
+        assert eventually(lambda: said.read_text().count("\n") > lines + 3)
         stop.touch()
-        assert eventually(lambda: said.read_text().endswith("end\n"), 60)
+        assert eventually(lambda: said.read_text().endswith("end\n"))
     finally:
         stop.touch()
         if os.path.exists(f"/proc/{counting.pid}"):

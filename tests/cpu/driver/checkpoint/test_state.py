@@ -45,7 +45,7 @@ def test_memory_is_out_of_reach_and_comes_back(kind: str) -> None:
     with Target("flag.close(); " + ALLOCATIONS[kind] + "; put(p, b'abcd')") as target:
         address = target.run("p")
         process = Process(target.pid)
-        process.lock(5000)
+        process.lock()
         assert is_readable(target.pid, address)
         process.checkpoint()
         assert not is_readable(target.pid, address)
@@ -61,7 +61,7 @@ def test_nvml_shows_that_the_memory_is_free() -> None:
         before = memory_of(target.pid)
         assert before is not None
         assert before >= 64 * MIB
-        process.lock(5000)
+        process.lock()
         assert memory_of(target.pid) == before
         process.checkpoint()
         assert memory_of(target.pid) is None
@@ -82,7 +82,7 @@ for i, p in enumerate(ps):
     with Target(setup) as target:
         process = Process(target.pid)
         for _ in range(3):
-            process.lock(5000)
+            process.lock()
             process.checkpoint()
             process.restore()
             process.unlock()
@@ -93,7 +93,7 @@ def test_host_that_reads_device_memory_waits() -> None:
     """Device pointers are host addresses here; while their memory is away nothing must end the process."""
     with Target("flag.close(); p = int(ok(driver.cuMemAlloc(100_000))); put(p, b'abcd')") as target:
         process = Process(target.pid)
-        process.lock(5000)
+        process.lock()
         process.checkpoint()
         target.tell("ctypes.string_at(p, 4)")
         assert target.is_silent()
@@ -160,7 +160,7 @@ def test_memory_of_another_process_is_refused() -> None:
         opened = f"h = driver.CUipcMemHandle(); h.reserved = {handle!r}; p = int(ok(driver.cuIpcOpenMemHandle(h, 1)))"
         with Target(opened) as target:
             process = Process(target.pid)
-            process.lock(5000)
+            process.lock()
             with pytest.raises(RuntimeError, match="opened or imported memory of another"):
                 process.checkpoint()
             process.unlock()
@@ -169,7 +169,7 @@ def test_memory_of_another_process_is_refused() -> None:
                 getattr(Process(maker.pid), step)()
             assert target.run("get(p)") == b"abcd"
             target.run("ok(driver.cuIpcCloseMemHandle(p))\n0")
-            process.lock(5000)
+            process.lock()
             process.checkpoint()
 
 
@@ -196,7 +196,7 @@ def test_imported_memory_is_refused(kind: str) -> None:
     kind_of_handle = "KIND = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR"
     with Target(kind_of_handle + IMPORTS[kind]) as target:
         process = Process(target.pid)
-        process.lock(5000)
+        process.lock()
         with pytest.raises(RuntimeError, match="imported memory of another"):
             process.checkpoint()
         assert process.state == "locked"
@@ -234,7 +234,7 @@ def change_places() -> None:
         first, second = target.run("uuids")
         before = [memory_of(target.pid, 0), memory_of(target.pid, 1)]
         assert before[0] - before[1] == 32 * MIB
-        process.lock(5000)
+        process.lock()
         process.checkpoint()
         for wrong in ({first: second}, {first: second, second: second}, {first: first, first.replace("-", ""): second}):
             with pytest.raises(Exception, match="CUDA_ERROR_INVALID_VALUE"):
@@ -251,7 +251,7 @@ def change_places() -> None:
         assert target.run("int(ok(driver.cuDeviceGetByPCIBusId(b'0000:11:00.0')))") == 1
         assert target.run("get(p), get(q)") == (b"abcd", b"efgh")
         assert target.run("x = zeros(); increment(x); stream.sync(); number(x.handle)") == 1
-        process.lock(5000)
+        process.lock()
         process.checkpoint()
         process.restore({second: first, first: second})
         process.unlock()

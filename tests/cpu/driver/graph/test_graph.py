@@ -13,12 +13,12 @@ from tests.cpu.driver.calls import (
     HOST_FUNCTION,
     compiled,
     driver_version,
-    eventually,
     explanation,
     ok,
     pack,
     status,
 )
+from tests.limits import eventually
 
 TYPE = driver.CUgraphNodeType
 BAD = "CUDA_ERROR_INVALID_VALUE"

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from cupola.bindings import driver
+from tests import limits
 from tests.cpu.driver.calls import ok, status
 from tests.cpu.driver.ipc import child as ipc_child
 from tests.cpu.driver.memory.test_pool import properties
 
 FILE = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 SHARED = driver.CUevent_flags.CU_EVENT_INTERPROCESS | driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
-TIMEOUT = 60
 
 
 class OtherProcess:
@@ -35,10 +35,10 @@ class OtherProcess:
 
     def answer(self) -> Any:
         try:
-            assert self.connection.poll(TIMEOUT), "the other process gives no answer"
+            assert self.connection.poll(limits.seconds()), "the other process gives no answer"
             error, found = self.connection.recv()
             assert not error, error
-            self.process.join(TIMEOUT)
+            self.process.join(limits.seconds())
             return found
         finally:
             self.process.kill()

@@ -106,14 +106,24 @@ def test_a_destroyed_event_is_refused(context):
 
 
 def test_the_time_between_two_events(make_stream, make_event, host):
+    """It is at least what passes between them on the host, and at most what passes around them."""
     stream, start, end = make_stream(), make_event(), make_event()
+    host.prepare()
+    begin = time.monotonic()
     ok(driver.cuEventRecord(start, stream))
-    host.call(stream, lambda: time.sleep(0.05))
+    ok(driver.cuEventSynchronize(start))
+    recorded = time.monotonic()
+    host.block(stream)
     ok(driver.cuEventRecord(end, stream))
     assert status(driver.cuEventElapsedTime(start, end)) == "CUDA_ERROR_NOT_READY"
+    time.sleep(0.05)
+    released = time.monotonic()
+    host.release()
     ok(driver.cuEventSynchronize(end))
-    assert 49 < ok(driver.cuEventElapsedTime(start, end)) < 5000
-    assert ok(driver.cuEventElapsedTime(end, start)) < -49
+    least, most = 1000 * (released - recorded), 1000 * (time.monotonic() - begin)
+    between = ok(driver.cuEventElapsedTime(start, end))
+    assert 49 < least * 0.99 < between < most * 1.01
+    assert ok(driver.cuEventElapsedTime(end, start)) == pytest.approx(-between)
 
 
 def test_times_that_cannot_be_had(make_stream, make_event):

@@ -10,8 +10,10 @@ import time
 import pytest
 
 from cupola.bindings import driver
+from tests import limits
 from tests.conftest import on_cpu_device
-from tests.cpu.driver.calls import HostWork, eventually, ok, status
+from tests.cpu.driver.calls import HostWork, ok, status
+from tests.limits import eventually
 
 LEGACY, PER_THREAD = driver.CUstream(1), driver.CUstream(2)
 BLOCKING, NON_BLOCKING = 0, 1
@@ -155,7 +157,7 @@ def test_each_thread_has_a_default_stream_of_its_own(context, host):
 
     thread = threading.Thread(target=other)
     thread.start()
-    thread.join(10)
+    limits.join(thread)
     assert host.notes == ["other thread"]
 
 
@@ -294,7 +296,5 @@ def test_many_threads_and_streams(context):
     threads = [threading.Thread(target=chain, args=(context, seed, 2.0, failures)) for seed in range(4)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads)
+    limits.join(*threads)
     assert not failures

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from cupola import Device, LaunchConfig, ManagedMemoryResource, PinnedMemoryResource, cpu, launch
 from cupola.bindings import driver
+from tests import processes
 from tests.cpu.engine.checks.cases import Cases, World
 
 pytestmark = [
@@ -271,6 +271,6 @@ def test_handlers_of_others(tmp_path):
     ctypes.string_at(8)
     """
     environment = {**os.environ, "CUPOLA_DEVICE": "cpu", "CUPOLA_CHECK": "race"}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    done = processes.run([sys.executable, "-c", program], env=environment)
     assert done.stdout == "1 1\n", done.stderr
     assert done.returncode == -11 and "Segmentation fault" in done.stderr

@@ -4,10 +4,11 @@ In a process of its own, since reads are passed over only where a program works 
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+
+from tests import processes
 
 pytestmark = pytest.mark.cpu_only
 
@@ -96,5 +97,5 @@ print("fine")
 
 
 def test_what_is_wrong_is_found() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
+    done = processes.run([sys.executable, "-c", PROGRAM])
     assert done.stdout == "fine\n", done.stdout + done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from cupola import Device, EventOptions, LaunchConfig, PinnedMemoryResource, Str
 from cupola.bindings import driver
 from cupola.cpu import _checks
 from cupola.graph import GraphBuilder
+from tests import processes
 from tests.cpu.engine.checks.cases import Cases, World
 
 pytestmark = [
@@ -455,7 +455,7 @@ with cpu.checks(race=True):
     except CUDAError as error:
         print(error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = processes.run([sys.executable, "-c", program])
     assert "that was freed" in done.stdout, done.stdout + done.stderr
     assert "allocated at <string>:9" in done.stdout and "freed at <string>:11" in done.stdout
 
@@ -474,9 +474,7 @@ def test_the_hosts_own_memory_is_not_followed(world: StreamsWorld) -> None:
 def test_graphs_that_kernels_launch_run_in_turn() -> None:
     example = Path(__file__).parents[4] / "examples" / "device_graphs.py"
     command = [sys.executable, "-m", "cupola", "run", "--check", "race", str(example)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env={**os.environ, "CUPOLA_DEVICE": "cpu"}
-    )
+    done = processes.run(command, env={**os.environ, "CUPOLA_DEVICE": "cpu"})
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cupola import ContextOptions, Device, LaunchConfig, PinnedMemoryResource, Program, SMResourceOptions, launch
+from tests import processes
 
 pytestmark = pytest.mark.cpu_only
 
@@ -88,7 +89,6 @@ def test_more_kernels_than_threads_that_wait_for_each_other(device, kernels):
 
 def test_a_fault_gives_the_place_back():
     """In a process of its own: the context is spoiled."""
-    import subprocess
     import sys
 
     program = """
@@ -106,5 +106,5 @@ for stream in (first, second):
     except CUDAError as error:
         print(error.name)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = processes.run([sys.executable, "-c", program])
     assert done.stdout.split() == ["CUDA_ERROR_ILLEGAL_ADDRESS"] * 2, done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -18,6 +17,7 @@ from cupola.cpu.compiler.emit.instruments.instrument import Instrument, MemoryAc
 from cupola.cpu.compiler.emit.values.values import Value
 from cupola.cpu.compiler.objects import abi
 from cupola.cpu.compiler.ptx import ast
+from tests import processes
 
 pytestmark = [
     pytest.mark.cpu_only,
@@ -277,5 +277,5 @@ except CUDAError as error: print(str(error).split(":")[0])
 counts, = counted.values()
 print(counts.launches, counts.counters[0])
 """
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-c", text], check=True)
     assert done.stdout.splitlines() == ["CUDA_ERROR_ILLEGAL_ADDRESS", "1 1"]
