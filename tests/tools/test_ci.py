@@ -60,7 +60,7 @@ def test_make_builds_or_installs_a_wheel(
     if editable:
         (environment / ".editable").touch()
     made = [f"VENV={environment}", f"{environment}/.installed", *options]
-    subprocess.run(["make", *(word.replace("=WHEEL", f"={wheel}") for word in made)], cwd=ROOT, check=True)
+    processes.run(["make", *(word.replace("=WHEEL", f"={wheel}") for word in made)], cwd=ROOT, check=True)
     calls = (tmp_path / "calls").read_text().splitlines()
     assert [call.partition("--progress-bar off ")[2] for call in calls] == [
         call.replace("WHEEL", str(wheel)) for call in installed
