@@ -335,3 +335,38 @@ def test_in_one_process(tmp_path, monkeypatch, program):
     script.write_text(ALONE.format(folder=str(Path(CASES).parent)) + program)
     done = processes.run([sys.executable, script])
     assert done.returncode == 0, done.stderr
+
+
+# Whoever connects with the process that made the id can say nothing, or too little, for as long as it likes.
+STRANGERS = """
+import socket, struct, threading
+from cupola import Device
+from cupola.bindings import nccl
+
+identity = nccl.ncclGetUniqueId()[1]
+raw = bytes(identity.internal)
+(family,), (port,) = struct.unpack_from("=H", raw, 24), struct.unpack_from(">H", raw, 26)
+host = socket.inet_ntop(family, raw[28:32] if family == socket.AF_INET else raw[32:48])
+strangers = []
+for number in range(100):
+    strangers.append(socket.create_connection((host, port)))
+    if number % 3 == 0:
+        strangers[-1].send(b"too little")
+
+def join(rank):
+    Device(rank).set_current()
+    print(nccl.ncclCommInitRank(2, identity, rank)[0].name, flush=True)
+
+threads = [threading.Thread(target=join, args=(rank,)) for rank in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_silent_strangers_hold_nobody_up(monkeypatch):
+    """Ten seconds each, one after the other, would be more than the limit."""
+    monkeypatch.setenv("CUPOLA_CPU_DEVICES", "2")
+    done = processes.run([sys.executable, "-c", STRANGERS])
+    assert done.stdout.count("ncclSuccess") == 2, done.stdout + done.stderr

@@ -11,6 +11,7 @@ import pytest
 from cupola.bindings import driver
 from cupola.checkpoint import Process
 from tests.checkpoint_target import Target
+from tests.cpu.driver.calls import explanation
 
 pytestmark = pytest.mark.cpu_only
 
@@ -30,7 +31,8 @@ def test_another_user_is_refused() -> None:
             for name in calls:
                 function = getattr(driver, f"cuCheckpointProcess{name}")
                 arguments = () if name.startswith("Get") else (None,)
-                refused += function(target.pid, *arguments)[0] == driver.CUresult.CUDA_ERROR_OPERATING_SYSTEM
+                result = function(target.pid, *arguments)
+                refused += "belongs to another user" in explanation(result)
             os._exit(refused)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(calls)
         assert Process(target.pid).state == "running"
@@ -54,6 +56,29 @@ def test_nonsense_is_not_answered(message: bytes) -> None:
 
 def test_one_who_says_nothing_does_not_hold_up_others_for_ever() -> None:
     with Target() as target, connect(target.pid):
+        assert Process(target.pid).state == "running"
+
+
+def test_silent_connections_of_another_user_hold_nobody_up() -> None:
+    """They are closed at once: otherwise each would be waited for, one after the other."""
+    if os.geteuid():
+        pytest.skip("only the administrator can become another user")
+    with Target() as target:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            closed = 0
+            for _ in range(60):
+                with connect(target.pid) as connection:
+                    connection.settimeout(60)
+                    closed += len(connection.recv(1000)) > 0 and connection.recv(1000) == b""
+            os.write(write, bytes([closed]))
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0 and os.read(read, 1) == bytes([60])
+        os.close(read)
+        os.close(write)
         assert Process(target.pid).state == "running"
 
 

@@ -58,8 +58,13 @@ static CUresult receive(int connection, struct checkpoint_reply *reply) {
     while (poll(&waited, 1, watched ? LOOK_EVERY : -1) <= 0)
         if (watched && !signals_handled()) return fail(CUDA_ERROR_NOT_READY, "a signal ended the wait");
     ssize_t length;
-    do length = recv(connection, reply, sizeof *reply, 0);
-    while (length < 0 && errno == EINTR);
+    /* Who refuses does not read the question: that is the first error, and the answer comes after it. */
+    bool unread = false;
+    do {
+        length = recv(connection, reply, sizeof *reply, 0);
+        if (length < 0 && errno == ECONNRESET && !unread) unread = true;
+        else if (length >= 0 || errno != EINTR) break;
+    } while (true);
     if (length == sizeof *reply && reply->magic == CHECKPOINT_MAGIC) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_OPERATING_SYSTEM, "the process has ended meanwhile, or runs another version of cupola");
 }
@@ -68,10 +73,8 @@ static CUresult ask(int pid, const struct checkpoint_request *request, int *valu
     int connection;
     struct checkpoint_reply reply;
     RETURN_IF(open_connection(pid, &connection));
-    CUresult status = CUDA_SUCCESS;
-    if (send(connection, request, sizeof *request, MSG_NOSIGNAL) != sizeof *request)
-        status = fail(CUDA_ERROR_OPERATING_SYSTEM, "the process has ended meanwhile");
-    if (!status) status = receive(connection, &reply);
+    (void)send(connection, request, sizeof *request, MSG_NOSIGNAL); /* who refuses may have done so already */
+    CUresult status = receive(connection, &reply);
     close(connection);
     if (status) return status;
     reply.explanation[sizeof reply.explanation - 1] = 0;

@@ -38,16 +38,19 @@ static bool hung_up(void *data) {
 static void answer(int connection) {
     struct checkpoint_request request;
     struct checkpoint_reply reply = {.magic = CHECKPOINT_MAGIC};
+    if (!may_ask(connection)) { /* at once: nobody waits for what a stranger says */
+        reply.status = CUDA_ERROR_OPERATING_SYSTEM;
+        snprintf(reply.explanation, sizeof reply.explanation, "the process belongs to another user");
+        (void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return;
+    }
     /* A process that connects and sends nothing must not block the others. */
     struct timeval patience = {.tv_sec = 2};
     setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (recv(connection, &request, sizeof request, 0) != sizeof request || request.magic != CHECKPOINT_MAGIC ||
         request.pair_count > MAX_DEVICES || hung_up(&connection))
         return;
-    if (!may_ask(connection)) {
-        reply.status = CUDA_ERROR_OPERATING_SYSTEM;
-        snprintf(reply.explanation, sizeof reply.explanation, "the process belongs to another user");
-    } else if (request.call == GET_THREAD) {
+    if (request.call == GET_THREAD) {
         reply.value = gettid();
     } else {
         reply.status = (int32_t)checkpoint_carry_out(&request, &reply.value, hung_up, &connection);

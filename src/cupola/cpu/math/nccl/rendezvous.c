@@ -24,7 +24,13 @@
 #include "common/thread.h"
 #include "nccl.h"
 
-enum { POLL_MILLISECONDS = 100, HELLO_SECONDS = 10, NONCE_SIZE = 16, MOST_REFUSED = 50 /* polls */ };
+enum {
+    POLL_MILLISECONDS = 100,
+    HELLO_SECONDS = 10,
+    NONCE_SIZE = 16,
+    MOST_REFUSED = 50, /* polls */
+    MOST_SILENT = 64,  /* connections that have said nothing yet */
+};
 
 struct id { /* the bytes of an ncclUniqueId */
     char magic[8];
@@ -242,9 +248,15 @@ struct meeting {
     int count, present; /* count: 0 until the first rank has said it */
     int *files;
     struct member *members;
+    int silent_count; /* who has connected and said nothing yet, the oldest first; each until its time is over */
+    struct {
+        int file;
+        uint64_t until;
+    } silent[MOST_SILENT];
 };
 
 static void meeting_free(struct meeting *meeting) {
+    for (int i = 0; i < meeting->silent_count; i++) close(meeting->silent[i].file);
     for (int i = 0; i < meeting->count; i++)
         if (meeting->files[i] >= 0) close(meeting->files[i]);
     close(meeting->listener);
@@ -309,6 +321,43 @@ static int take_connection(int listener) {
     return file;
 }
 
+/* How many bytes must have come before poll() says that there are any. */
+static void wait_for_bytes(int file, int count) { setsockopt(file, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof count); }
+
+static void forget_silent(struct meeting *meeting, int i) {
+    meeting->silent_count--;
+    memmove(&meeting->silent[i], &meeting->silent[i + 1],
+            (size_t)(meeting->silent_count - i) * sizeof meeting->silent[0]);
+}
+
+/* Somebody has connected. Anybody can, and need say nothing, so nobody waits for that: a rank speaks at once. */
+static void greet(struct meeting *meeting, int file) {
+    if (meeting->silent_count == MOST_SILENT) {
+        close(meeting->silent[0].file);
+        forget_silent(meeting, 0);
+    }
+    wait_for_bytes(file, sizeof(struct hello));
+    meeting->silent[meeting->silent_count].file = file;
+    meeting->silent[meeting->silent_count++].until = clock_now() + HELLO_SECONDS * UINT64_C(1000000000);
+}
+
+/* Those who have spoken are admitted, and those whose time is over are forgotten. False: the meeting is over. */
+static bool hear_silent(struct meeting *meeting, const struct pollfd *polled) {
+    for (int i = meeting->silent_count - 1; i >= 0; i--) {
+        int file = meeting->silent[i].file;
+        bool has_spoken = polled[i].revents;
+        if (!has_spoken && clock_now() <= meeting->silent[i].until) continue;
+        forget_silent(meeting, i);
+        if (!has_spoken) {
+            close(file);
+            continue;
+        }
+        wait_for_bytes(file, 1);
+        if (!admit(meeting, file)) return false;
+    }
+    return true;
+}
+
 /* A rank that has come has gone again before all were there. */
 static bool has_lost(struct meeting *meeting, char *text, size_t size) {
     for (int i = 0; i < meeting->count; i++) {
@@ -360,17 +409,22 @@ static void *meet(void *argument) {
     char text[TEXT_SIZE];
     int refused = 0;
     while (!meeting->count || meeting->present < meeting->count) {
-        struct pollfd one = {.fd = meeting->listener, .events = POLLIN};
-        int ready = poll(&one, 1, POLL_MILLISECONDS);
+        struct pollfd polled[1 + MOST_SILENT] = {{.fd = meeting->listener, .events = POLLIN}};
+        int count = meeting->silent_count;
+        for (int i = 0; i < count; i++)
+            polled[1 + i] = (struct pollfd){.fd = meeting->silent[i].file, .events = POLLIN};
+        int ready = poll(polled, (nfds_t)(1 + count), POLL_MILLISECONDS);
         if (has_lost(meeting, text, sizeof text)) {
             refuse(meeting, -1, ncclRemoteError, text);
             break;
         }
-        if (ready <= 0) continue;
+        if (ready < 0) continue;
+        if (!hear_silent(meeting, polled + 1)) break;
+        if (!polled[0].revents) continue;
         int file = take_connection(meeting->listener);
         if (file >= 0) {
             refused = 0;
-            if (!admit(meeting, file)) break;
+            greet(meeting, file);
         } else if (++refused >= MOST_REFUSED) {
             refuse(meeting, -1, ncclRemoteError, "the process that made the unique id can open no more files");
             break;
