@@ -152,8 +152,8 @@ def page() -> str:
     lines += ["", "## 10 Special registers", "", "All of them can be read:", ""]
     lines += [", ".join(f"`{name}`" for name in names) + ".", ""]
     lines += [
-        "`%clock`, `%globaltimer` and their halves count the host's time; `%smid` deals the blocks out to "
-        "the multiprocessors of the launch; "
+        "`%globaltimer` and its halves count the host's time, and `%clock` the cycles that the modeled GPU has in it; "
+        "`%smid` deals the blocks out to the multiprocessors of the launch; "
         "`%pm0` to `%pm7` and the `%envreg` that nothing sets are zero.",
         "",
     ]

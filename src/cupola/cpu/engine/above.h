@@ -28,6 +28,9 @@ struct cpu_question;
 uint32_t cpu_driver_words(uint32_t function);
 uint64_t cpu_driver_answer(uint32_t function, struct cpu_question *question);
 
+/* The clock of the modeled GPU in kHz (driver/base/device.c). */
+uint32_t cpu_driver_clock(void);
+
 /* The line of Python with a number of caller_here (driver/base/caller.h); NULL: not known. What it points to stays. */
 const struct cpu_origin *cpu_driver_origin(uint32_t number);
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cupola import Device
 from tests.cpu.engine.kernels import run
 
 BLOCKS = [1, 50, 256]
@@ -178,6 +179,34 @@ def test_clocks_go_on(engine: str) -> None:
     out = np.zeros((32, 3), np.int64)
     run(CLOCKS + engine, "clocks", 1, 32, out)
     assert (out[:, 0] > 0).all() and (out[:, 1] >= 0).all() and (out[:, 2] != 0).all()
+
+
+RATE = r"""
+__device__ unsigned long long timer() {
+    unsigned long long ns; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+extern "C" __global__ void rate(long long *out) {
+    long long t0 = timer(), c0 = clock64(), t1 = timer();
+    unsigned low0 = clock();
+    for (int i = 0; i < 200; i++) __nanosleep(1000);
+    unsigned low1 = clock();
+    long long t2 = timer(), c1 = clock64(), t3 = timer();
+    out[0] = c1 - c0; out[1] = t2 - t1; out[2] = t3 - t0; out[3] = low1 - low0;
+}
+"""
+
+
+@pytest.mark.cpu_only
+def test_the_clock_has_the_rate_that_is_reported(engine: str) -> None:
+    """Between what passed while it was read and what passed around that, whatever else the computer did."""
+    out = np.zeros(4, np.int64)
+    run(RATE + engine, "rate", 1, 1, out)
+    cycles, inner, outer, low = out.tolist()
+    rate = Device().properties.clock_rate / 1e6  # cycles a nanosecond
+    assert rate > 0.5
+    assert inner * rate - 2 <= cycles <= outer * rate + 2
+    assert 0 < low <= cycles
 
 
 def test_variables(engine: str) -> None:

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base.h"
+#include "engine/above.h"
 #include "engine/memory/usage.h"
 
 struct device devices[MAX_DEVICES];
@@ -18,6 +19,8 @@ CUresult device_get(CUdevice ordinal, struct device **device) {
     *device = &devices[ordinal];
     return CUDA_SUCCESS;
 }
+
+uint32_t cpu_driver_clock(void) { return (uint32_t)devices[0].model->clock; }
 
 /* What all models have in common. An attribute that is not here nor in device_attribute() is reported as 0: the
  * feature behind it is not emulated. */

@@ -1,16 +1,25 @@
-/* A launch from its beginning to its end, and the clock. */
+/* A launch from its beginning to its end, and the clocks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/common.h"
+#include "engine/above.h"
 #include "engine/checks/checks.h"
 #include "engine/checks/findings.h"
 #include "engine/checks/host.h"
 #include "engine/memory/memory.h"
 #include "schedule.h"
 
-/* %clock and %globaltimer: called by machine code, too. Nanoseconds. */
+/* %globaltimer: called by machine code, too. Nanoseconds. */
 CPU_HELPER uint64_t cupola_clock(void) { return clock_now(); }
+
+/* %clock: as many cycles as the modeled GPU would have had in the time, so that kernels which wait for some wait as long
+ * as there. */
+CPU_HELPER uint64_t cupola_cycles(void) {
+    enum { MILLISECOND = 1000000 };
+    uint64_t now = clock_now(), rate = cpu_driver_clock();
+    return now / MILLISECOND * rate + now % MILLISECOND * rate / MILLISECOND;
+}
 
 /* A helper comes at once if it has not gone to sleep since the launch before, and otherwise after tens of microseconds.
  * So a launch asks for one more for each such time that the rest of it would take, since others would come too late. It

@@ -158,10 +158,11 @@ _WARP_REGISTERS: dict[str, Callable[[Body], Value]] = {
 
 
 def _clock(body: Body, name: str) -> Value:
-    """Clocks count nanoseconds: one for each cycle of a 1 GHz device."""
+    """Cycles of the modeled GPU, or nanoseconds."""
     builder = body.builder
-    builder.declarations["declare i64 @cupola_clock()"] = None
-    now = Value(builder.emit("call i64 @cupola_clock()"), "i64")
+    helper = "cupola_clock" if name.startswith("globaltimer") else "cupola_cycles"
+    builder.declarations[f"declare i64 @{helper}()"] = None
+    now = Value(builder.emit(f"call i64 @{helper}()"), "i64")
     if name in ("clock64", "globaltimer"):
         return now
     if name.endswith("_hi"):
