@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,16 @@ def test_what_the_tables_name_exists(table: str) -> None:
     rows = TOOL[table]
     targets = [test for tests in rows.values() for test in tests] if isinstance(rows, dict) else rows
     assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_a_change_has_all_tests_that_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = []
+
+    def run(command: list[str], **how: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0, "src/cupola/bindings/nvvm.c\n", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(sys, "argv", ["changed_tests.py", "-x"])
+    assert TOOL["main"]() == 0
+    assert commands[-1][-4:] == ["--turn=all", "-x", "tests/test_layers.py", "tests/bindings/test_nvvm.py"]
