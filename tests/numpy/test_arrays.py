@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import inspect
 import itertools
 import pickle
 import weakref
@@ -13,6 +14,7 @@ import pytest
 
 import cupola.numpy as np
 from cupola import Array, CUDAError, OutOfMemoryError
+from cupola.utils import StridedMemoryView
 
 A = numpy.arange(24, dtype=numpy.float32).reshape(2, 3, 4) - 7
 
@@ -575,6 +577,69 @@ def test_as_numpy(device):
     assert x.__cuda_array_interface__["shape"] == A.shape
     assert x.__dlpack_device__()[0] == 2
     assert x.__array_namespace__() is np
+
+
+class Capsule:
+    """What a consumer of DLPack is given."""
+
+    def __init__(self, capsule, device):
+        self.capsule, self.device = capsule, device
+
+    def __dlpack__(self, **arguments):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+@pytest.mark.parametrize("version", [None, (1, 0)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: np.array(A),
+        lambda: np.array(A) + 1,
+        lambda: np.array(A)[:, ::-1],
+        lambda: np.zeros((0, 3)),
+        lambda: np.sum(np.array(A)),
+    ],
+    ids=["array", "expression", "reversed", "empty", "scalar"],
+)
+def test_dlpack_to_the_host_and_as_a_copy(device, make, version):
+    """What the Array API standard asks of ``__dlpack__``."""
+    x = make()
+    own, expected = x.__dlpack_device__(), numpy.array(x.to_numpy())
+    for copy in (None, True):
+        host = numpy.from_dlpack(Capsule(x.__dlpack__(dl_device=(1, 0), copy=copy, max_version=version), (1, 0)))
+        numpy.testing.assert_array_equal(host, expected)
+    numpy.testing.assert_array_equal(numpy.from_dlpack(x, device="cpu"), expected)
+    for given in ({}, {"dl_device": own}, {"copy": False}, {"dl_device": own, "copy": False}):
+        view = StridedMemoryView.from_dlpack(Capsule(x.__dlpack__(max_version=version, **given), own), -1)
+        assert not x.size or view.ptr == x.handle
+    for given in ({"copy": True}, {"dl_device": own, "copy": True}):
+        view = StridedMemoryView.from_dlpack(Capsule(x.__dlpack__(max_version=version, **given), own), -1)
+        assert not x.size or view.ptr != x.handle
+        numpy.testing.assert_array_equal(np.from_dlpack(view).to_numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"dl_device": (1, 0), "copy": False}, "copy must not be False"),
+        ({"dl_device": (2, 77)}, "can be copied to .1, 0., the host"),
+        ({"dl_device": (10, 0), "copy": True}, "can be copied to"),
+    ],
+)
+def test_dlpack_refuses(device, given, text):
+    with pytest.raises(BufferError, match=text):
+        np.array(A).__dlpack__(**given)
+
+
+def test_the_signature_of_dlpack(device):
+    parameters = inspect.signature(np.array(A).__dlpack__).parameters.values()
+    assert [(p.name, p.default) for p in parameters] == [
+        (name, None) for name in ("stream", "max_version", "dl_device", "copy")
+    ]
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
 
 
 def test_a_thread_of_its_own(device):

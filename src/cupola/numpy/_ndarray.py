@@ -55,6 +55,7 @@ _INSTEAD = {
     "setflags": "arrays can always be written",
 }
 _NUMBERS = (bool, int, float, complex)
+_HOST = (1, 0)  # DLPack's kDLCPU
 
 
 def is_weak(value: Any) -> bool:
@@ -124,9 +125,46 @@ class ndarray(Lazy):
         found: dict[str, Any] = Array.__cuda_array_interface__.__get__(self)
         return found
 
-    def __dlpack__(self, **arguments: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The array as a DLPack capsule, which keeps its memory, or that of a copy.
+
+        Parameters
+        ----------
+        stream : int, optional
+            Ignored: work that is queued in other streams is for the caller to wait for.
+        max_version : tuple of (int, int), optional
+            From (1, 0) on the capsule is a versioned one.
+        dl_device : tuple of (int, int), optional
+            Where the elements are to be: on the device of the array, or, as a copy, on the host, ``(1, 0)``.
+        copy : bool, optional
+            Whether they are copied; by default only where that is necessary.
+
+        Raises
+        ------
+        BufferError
+            For another device, and for the host with ``copy=False``; for types and strides that DLPack does not have.
+        """
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            if tuple(dl_device) != _HOST:
+                raise BufferError(f"the array is on {self.__dlpack_device__()}; it can be copied to {_HOST}, the host")
+            if copy is False:
+                raise BufferError("the array is on a device: for the host it must be copied, so copy must not be False")
+            host = self.to_numpy()
+            try:
+                return host.__dlpack__(max_version=max_version)
+            except TypeError:  # NumPy before 2.1
+                return host.__dlpack__()
+        if copy:
+            return self.copy().__dlpack__(stream=stream, max_version=max_version)
         self._lend()
-        return super().__dlpack__(**arguments)
+        return super().__dlpack__(stream=stream, max_version=max_version)
 
     def _view_of(self, *arguments: Any) -> ndarray:
         return super()._view_of(*arguments)

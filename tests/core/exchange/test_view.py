@@ -201,7 +201,7 @@ class Capsule:
         return self.device
 
 
-def make_capsule(array, *, byte_offset=0, strides=True, lanes=1, code=2, bits=32):
+def make_capsule(array, *, byte_offset=0, strides=True, lanes=1, code=2, bits=32, extent=None):
     """A legacy capsule over a one-dimensional float32 array."""
     import ctypes
 
@@ -224,7 +224,7 @@ def make_capsule(array, *, byte_offset=0, strides=True, lanes=1, code=2, bits=32
 
     calls = []
     deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda pointer: calls.append(pointer))
-    shape = (ctypes.c_int64 * 1)(len(array) - byte_offset // 4)
+    shape = (ctypes.c_int64 * 1)(len(array) - byte_offset // 4 if extent is None else extent)
     steps = (ctypes.c_int64 * 1)(1) if strides else None
     tensor = DLTensor(array.ctypes.data, 1, 0, 1, code, bits, lanes, shape, steps, byte_offset)
     managed = Managed(tensor, None, ctypes.cast(deleter, ctypes.c_void_p))
@@ -244,6 +244,17 @@ def test_byte_offset_and_missing_strides():
         View.from_dlpack(Capsule(capsule), -1)  # consumed
     assert calls == []
     del view
+    gc.collect()
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("strides", [True, False])
+@pytest.mark.parametrize("extent", [-1, -(2**63)])
+def test_negative_extents(extent, strides):
+    """Refused when they are read, and the tensor is given back."""
+    capsule, calls, keep = make_capsule(np.zeros(8, dtype=np.float32), extent=extent, strides=strides)
+    with pytest.raises(BufferError, match=f"extents must not be negative, got shape .{extent},"):
+        View.from_dlpack(Capsule(capsule), -1)
     gc.collect()
     assert len(calls) == 1
 

@@ -161,7 +161,7 @@ cdef int adopt(StridedMemory view, DLManagedTensorVersioned* managed) except -1:
 
 
 cdef int _read_tensor(StridedMemory view, const DLTensor* tensor) except -1:
-    cdef int axis, ndim = tensor.ndim
+    cdef int axis, place, ndim = tensor.ndim
     view.set_rank(ndim)
     if ndim > 0 and tensor.shape == NULL:
         view.ndim = -1
@@ -171,6 +171,10 @@ cdef int _read_tensor(StridedMemory view, const DLTensor* tensor) except -1:
     view.itemsize = (tensor.dtype.bits * tensor.dtype.lanes + 7) // 8
     for axis in range(ndim):
         view.extents[axis] = tensor.shape[axis]
+        if tensor.shape[axis] < 0:
+            shape = tuple([tensor.shape[place] for place in range(ndim)])
+            view.ndim = -1
+            raise BufferError(f"extents must not be negative, got shape {shape}")
     if tensor.strides == NULL:
         view.set_row_major()
     else:
