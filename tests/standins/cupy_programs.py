@@ -1267,6 +1267,145 @@ def memory_of_others():
     return whole.get(), part.strides, whole.data.ptr == x.data.ptr, whole.data.mem.size >= 48, part.shape
 
 
+# --- what CuPy takes, and what it refuses ---------------------------------------------------------------------------
+
+
+@program
+def arrays_of_numpy():
+    """What takes arrays of NumPy, and what gives arrays of NumPy for them."""
+    x, h = cp.arange(6.0), np.arange(6.0)
+    taken = (
+        lambda: cp.allclose(x, h), lambda: cp.isclose(h, h), lambda: cp.array_equal(h, h), lambda: cp.array_equiv(h, h),
+        lambda: cp.sum(h), lambda: cp.sum(h.reshape(2, 3), axis=0), lambda: cp.prod(h), lambda: cp.mean(h),
+        lambda: cp.max(h), lambda: cp.std(h), lambda: cp.sort(h), lambda: cp.ravel(h), lambda: cp.dot(h, h),
+        lambda: cp.average(h), lambda: cp.unique(h), lambda: cp.diff(h), lambda: cp.round(h),
+    )  # fmt: skip
+    not_taken = (
+        lambda: cp.array_equal(x, h), lambda: cp.array_equiv(x, h), lambda: cp.maximum(x, h), lambda: x + h,
+        lambda: cp.where(x > 2, x, h), lambda: cp.dot(x, h), lambda: cp.concatenate([x, h]), lambda: cp.isin(x, h),
+        lambda: cp.any(h), lambda: cp.cumsum(h), lambda: cp.sqrt(h), lambda: cp.median(h), lambda: cp.nansum(h),
+        lambda: cp.count_nonzero(h),
+        lambda: cp.sum(h, out=cp.zeros(())),
+    )  # fmt: skip
+    return [function() for function in taken], [refused(function) for function in not_taken]
+
+
+@program
+def copies():
+    """Which copies `copy=False` refuses."""
+    x, square, h = cp.arange(6.0), cp.arange(6.0).reshape(2, 3), np.arange(6.0)
+    made = (
+        cp.array(x, copy=False), cp.asarray(x, order="F", copy=False), cp.array(h, copy=False),
+        cp.asarray([1, 2], copy=False), cp.array(x, "f4", copy=None), cp.asarray(x, copy=True),
+        cp.array([x, x], copy=False), x.astype("f4", copy=False),
+    )  # fmt: skip
+    return (
+        [(one is x, one.dtype.name, one.shape) for one in made],
+        refused(lambda: cp.array(x, dtype="f4", copy=False)),
+        refused(lambda: cp.asarray(x, dtype="f4", copy=False)),
+        refused(lambda: cp.asarray(square, order="F", copy=False)),
+        refused(lambda: square.T.reshape(6, copy=False)),
+        refused(lambda: cp.reshape(square.T, 6, copy=False)),
+        (cp.asfortranarray(cp.asarray(1.0)).shape, cp.arange(6)[::2].ravel().strides),
+        [str(cp.min_scalar_type(one)) for one in (cp.arange(3), cp.asarray(3), 3, 300)],
+    )
+
+
+@program
+def devices_that_do_not_exist():
+    """A device is looked for when it is used."""
+    far = cp.cuda.Device(99)
+    return (
+        [int(far), int(cp.cuda.Device(-1)), int(cp.cuda.Device("0")), int(cp.cuda.Device(1.5)), repr(far)],
+        [
+            refused(function) for function in (
+                far.use, far.__enter__, far.synchronize, lambda: far.compute_capability, lambda: far.mem_info,
+                lambda: far.attributes, lambda: far.pci_bus_id, lambda: cp.cuda.runtime.setDevice(99),
+                lambda: cp.cuda.Device.from_pci_bus_id("ffff:ff:ff.0"),
+            )
+        ],
+        int(cp.cuda.Device()),
+    )  # fmt: skip
+
+
+@program
+def kernels_that_do_not_exist():
+    module = cp.RawModule(code='extern "C" __global__ void k(float* x) {}')
+    other = cp.RawKernel('extern "C" __global__ void k(float* x) {}', "nothing")
+    return [
+        refused(function)
+        for function in (lambda: module.get_function("nothing"), lambda: module.get_global("nothing"), other.compile)
+    ]
+
+
+@program
+def types_of_special_functions():
+    """The types of results, by those of the elements."""
+    found = {}
+    for name in (*IN_DOUBLE, *IN_SINGLE, "round", "sinc"):
+        for char in "efdbi?":
+            x = cp.asarray([0.25, 0.5, 1]).astype(char)
+            function = getattr(cupyx.scipy.special, name)
+            made = function(x, x) if name in ("xlogy", "xlog1py", "kl_div", "rel_entr", "huber") else function(x)
+            found.setdefault(name, []).append(made.dtype.name)
+    half = cp.asarray([0.25, 0.5, 1], "e")
+    special = cupyx.scipy.special
+    return (
+        found,
+        [special.entr(half), special.sinc(half).astype("f4"), special.huber(half, half), special.xlogy(half, 2.0)],
+        special.entr(half, out=cp.zeros(3, "e")).dtype.name,
+    )
+
+
+IN_DOUBLE = [
+    "cbrt", "cosm1", "erf", "erfc", "erfcx", "exp10", "exp2", "expit", "expm1", "gamma", "gammaln", "i0", "i1", "j0",
+    "j1", "log1p", "log_expit", "logit", "ndtr", "xlog1py", "xlogy", "y0", "y1",
+]  # fmt: skip
+IN_SINGLE = ["entr", "erfcinv", "erfinv", "huber", "kl_div", "ndtri", "rel_entr"]
+
+
+@program
+def raw_results():
+    """A raw result has as many elements as the loop, if that has a size."""
+    twice = cp.ElementwiseKernel("raw T x", "raw T y", "y[i] = x[i] * 2", "twice")
+    count = cp.ElementwiseKernel("", "raw float32 y", "y[i] = i", "count")
+    x, into = cp.arange(6.0), cp.zeros(9)
+    same = cp.ElementwiseKernel("T x", "raw T y", "y[i] = x", "same")
+    return (
+        twice(x, size=6), twice(x, into, size=6), count(size=4), refused(lambda: twice(x)), refused(lambda: same(x)),
+        refused(lambda: twice(x, size=(2, 3))),
+    )  # fmt: skip
+
+
+@program
+def pointers_to_pinned_memory():
+    """They are added to as pointers, and nothing is read, whatever they point to."""
+
+    class Lent:
+        ptr, size = 64, 16  # nobody's
+
+    p, lent = (cp.cuda.PinnedMemoryPointer(one, 0) for one in (cp.cuda.PinnedMemory(16), Lent()))
+    q, r = p + 8, lent
+    q -= 4
+    r += 8
+    return (
+        [int(one) - int(p) for one in (p + 4, 4 + p, p - 4, p + 1.5, p + (-1), q)],
+        [p.size(), (p + 4).size(), q.size(), r.size(), int(r), int(16 + lent), int(lent - 4)],
+        [p == p, p == (p + 0), p != p, bool(lent), hash(p) == hash(p), repr(lent).split(" at ")[0]],
+        [refused(lambda: p * 2), refused(lambda: p - p), refused(lambda: cp.cuda.PinnedMemoryPointer(object(), 0))],
+        [refused(lambda: lent * 2), refused(lambda: 2 * lent), refused(lambda: lent / 2)],
+        bytes(np.frombuffer(p, np.uint8, 16).shape),
+    )
+
+
+@program
+def interfaces_of_nothing():
+    """Arrays without elements have a CUDA array interface, too."""
+    empty = (cp.zeros(0), cp.zeros((0, 3)).T, cp.arange(5)[5:], cp.zeros((2, 0, 3), "f4")[::-1])
+    found = [one.__cuda_array_interface__ for one in empty]
+    return [(one["shape"], one["typestr"], one["data"], one["strides"], one["version"]) for one in found]
+
+
 # --- running them -------------------------------------------------------------------------------------------------
 
 

@@ -35,6 +35,28 @@ for given in ({"output": cupy.zeros((6, 8))}, cupy.zeros((6, 8))):
     found = ndimage.sobel(x, 0, **given) if isinstance(given, dict) else ndimage.sobel(x, 0, given)
     assert found is out
     same(out, scipy.ndimage.sobel(host, 0))
+block = numpy.zeros((5, 5), bool)
+block[1:4, 1:4] = True
+ring = block.copy()
+ring[2, 2] = False
+both = (cupy.ones((1, 2), bool), cupy.zeros((1, 2), bool))
+for by_name in (True, False):  # what SciPy fills, and does not return
+    def call(function, *arguments, into, name="output"):
+        return function(*arguments, **{name: into}) if by_name else function(*arguments, into)
+
+    filled = cupy.zeros((5, 5), bool)
+    assert call(ndimage.binary_fill_holes, cupy.asarray(ring), None, into=filled) is filled
+    assert (filled.get() == block).all()
+    hit = cupy.ones((5, 5), bool)
+    assert call(ndimage.binary_hit_or_miss, cupy.asarray(block), *both, into=hit) is None
+    assert (hit.get() == scipy.ndimage.binary_hit_or_miss(block, *[one.get() for one in both])).all()
+    numbers = cupy.zeros((5, 5), "i4")
+    assert call(ndimage.label, cupy.asarray(block), None, into=numbers) == 1
+    assert (numbers.get() == block).all()
+far = cupy.zeros((5, 5))
+assert ndimage.distance_transform_edt(cupy.asarray(block), distances=far) is far
+assert (far.get() == scipy.ndimage.distance_transform_edt(block)).all()
+assert ndimage.label(cupy.asarray(block), output="i2")[0].dtype == "i2"
 labels, count = ndimage.label(x > 0.5)
 expected = scipy.ndimage.label(host > 0.5)
 same(labels, expected[0])

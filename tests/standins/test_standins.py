@@ -262,3 +262,24 @@ print(pool.used_bytes(), pool.total_bytes())
 def test_what_is_given_back_in_the_middle_of_an_allocation(tmp_path):
     """As the collector does when it finds a cycle with arrays."""
     assert run(tmp_path, POOL, "--cupy").stdout.splitlines() == ["{0: 6144}", "5120 1", "0 6144"]
+
+
+AT_THE_END = """
+import builtins
+import cupy
+from cupy.cuda import memory, runtime
+
+stream = cupy.cuda.Stream(non_blocking=True)
+builtins.kept = [  # until after the modules
+    memory.MemoryAsync(64, stream), memory.Memory(64), memory.ManagedMemory(64), cupy.cuda.PinnedMemory(64),
+    cupy.cuda.alloc_pinned_memory(64), cupy.cuda.malloc_async(64), memory.default_pool.malloc(64), cupy.ones(3),
+]
+for name in list(vars(runtime)):  # as Python does when it ends
+    setattr(runtime, name, None)
+"""
+
+
+def test_memory_that_outlives_the_modules_is_given_back_in_silence(tmp_path):
+    done = run(tmp_path, AT_THE_END, "--cupy")
+    assert done.returncode == 0
+    assert "Exception ignored" not in done.stderr, done.stderr

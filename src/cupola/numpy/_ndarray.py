@@ -122,6 +122,11 @@ class ndarray(Lazy):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         self._lend()
+        if not self.size:  # whoever gave the memory of nothing
+            return {
+                "version": 3, "shape": self.shape, "strides": None, "typestr": self.dtype.str,
+                "descr": self.dtype.descr, "data": (0, False), "stream": None,
+            }  # fmt: skip
         found: dict[str, Any] = Array.__cuda_array_interface__.__get__(self)
         return found
 

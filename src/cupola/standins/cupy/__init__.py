@@ -48,6 +48,7 @@ globals().update(
 )
 globals().update({name: getattr(_creation, name) for name in _creation.__all__})
 globals().update({name: getattr(_functions, name) for name in _functions.__all__})
+globals().update(_functions.OF_EITHER)
 
 __version__ = _VERSION
 # Programs ask the module for its name to tell it from NumPy. The module keeps its own __spec__.

@@ -8,7 +8,7 @@ import numpy
 
 import cupola.numpy as _np
 from cupola.numpy._ndarray import as_on_host, known_type, ndarray
-from cupola.numpy._order import copied, in_order
+from cupola.numpy._order import copied, has_order, in_order
 from cupola.standins.cupy._array import bytes_of, get, over
 from cupola.standins.cupy.cuda import runtime
 from cupola.standins.cupy.cuda.memory import MemoryPointer, UnownedMemory
@@ -41,17 +41,25 @@ def _viewed(obj: Any) -> Any:
 def array(
     obj: Any,
     dtype: Any = None,
-    copy: bool = True,
+    copy: bool | None = True,
     order: Any = "K",
     subok: bool = False,
     ndmin: int = 0,
     *,
     blocking: bool = False,
 ) -> Any:
-    """An array of the device with the elements of `obj`; a copy unless `copy` is False and none is needed."""
+    """An array of the device with the elements of `obj`: a copy, unless `copy` is None or False and none is needed.
+
+    With False an array of the device that would have to be copied is a ValueError; those of the host always are.
+    """
     made: Any
     if isinstance(obj, ndarray):
         same = dtype is None or known_type(dtype) == obj.dtype
+        if copy is False and not (same and has_order(obj, as_on_host(obj, order))):
+            raise ValueError(
+                "Unable to avoid copy while creating an array as requested: another type or order is needed; copy=None "
+                "copies where that is so"
+            )
         made = obj if same else obj.astype(dtype)
         made = copied(obj, order or "K") if copy and same else in_order(made, order)
     else:
@@ -68,9 +76,7 @@ def array(
 
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False) -> Any:
     """An array of the device as it is, or over the memory of another library's; else a copy."""
-    if copy is False and not isinstance(a, ndarray) and not hasattr(a, "__cuda_array_interface__"):
-        raise ValueError("asarray(copy=False): these elements can only be had in a copy")
-    return array(a, dtype, bool(copy), order)
+    return array(a, dtype, copy, order)
 
 
 def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, blocking: bool = False) -> Any:
@@ -93,8 +99,9 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> Any:
-    """In column-major order."""
-    return asarray(a, dtype, "F")
+    """In column-major order, of at least one dimension."""
+    made = asarray(a, dtype, "F")
+    return made.reshape(1) if made.ndim == 0 else made
 
 
 def asnumpy(a: Any, stream: Any = None, order: Any = "C", out: Any = None, *, blocking: bool = True) -> Any:

@@ -16,7 +16,8 @@ from cupola.standins.cupy.cuda.device import get_device_id
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "clear_memo", "fuse", "get_array_module", "get_default_memory_pool",
-    "get_default_pinned_memory_pool", "is_available", "memoize", "row_stack", "show_config", "vectorize",
+    "get_default_pinned_memory_pool", "is_available", "isclose", "memoize", "min_scalar_type", "row_stack",
+    "show_config", "vectorize",
 ]  # fmt: skip
 
 NAMESPACE: list[Any] = []  # the module cupy, once it is imported
@@ -91,19 +92,60 @@ def clear_memo() -> None:
 # --- as NumPy -------------------------------------------------------------------------------------------------------
 
 
+def _here(x: Any) -> Any:
+    """An array of NumPy as one of the device; anything else as it is."""
+    return _np.asarray(x) if isinstance(x, numpy.ndarray) else x
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    """Whether elements are close; arrays of NumPy are copied to the device."""
+    return _np.isclose(_here(a), _here(b), rtol, atol, equal_nan)
+
+
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether all elements are close, as an array without dimensions."""
-    return _np.isclose(a, b, rtol, atol, equal_nan).all()
+    """Whether all elements are close, as an array without dimensions; arrays of NumPy are copied to the device."""
+    return isclose(a, b, rtol, atol, equal_nan).all()
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether shapes and elements are equal, as an array without dimensions."""
+    """Whether shapes and elements are equal, as an array without dimensions; of two arrays of NumPy as one of its."""
+    if isinstance(a1, numpy.ndarray) and isinstance(a2, numpy.ndarray):
+        return numpy.bool_(numpy.array_equal(a1, a2, equal_nan))
     return _np.asarray(_np.array_equal(a1, a2, equal_nan))
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether elements are equal once shapes are broadcast, as an array without dimensions."""
+    """Whether elements are equal once shapes are broadcast, as an array without dimensions; as array_equal."""
+    if isinstance(a1, numpy.ndarray) and isinstance(a2, numpy.ndarray):
+        return numpy.bool_(numpy.array_equiv(a1, a2))
     return _np.asarray(_np.array_equiv(a1, a2))
+
+
+def min_scalar_type(a: Any) -> numpy.dtype:
+    """The type of an array, or the least one that has a number."""
+    return a.dtype if isinstance(a, ndarray) else _np.min_scalar_type(a)
+
+
+# CuPy calls the method of what it is given, which may be an array of NumPy: so is the result then.
+OF_THEIR_OWN = ("amax", "amin", "dot", "max", "mean", "min", "prod", "ravel", "sort", "std", "sum", "var")
+# It makes arrays of the device of what these are given.
+OF_THE_DEVICE = ("average", "diff", "round", "around", "unique")
+
+
+def _of_either(name: str) -> Any:
+    """A function that takes an array of NumPy, too."""
+    ours, theirs = getattr(_np, name), getattr(numpy, name)
+
+    @functools.wraps(ours)
+    def function(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(a, numpy.ndarray) and name in OF_THEIR_OWN:
+            return theirs(a, *args, **kwargs)
+        return ours(_here(a), *args, **kwargs)
+
+    return function
+
+
+OF_EITHER = {name: _of_either(name) for name in OF_THEIR_OWN + OF_THE_DEVICE}
 
 
 def row_stack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:

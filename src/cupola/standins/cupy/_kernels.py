@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy
@@ -258,7 +259,7 @@ class ElementwiseKernel(_WithCodes):
         if size is not None:
             if spread:
                 raise ValueError("Specified 'size' can be used only if all of the ndarray are 'raw'.")
-            shape: tuple[int, ...] = (size,)
+            shape: tuple[int, ...] = (operator.index(size),)
         elif not spread and any(one.raw for one in self.in_params):
             raise ValueError("Loop size is undecided.")
         else:
@@ -268,8 +269,8 @@ class ElementwiseKernel(_WithCodes):
         outs = list(args[self.nin :])
         check_results(self.name, outs)
         if not outs:
-            if any(one.raw for one in self.out_params):
-                raise ValueError(f"{self.name}: a raw result has no size; pass an array for it")
+            if size is None and any(one.raw for one in self.out_params):
+                raise ValueError(f"{self.name}: a raw result has no size; pass an array for it, or size=")
             outs = [empty(shape, self._type(one, letters)) for one in self.out_params]
         for parameter, one in zip(self.out_params, outs, strict=True):
             if not parameter.raw and one.shape != shape:

@@ -262,8 +262,10 @@ class RawModule:
         self._object()
 
     def get_function(self, name: str) -> RawKernel:
-        """A kernel, by its name or one of `name_expressions`."""
-        return _ModuleKernel(self, name)
+        """A kernel, by its name or one of `name_expressions`; a CUDADriverError if there is none."""
+        found = _ModuleKernel(self, name)
+        found.compile()
+        return found
 
     def get_global(self, name: str) -> MemoryPointer:
         """A variable of the device."""

@@ -24,15 +24,21 @@ class Device:
 
     def use(self) -> Device:
         """Make it the current device of the thread."""
-        if not 0 <= self.id < runtime.getDeviceCount():
-            raise runtime.CUDARuntimeError(101)
-        cupola.Device(self.id).set_current()
+        self._known().set_current()
         _state.apply()
         return self
 
+    def _known(self) -> cupola.Device:
+        """The device; a CUDARuntimeError if there is none of that number."""
+        if not 0 <= self.id < runtime.getDeviceCount():
+            raise runtime.CUDARuntimeError(101)
+        return cupola.Device(self.id)
+
     def __enter__(self) -> Device:
-        self._before.append(_state.device_id())
-        return self.use()
+        before = _state.device_id()
+        self.use()
+        self._before.append(before)
+        return self
 
     def __exit__(self, *exception: object) -> None:
         Device(self._before.pop()).use()
@@ -46,7 +52,7 @@ class Device:
     @property
     def compute_capability(self) -> str:
         """str: such as ``"90"``."""
-        major, minor = cupola.Device(self.id).compute_capability
+        major, minor = self._known().compute_capability
         return f"{major}{minor}"
 
     @property
@@ -64,6 +70,7 @@ class Device:
     @property
     def attributes(self) -> dict[str, int]:
         """dict: the attributes by their names in ``cudaDeviceAttr``, without ``cudaDevAttr``."""
+        self._known()
         found = {}
         for name, member in _native.cudaDeviceAttr.__members__.items():
             if name.startswith("cudaDevAttr") and "Reserved9" not in name and not name.endswith("Max"):
@@ -86,7 +93,7 @@ class Device:
         return NotImplemented
 
     def __hash__(self) -> int:
-        return hash(cupola.Device(self.id))
+        return hash(cupola.Device(self.id)) if 0 <= self.id < runtime.getDeviceCount() else hash(self.id)
 
     def __lt__(self, other: Device) -> bool:
         return self.id < other.id
@@ -108,9 +115,9 @@ class Device:
 
     def __getattr__(self, name: str) -> Any:
         # What cupola's devices have besides: the arrays are theirs, too.
-        if name.startswith("_") or name.endswith("_handle"):
+        if name.startswith("_") or name.endswith("_handle") or not hasattr(cupola.Device, name):
             raise AttributeError(f"cupola's stand-in for CuPy has no Device.{name}")
-        return getattr(cupola.Device(self.id), name)
+        return getattr(self._known(), name)
 
 
 def get_device_id() -> int:

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,6 +27,9 @@ UNIT = 512  # a pool gives memory in multiples of so many bytes
 
 
 # --- pieces of memory -------------------------------------------------------------------------------------------
+
+# When the interpreter ends, the names of modules may be gone, and the process gives its memory back anyway: so each
+# __del__ here has what tells that as the default of a parameter, and does nothing then.
 
 
 class BaseMemory:
@@ -61,8 +65,8 @@ class Memory(BaseMemory):
     def _get(self, size: int) -> int:
         return int(runtime.malloc(size))
 
-    def __del__(self) -> None:
-        if self.ptr and runtime is not None:
+    def __del__(self, ends: Any = sys.is_finalizing) -> None:
+        if self.ptr and not ends():
             with contextlib.suppress(runtime.CUDARuntimeError):  # the context is broken: it has no memory any more
                 runtime.free(self.ptr)
 
@@ -101,8 +105,8 @@ class MemoryAsync(BaseMemory):
         if size > 0:
             self.ptr = int(runtime.mallocAsync(self.size, stream.ptr))
 
-    def __del__(self) -> None:
-        if self.ptr and runtime is not None:
+    def __del__(self, ends: Any = sys.is_finalizing) -> None:
+        if self.ptr and not ends():
             with contextlib.suppress(runtime.CUDARuntimeError):
                 runtime.freeAsync(self.ptr, self.address)
 
@@ -148,8 +152,8 @@ class PooledMemory(BaseMemory):
         self._pool._give_back(self._chunk, self.stream)
         memory_hook.call(hooks, "free_postprocess", **what)
 
-    def __del__(self) -> None:
-        if self.ptr and _size is not None:  # else the interpreter ends
+    def __del__(self, ends: Any = sys.is_finalizing) -> None:
+        if self.ptr and not ends():
             self.free()
 
 
@@ -555,8 +559,8 @@ class PythonFunctionAllocatorMemory(BaseMemory):
         if size > 0:
             self.ptr = int(malloc_func(size, self.device_id))
 
-    def __del__(self) -> None:
-        if self.ptr:
+    def __del__(self, ends: Any = sys.is_finalizing) -> None:
+        if self.ptr and not ends():
             self._free(self.ptr, self.device_id)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -33,32 +34,36 @@ class PinnedMemory:
         if size > 0:
             self.ptr = int(runtime.hostAlloc(self.size, flags))
 
-    def __del__(self) -> None:
-        if self.ptr and runtime is not None:
+    def __del__(self, ends: Any = sys.is_finalizing) -> None:
+        if self.ptr and not ends():  # as memory of the device
             with contextlib.suppress(runtime.CUDARuntimeError):  # the context is broken: it has no memory any more
                 runtime.freeHost(self.ptr)
 
 
 class PinnedMemoryPointer(numpy.ndarray):
-    """A place in pinned memory: bytes, whose buffer NumPy takes.
+    """A place in pinned memory: bytes, whose buffer NumPy takes. Arithmetic is that of pointers, and reads nothing.
 
     Parameters
     ----------
     mem : PinnedMemory
-        The memory.
+        The memory, or what has its ``ptr`` and ``size``.
     offset : int
-        Bytes from its beginning.
+        Bytes from its beginning. A place outside of the memory has no bytes.
     size : int, optional
-        Bytes; by default all behind.
+        Bytes; by default all after it.
     """
+
+    # The class is one of NumPy's for its buffer only: elementwise functions would read what nobody has to have.
+    __array_ufunc__ = None
 
     mem: Any
     ptr: int
 
     def __new__(cls, mem: Any, offset: int, size: int | None = None) -> Any:
         length = mem.size - offset if size is None else size
-        memory: Any = (ctypes.c_ubyte * length).from_address(mem.ptr + offset) if mem.ptr else bytearray()
-        if mem.ptr:
+        inside = mem.ptr and offset >= 0 and length > 0
+        memory: Any = (ctypes.c_ubyte * length).from_address(mem.ptr + offset) if inside else bytearray()
+        if inside:
             memory.kept = mem  # NumPy's arrays keep the object behind all views
         made: Any = numpy.frombuffer(memory, numpy.uint8).view(cls)
         made.mem, made.ptr = mem, mem.ptr + offset
@@ -70,8 +75,41 @@ class PinnedMemoryPointer(numpy.ndarray):
     def __int__(self) -> int:
         return self.ptr
 
-    def __add__(self, offset: int) -> Any:  # type: ignore[override]
-        return PinnedMemoryPointer(self.mem, self.ptr - self.mem.ptr + offset)
+    def size(self) -> int:  # type: ignore[override]
+        """How many bytes there are from here to the end of the memory."""
+        return int(self.mem.size - (self.ptr - self.mem.ptr))
+
+    def __add__(self, offset: Any) -> Any:  # type: ignore[override]
+        return PinnedMemoryPointer(self.mem, self.ptr - self.mem.ptr + int(offset))
+
+    __radd__ = __iadd__ = __add__  # type: ignore[assignment]
+
+    def __sub__(self, offset: Any) -> Any:  # type: ignore[override]
+        return self + -offset
+
+    __isub__ = __sub__  # type: ignore[assignment]
+
+    def __neg__(self) -> Any:
+        raise TypeError("bad operand type for unary -: 'PinnedMemoryPointer'")
+
+    __rsub__ = __mul__ = __rmul__ = __imul__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:  # type: ignore[override]
+        return self is other
+
+    def __ne__(self, other: object) -> bool:  # type: ignore[override]
+        return self is not other
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<cupy.cuda.pinned_memory.PinnedMemoryPointer object at {id(self):#x}>"
+
+    __str__ = __repr__
 
 
 class _Pooled:
@@ -81,8 +119,9 @@ class _Pooled:
         self._memory, self._pool = memory, pool
         self.ptr, self.size = memory.ptr, memory.size
 
-    def __del__(self) -> None:
-        self._pool._give_back(self._memory)
+    def __del__(self, ends: Any = sys.is_finalizing) -> None:
+        if not ends():
+            self._pool._give_back(self._memory)
 
 
 class PinnedMemoryPool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import inspect
 from typing import Any
 
 import numpy
@@ -46,13 +47,33 @@ def function(module: str, name: str, known: list[str]) -> Any:
         host = list(map(to_host, arguments))
         named = {key: to_host(value) for key, value in keywords.items()}
         found = theirs(*host, **named)
-        for ours, copied in zip([*arguments, *keywords.values()], [*host, *named.values()], strict=True):
-            if found is copied and isinstance(ours, ndarray):  # an array for the result
-                ours[...] = _np.asarray(found)
-                return ours
-        return to_device(found)
+        names = [*parameters[: len(arguments)], *[""] * (len(arguments) - len(parameters)), *keywords]
+        written = None
+        for key, ours, copied in zip(names, [*arguments, *keywords.values()], [*host, *named.values()], strict=True):
+            if isinstance(ours, ndarray) and (found is copied or key in results):
+                ours[...] = _np.asarray(copied)
+                if found is copied:
+                    return ours
+                written = ours if written is None else written
+        return written if found is None and name not in WRITE_ONLY else to_device(found)
 
+    parameters = _positional(theirs)
+    results = RESULTS if not name.startswith("distance_transform") else ("distances", "indices")
     return wrapped
+
+
+# Parameters that get results: SciPy returns something else then, or nothing, where CuPy returns the array but for one.
+RESULTS = ("output", "out")
+WRITE_ONLY = ("binary_hit_or_miss",)
+
+
+def _positional(function: Any) -> list[str]:
+    """The names of the parameters that arguments without a name belong to, as far as they are known."""
+    try:
+        given = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [one.name for one in given if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
 
 
 def to_host(value: Any) -> Any:

@@ -143,8 +143,26 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+# Of these CuPy computes what fits into float32 in that type, and of sinc and round what fits into float16 in that one;
+# of all others, float16 as float64.
+IN_SINGLE = ("entr", "erfcinv", "erfinv", "huber", "kl_div", "ndtri", "rel_entr")
+IN_HALF = ("round", "sinc")
+
+
+def types(name: str, kind: Any) -> tuple[Any, Any]:
+    """The type that a function computes elements of a type in, which is float32 for halves, and that of its result."""
+    double, single, half = map(_np.dtype, ("float64", "float32", "float16"))
+    if name == "round" and kind.kind in "iu":
+        return double, kind
+    if name in IN_HALF and _np.can_cast(kind, half):
+        return single, half
+    if kind == single or (name in IN_SINGLE and _np.can_cast(kind, single)):
+        return single, single
+    return double, double
+
+
 def elementwise(name: str) -> Any:
-    """The function of arrays that computes an entry of `DEVICE`; integers are computed as float64."""
+    """The function of arrays that computes an entry of `DEVICE`, in the types that CuPy's has."""
     parameters = "T x, T y" if "y" in DEVICE[name].replace("cyl", "").replace("y0(", "(").replace("y1(", "(") else "T x"
     kernel = ElementwiseKernel(parameters, "T out", f"out = {DEVICE[name]}", f"special_{name}", preamble=_PREAMBLE)
 
@@ -153,8 +171,12 @@ def elementwise(name: str) -> Any:
         kind = _np.result_type(*arguments)
         if kind.kind == "c":
             raise TypeError(f"cupyx.scipy.special.{name} takes real numbers here; scipy.special takes x.get()")
-        to = kind if kind.kind == "f" else _np.dtype(_np.float64)
-        return kernel(*[one.astype(to, copy=False) for one in arrays], out=out)
+        to, result = types(name, kind)
+        made = kernel(*[one.astype(to, copy=False) for one in arrays])
+        if out is None:
+            return made.astype(result, copy=False)
+        out[...] = made
+        return out
 
     special.__name__, special.__doc__ = name, f"As ``scipy.special.{name}``, on the device."
     return special
