@@ -15,6 +15,8 @@ import cupola.numpy as np
 from cupola import CUDAError, Device, _same_host
 from tests import limits
 
+pytestmark = pytest.mark.usefixtures("device")  # a context, which other tests may have taken away
+
 
 def test_what_nobody_claims_is_let_go_of(monkeypatch):
     """Without another offer behind it."""
