@@ -173,3 +173,52 @@ def test_ranges_that_overlap(managed):
                 assert location_of == (preferred[first] if len(set(preferred[first:end])) == 1 else -2)
                 assert prefetched == (last[first] if len(set(last[first:end])) == 1 else -2)
                 assert set(accessed) - {-2} == set.intersection(*by[first:end])
+
+
+def test_the_numbers_of_places(managed):
+    """A type and a number say where, on an H200: -2 is nowhere, and -1 the host."""
+
+    def where(what: str) -> tuple[int, int]:
+        names = (f"CU_MEM_RANGE_ATTRIBUTE_{what}_LOCATION_{part}" for part in ("TYPE", "ID"))
+        kind, number = (int(ok(driver.cuMemRangeGetAttribute(4, RANGE[name], managed, SIZE))) for name in names)
+        return kind, number
+
+    assert where("PREFERRED") == where("LAST_PREFETCH") == (0, -2)
+    assert advise(managed, "SET_PREFERRED_LOCATION", location("HOST", 5)) == "CUDA_SUCCESS"
+    ok(driver.cuMemPrefetchAsync(managed, SIZE, location("HOST", 5), 0, 0))
+    assert where("PREFERRED") == where("LAST_PREFETCH") == (2, -1)
+    ok(driver.cuMemPrefetchAsync(managed, SIZE, location("HOST_NUMA_CURRENT", 7), 0, 0))
+    assert where("LAST_PREFETCH") == (4, 0)
+    ok(driver.cuMemPrefetchAsync(managed, SIZE, location("DEVICE"), 0, 0))
+    assert where("LAST_PREFETCH") == (1, 0)
+    ok(driver.cuCtxSynchronize())
+
+
+BAD = "CUDA_ERROR_INVALID_VALUE"
+# An advice, and what it says of places: a device that there is not, none, and NUMA nodes.
+PLACES = [
+    ("SET_READ_MOSTLY", "CUDA_SUCCESS", BAD, "CUDA_SUCCESS"),
+    ("UNSET_READ_MOSTLY", "CUDA_SUCCESS", BAD, "CUDA_SUCCESS"),
+    ("SET_PREFERRED_LOCATION", BAD, BAD, "CUDA_SUCCESS"),
+    ("UNSET_PREFERRED_LOCATION", "CUDA_SUCCESS", BAD, "CUDA_SUCCESS"),
+    ("SET_ACCESSED_BY", BAD, BAD, BAD),
+    ("UNSET_ACCESSED_BY", BAD, BAD, BAD),
+]
+
+
+@pytest.mark.parametrize(("advice", "no_device", "no_place", "node"), PLACES)
+def test_places_that_advice_takes(managed, advice, no_device, no_place, node):
+    for number in (99, -1, -2):
+        assert advise(managed, advice, location("DEVICE", number)) == no_device
+    assert advise(managed, advice, location("INVALID")) == no_place
+    assert advise(managed, advice, location("HOST_NUMA")) == node
+    assert advise(managed, advice, location("HOST_NUMA_CURRENT")) == node
+
+
+def test_places_that_prefetches_take(managed):
+    def prefetch(kind: str, number: int) -> str:
+        return status(driver.cuMemPrefetchAsync(managed, SIZE, location(kind, number), 0, 0))
+
+    assert prefetch("DEVICE", 99) == prefetch("DEVICE", -1) == "CUDA_ERROR_INVALID_DEVICE"
+    assert prefetch("INVALID", 0) == prefetch("HOST_NUMA", 77) == BAD
+    ok(driver.cuCtxSynchronize())

@@ -170,6 +170,12 @@ static CUresult check_location(const CUmemLocation *location) {
     }
 }
 
+static CUresult check_type(const CUmemLocation *location) {
+    if (location->type >= CU_MEM_LOCATION_TYPE_DEVICE && location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+        return CUDA_SUCCESS;
+    return check_location(location);
+}
+
 static CUmemLocation from_device(CUdevice device) {
     return device == CU_DEVICE_CPU ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST}
                                    : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
@@ -210,8 +216,11 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUme
         return fail(CUDA_ERROR_NOT_SUPPORTED,
                     "0x%llx is memory of a pool, which takes no advice; memory of cuMemAllocManaged does",
                     (unsigned long long)devPtr);
+    RETURN_IF(check_type(&location));
     bool uses_location = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice >= CU_MEM_ADVISE_SET_ACCESSED_BY;
     if (uses_location) RETURN_IF(check_location(&location));
+    if (advice >= CU_MEM_ADVISE_SET_ACCESSED_BY && location.type > CU_MEM_LOCATION_TYPE_HOST)
+        return fail(CUDA_ERROR_INVALID_VALUE, "who accesses memory is a device or the host, not a NUMA node");
     pthread_mutex_lock(&lock);
     struct advice *known = advice_of(&found);
     bool fine = known && change_said(known, devPtr, count, take_advice, &(struct given){advice, location});
@@ -228,6 +237,12 @@ static CUresult advise_v1(CUdeviceptr address, size_t count, CUmem_advise advice
 static int ordinal_of(const CUmemLocation *location) {
     if (location->type == CU_MEM_LOCATION_TYPE_INVALID) return CU_DEVICE_INVALID;
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : CU_DEVICE_CPU;
+}
+
+static int id_of(const CUmemLocation *location) {
+    if (location->type == CU_MEM_LOCATION_TYPE_INVALID) return CU_DEVICE_INVALID;
+    if (location->type == CU_MEM_LOCATION_TYPE_HOST) return CU_DEVICE_CPU;
+    return location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ? 0 : location->id; /* there is one node */
 }
 
 static void store_accessed_by(const struct said *known, int *data, size_t room) {
@@ -263,9 +278,9 @@ CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribu
         case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: store_accessed_by(&said, out, dataSize / sizeof *out); break;
         case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: *out = ordinal_of(&said.prefetched); break;
         case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: *out = said.preferred.type; break;
-        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: *out = said.preferred.id; break;
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: *out = id_of(&said.preferred); break;
         case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: *out = said.prefetched.type; break;
-        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: *out = said.prefetched.id; break;
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: *out = id_of(&said.prefetched); break;
         default: return fail(CUDA_ERROR_INVALID_VALUE, "a range of memory has no attribute %d", (int)attribute);
     }
     return CUDA_SUCCESS;
@@ -302,6 +317,13 @@ static CUresult submit_nothing(CUstream stream) {
     return op ? stream_submit(stream, op) : no_memory("the advice");
 }
 
+/* Where to: a device that does not exist has a status of its own here. */
+static CUresult check_place(const CUmemLocation *location) {
+    if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && (location->id < 0 || location->id >= device_count))
+        return fail(CUDA_ERROR_INVALID_DEVICE, "there is no device %d: there are %d", location->id, device_count);
+    return check_location(location);
+}
+
 static void take_prefetch(struct said *said, const void *location) {
     memcpy(&said->prefetched, location, sizeof said->prefetched);
 }
@@ -321,7 +343,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUmemLocation loca
     RETURN_IF(enter_uncaptured("cuMemPrefetchAsync", hStream, &stream));
     if (flags) return fail(CUDA_ERROR_INVALID_VALUE, "flags must be 0, not %u", flags);
     RETURN_IF(check_range(devPtr, count, &found));
-    RETURN_IF(check_location(&location));
+    RETURN_IF(check_place(&location));
     RETURN_IF(note_prefetch(&found, devPtr, count, location));
     return submit_nothing(stream);
 }
@@ -343,7 +365,7 @@ static CUresult batch(CUdeviceptr *pointers, size_t *sizes, size_t count, const 
             return fail(CUDA_ERROR_INVALID_VALUE, "%zu locations for %zu ranges: there must be 1 to as many as ranges",
                         location_count, count);
         for (size_t i = 0; i < location_count; i++) {
-            RETURN_IF(check_location(&locations[i]));
+            RETURN_IF(check_place(&locations[i]));
             if (indices[i] >= count || (i == 0 ? indices[i] != 0 : indices[i] <= indices[i - 1]))
                 return fail(CUDA_ERROR_INVALID_VALUE,
                             "prefetchLocIdxs must begin with 0, increase, and stay below count");

@@ -342,6 +342,7 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr *pdptr, void *p, unsigned int Fla
     cpu_allocation found;
     RETURN_IF(enter());
     if (pdptr == NULL) return fail_null("pdptr");
+    *pdptr = 0;
     if (Flags) return fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0.");
     RETURN_IF(find_pinned(p, &found));
     *pdptr = (CUdeviceptr)p;
@@ -352,6 +353,10 @@ CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p) {
     cpu_allocation found;
     RETURN_IF(enter());
     if (pFlags == NULL) return fail_null("pFlags");
+    if (cpu_memory_find((uint64_t)p, &found) && found.kind == CPU_MEMORY_MANAGED) {
+        *pFlags = CU_MEMHOSTALLOC_DEVICEMAP;
+        return CUDA_SUCCESS;
+    }
     RETURN_IF(find_pinned(p, &found));
     *pFlags = found.flags;
     return CUDA_SUCCESS;
@@ -363,17 +368,39 @@ static bool is_mapped(const void *p, size_t size) {
     return msync((void *)first, (uintptr_t)p + size - first, MS_ASYNC) == 0;
 }
 
+/* Whether a page of a range cannot be written. */
+static bool is_read_only(uintptr_t begin, size_t size) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    bool found = false;
+    char line[512];
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        unsigned long long from, to;
+        char writable;
+        found = sscanf(line, "%llx-%llx %*c%c", &from, &to, &writable) == 3 && writable != 'w' && from < begin + size &&
+                begin < to;
+        while (!strchr(line, '\n') && fgets(line, sizeof line, maps)) continue; /* a long name */
+    }
+    if (maps) fclose(maps);
+    return found;
+}
+
 CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
     CUcontext context;
     RETURN_IF(enter_context(&context));
     RETURN_IF(check_request(p, "p", bytesize));
-    unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
-                     CU_MEMHOSTREGISTER_READ_ONLY;
+    unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+    if (Flags & CU_MEMHOSTREGISTER_IOMEMORY)
+        return fail(CUDA_ERROR_INVALID_VALUE, "%p is memory of the host, not of another device.", p);
     if (Flags & ~known) return fail(CUDA_ERROR_INVALID_VALUE, "Flags has unknown bits: %#x.", Flags & ~known);
     RETURN_IF(capture_check_thread("cuMemHostRegister"));
     if ((uintptr_t)p + bytesize < (uintptr_t)p || !is_mapped(p, bytesize))
         return fail(CUDA_ERROR_INVALID_VALUE, "%zu bytes from %p on are not all memory of this process.", bytesize, p);
+    if (!(Flags & CU_MEMHOSTREGISTER_READ_ONLY) && is_read_only((uintptr_t)p, bytesize))
+        return fail(CUDA_ERROR_INVALID_VALUE,
+                    "memory at %p cannot be written: register it with CU_MEMHOSTREGISTER_READ_ONLY.", p);
     cpu_allocation found;
+    if (cpu_memory_owns((uint64_t)p) && cpu_memory_find((uint64_t)p, &found))
+        return fail(CUDA_ERROR_INVALID_VALUE, "%p is memory that CUDA has allocated, and knows already.", p);
     int status = CPU_MEMORY_OVERLAPS;
     if (!cpu_memory_owns((uint64_t)p) && !cpu_memory_owns((uint64_t)p + bytesize - 1))
         status = cpu_memory_register((uint64_t)p, bytesize, context->device->ordinal, CPU_MEMORY_PINNED, context);
@@ -396,8 +423,10 @@ CUresult cuMemHostUnregister(void *p) {
     if (p == NULL) return fail_null("p");
     RETURN_IF(capture_check_thread("cuMemHostUnregister"));
     cpu_allocation found;
-    if (!cpu_memory_find((uint64_t)p, &found) || found.base != (uint64_t)p || cpu_memory_owns((uint64_t)p))
-        return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "%p is not the beginning of registered host memory.", p);
+    if (!cpu_memory_find((uint64_t)p, &found))
+        return fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "%p is not registered host memory.", p);
+    if (found.base != (uint64_t)p || cpu_memory_owns((uint64_t)p))
+        return fail(CUDA_ERROR_INVALID_VALUE, "%p is not the beginning of registered host memory.", p);
     memory_wait_for_users(found.owner);
     cpu_memory_set_lines((uint64_t)p, 0, caller_here());
     note_end(ORIGIN_REGISTERED, (uint64_t)p);
