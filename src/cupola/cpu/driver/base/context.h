@@ -74,7 +74,7 @@ CUresult enter_context_to_ask(CUcontext *context);
 /* ---- limits (limit.c) -------------------------------------------------------------------------------------------- */
 
 void context_begin_limits(CUcontext context); /* with their defaults */
-bool context_has_limit(CUlimit limit);
+bool context_has_limit(CUcontext context, CUlimit limit);
 /* Kernels are launched that call these functions of the system (enum cpu_system_calls) and have at most so much local memory: a
  * larger frame than the limit of stacks makes that larger. */
 void context_note_kernels(CUcontext context, uint32_t system_calls, size_t local_bytes);

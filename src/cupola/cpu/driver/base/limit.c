@@ -4,12 +4,17 @@
 
 enum {
     STACK_UNIT = 16,
-    MOST_STACK = 523712,     /* bytes of a thread */
-    LEAST_PRINT = 512 << 10, /* bytes of what kernels print */
-    LEAST_HEAP = 4 << 20,
+    MOST_STACK = 523712, /* bytes of a thread */
+    PRINT_UNIT = 256,    /* of what kernels print */
+    LEAST_PRINT = 512 << 10,
+    PRINT_OF_PROCESSOR = 65536, /* for each multiprocessor, when the program has not said */
     HEAP_UNIT = 64 << 10,
-    PRINT_OF_PROCESSOR = 65536 /* of each multiprocessor, when the program has not said */
+    LEAST_HEAP = 4 << 20,
+    LEAST_PENDING = 32, /* launches by kernels */
+    MOST_PENDING = 599186,
+    PERSISTING_PARTS = 10, /* of the L2 cache that can be set aside */
 };
+#define MOST_PRINT ((size_t)2 << 30)
 
 static const size_t defaults[CU_LIMIT_MAX] = {
     [CU_LIMIT_STACK_SIZE] = 1024,
@@ -19,7 +24,6 @@ static const size_t defaults[CU_LIMIT_MAX] = {
     [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
 };
 
-/* At most SIZE_MAX / 2 bytes. */
 static size_t whole_units(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 /* All threads that can be resident have a stack. */
@@ -32,6 +36,7 @@ static size_t largest_stack(const struct model *model) {
 void context_begin_limits(CUcontext context) {
     for (int i = 0; i < CU_LIMIT_MAX; i++) context->limits[i] = defaults[i];
     context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = (size_t)context->device->model->multiprocessors * PRINT_OF_PROCESSOR;
+    context->limits[CU_LIMIT_SHMEM_SIZE] = (size_t)context->device->model->shared_per_block_optin;
     context->system_calls = 0;
     context->heap.used = 0;
     context->heap.limit = context->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
@@ -44,16 +49,26 @@ void context_note_kernels(CUcontext context, uint32_t system_calls, size_t local
         context->limits[CU_LIMIT_STACK_SIZE] = whole_units(local_bytes, STACK_UNIT);
 }
 
-bool context_has_limit(CUlimit limit) {
-    return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
-           limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH || limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ||
-           limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY || limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
+bool context_has_limit(CUcontext context, CUlimit limit) {
+    switch ((int)limit) {
+        case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH: return context->device->model->major < 9;
+        case CU_LIMIT_STACK_SIZE:
+        case CU_LIMIT_PRINTF_FIFO_SIZE:
+        case CU_LIMIT_MALLOC_HEAP_SIZE:
+        case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+        case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+        case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+        case CU_LIMIT_SHMEM_SIZE:
+        case CU_LIMIT_CIG_ENABLED:
+        case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED: return true;
+        default: return false;
+    }
 }
 
 static CUresult find(CUlimit limit, CUcontext *context) {
     RETURN_IF(context_find(NULL, context));
     if ((unsigned)limit >= CU_LIMIT_MAX) return fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUlimit", (int)limit);
-    if (context_has_limit(limit)) return CUDA_SUCCESS;
+    if (context_has_limit(*context, limit)) return CUDA_SUCCESS;
     return fail(CUDA_ERROR_UNSUPPORTED_LIMIT, "the CPU device has no limit %d (CUlimit)", (int)limit);
 }
 
@@ -80,13 +95,13 @@ static CUresult check(CUcontext context, CUlimit limit, size_t *value) {
                 return fail(CUDA_ERROR_INVALID_VALUE,
                             "CU_LIMIT_PRINTF_FIFO_SIZE is set before the first launch of a kernel that prints");
             if (*value < LEAST_PRINT) *value = LEAST_PRINT;
+            *value = *value < MOST_PRINT ? whole_units(*value, PRINT_UNIT) : MOST_PRINT;
             break;
         case CU_LIMIT_MALLOC_HEAP_SIZE:
             if (context->system_calls & CPU_CALLS_HEAP)
                 return fail(CUDA_ERROR_INVALID_VALUE, "CU_LIMIT_MALLOC_HEAP_SIZE is set before the first launch of a "
                                                       "kernel that calls malloc or free");
-            if (*value > SIZE_MAX / 2)
-                return fail(CUDA_ERROR_INVALID_VALUE, "a heap of %zu bytes is more than there can be", *value);
+            if (*value > model->memory) *value = model->memory;
             *value = *value < LEAST_HEAP ? LEAST_HEAP : whole_units(*value, HEAP_UNIT);
             break;
         case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
@@ -94,8 +109,19 @@ static CUresult check(CUcontext context, CUlimit limit, size_t *value) {
                 return fail(CUDA_ERROR_INVALID_VALUE, "the L2 fetch granularity is at most 128 bytes, not %zu", *value);
             break;
         case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
-            if (*value > (size_t)model->l2_persisting) *value = (size_t)model->l2_persisting;
+            if (*value > (size_t)model->l2_persisting)
+                return fail(CUDA_ERROR_INVALID_VALUE, "at most %d bytes of the L2 cache can be set aside, not %zu",
+                            model->l2_persisting, *value);
+            if (*value) *value = whole_units(*value, (size_t)model->l2_persisting / PERSISTING_PARTS);
             break;
+        case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+            if (*value < LEAST_PENDING) *value = LEAST_PENDING;
+            if (*value > MOST_PENDING) *value = MOST_PENDING;
+            break;
+        case CU_LIMIT_SHMEM_SIZE:
+        case CU_LIMIT_CIG_ENABLED:
+        case CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED:
+            return fail(CUDA_ERROR_NOT_PERMITTED, "limit %d (CUlimit) can only be asked for", (int)limit);
         default: break;
     }
     return CUDA_SUCCESS;

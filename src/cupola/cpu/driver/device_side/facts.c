@@ -71,7 +71,7 @@ ANSWER(DeviceGetAttribute) {
 ANSWER(DeviceGetLimit) {
     unsigned limit = (unsigned)question->words[1];
     if (limit >= CU_LIMIT_MAX) return grid_error(question, cudaErrorInvalidValue);
-    if (!context_has_limit((CUlimit)limit) || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
+    if (!context_has_limit(context_of(question), (CUlimit)limit) || limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH)
         return grid_error(question, cudaErrorUnsupportedLimit);
     size_t value = context_of(question)->limits[limit];
     return give(question, &value, sizeof value);

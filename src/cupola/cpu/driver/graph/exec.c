@@ -48,7 +48,6 @@ struct plan {
     struct condition_list *conditions;
     bool has_updatable;
     uint32_t system_calls; /* of its kernels: see context_note_kernels() */
-    size_t local_bytes;
     bool waits;            /* for other streams or the host, or its kernels launch: for an unknown time */
     bool launches;         /* see plan_launches() */
     unsigned depth;        /* of bodies around what is being flattened */
@@ -104,7 +103,6 @@ static void note_launches(struct plan *plan, const struct op *op) {
     if (info->launches & CPU_LAUNCHES_ASKS) plan->waits = true;
     if (info->launches & CPU_LAUNCHES_GRAPHS) plan->launches = true;
     plan->system_calls |= info->system_calls;
-    if (info->local_bytes > plan->local_bytes) plan->local_bytes = info->local_bytes;
 }
 
 static bool append_op(const struct plan *plan, struct steps *steps, struct shared_op *op) {
@@ -815,8 +813,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
         op_free(op);
     } else {
         struct plan *taken = op->graph.graph;
-        if (unlikely(taken->system_calls || taken->local_bytes))
-            context_note_kernels(stream->context, taken->system_calls, taken->local_bytes);
+        if (unlikely(taken->system_calls)) context_note_kernels(stream->context, taken->system_calls, 0);
         if (unlikely(taken->records.count)) {
             plan = taken;
             atomic_fetch_add(&plan->references, 1);

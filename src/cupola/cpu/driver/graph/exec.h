@@ -63,7 +63,7 @@ struct change {
 /* Whether a node of an executable may get another operation, and the attributes of another node. */
 struct change graph_compare_ops(CUgraphExec exec, CUgraphNode node, const struct op *after);
 struct change graph_compare_attributes(CUgraphExec exec, CUgraphNode node, CUgraphNode other);
-/* Note what the nodes of a new executable launch. */
+/* Note what the nodes of a new executable launch; a larger frame of theirs raises the limit of stacks. */
 void graph_note_launches(CUgraphExec exec, CUgraph graph);
 /* A node that is in another context than those before it, where that is not allowed; NULL: none. */
 CUgraphNode graph_find_other_context(CUgraph graph, bool on_device, CUcontext *context);

@@ -23,6 +23,8 @@ void graph_note_launches(CUgraphExec exec, CUgraph graph) {
         if (node->type == CU_GRAPH_NODE_TYPE_KERNEL) {
             node->first_launches = launches_of(node->op->op);
             if (node->first_launches & CPU_LAUNCHES_GRAPHS) exec->launching = context_of_function(node->op->op);
+            context_note_kernels(context_of_function(node->op->op), 0,
+                                 node->op->op->kernel.function->image_kernel->info->local_bytes);
         }
         for (unsigned i = 0; i < node->body_count; i++) graph_note_launches(exec, node->bodies[i]);
     }
