@@ -18,10 +18,11 @@ def no_turn(monkeypatch):
     monkeypatch.delenv(turns.VARIABLE)
 
 
-def config(*arguments, turn=None):
+def config(*arguments, turn=None, share=1):
     told = []
     hook = SimpleNamespace(pytest_deselected=lambda items: told.extend(items))
-    return SimpleNamespace(args=arguments, getoption=lambda name: turn, hook=hook, told=told)
+    options = {"--turn": turn, "--share": share}
+    return SimpleNamespace(args=arguments, getoption=options.__getitem__, hook=hook, told=told)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +54,9 @@ def test_what_is_no_turn(monkeypatch, text):
 
 
 class Item:
-    def __init__(self, number):
+    def __init__(self, number, name="test"):
         self.number = number
+        self.nodeid = f"{name}[{number}]"
 
     def iter_markers(self, name):
         return [] if self.number is None else [pytest.mark.turn(self.number, of=COUNT).mark]
@@ -74,6 +76,22 @@ def test_some_turn_has_each_test(monkeypatch):
     run, items = config(), [Item(number) for number in range(COUNT)]
     turns.leave_out(run, items)
     assert len(items) == COUNT and not run.told
+
+
+def test_of_many_parameters_each_turn_has_a_share(monkeypatch):
+    few, many = [Item(None, f"few{n % 2}") for n in range(2 * turns.FEW)], [Item(None, "many") for _ in range(9)]
+    there = []
+    for turn in range(7, 9):
+        monkeypatch.setenv(turns.VARIABLE, str(turn))
+        run, items = config(share=2), few + many
+        turns.leave_out(run, items)
+        assert items[: len(few)] == few and len(items) + len(run.told) == len(few + many)
+        there += items[len(few) :]
+    assert len(there) == len(many) and set(there) == set(many)
+    monkeypatch.setenv(turns.VARIABLE, "all")
+    items = few + many
+    turns.leave_out(config(share=2), items)
+    assert items == few + many
 
 
 def test_instructions_that_no_form_has_take_no_turns(monkeypatch):

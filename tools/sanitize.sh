@@ -56,12 +56,13 @@ export PYTHONMALLOC=malloc CUPOLA_SANITIZER=$kind
 fuzz=
 [[ $kind == address && $1 == whole ]] && fuzz=yes
 if [[ $1 == quick || $1 == whole ]]; then
-    # Tests that take turns: those of today, or all of them.
-    turn=all
-    [[ $1 == quick ]] && turn=$(($(date +%s) / 86400))
+    # Tests that take turns: those of today, and of tests with many parameters a half; or all of them.
+    turn=all share=1
+    [[ $1 == quick ]] && turn=$(($(date +%s) / 86400)) share=2
     export CUPOLA_TESTS_TURN=${CUPOLA_TESTS_TURN:-$turn}
     mapfile -t tests < <(sed -e 's/ *#.*//' -e '/^$/d' "$lists/$kind.$1")
     shift
+    set -- "--share=$share" "$@"
     set -- "${tests[@]}" "$@"
 fi
 failed=0
