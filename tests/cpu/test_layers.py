@@ -14,7 +14,7 @@ from tests.test_layers import LIMIT, ROOT, imports, module_of, sources
 COMPILER = ROOT / "cpu" / "compiler"
 # From the bottom to the top; a room imports from those before it.
 ROOMS = (
-    "records", "collector", "errors", "facts", "ptx.grammar", "ptx", "passes", "objects", "images",
+    "records", "collector", "errors", "facts", "numerics", "ptx.grammar", "ptx", "passes", "objects", "images",
     "emit.values", "emit.instructions", "emit.threads", "emit.control", "emit.memory", "emit.instruments", "emit",
     "frontend", "modules", "worker",
 )  # fmt: skip

@@ -17,6 +17,12 @@ NAN, INF = 0x7FFFFFFF, 0x7F800000
 NEGATIVE = 0x80000000
 
 
+@pytest.fixture(params=["exact", "fast"], autouse=True)
+def numerics(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways keep to the bounds."""
+    monkeypatch.setenv("CUPOLA_CPU_NUMERICS", request.param)
+
+
 def pattern(x: float) -> int:
     return struct.unpack("<I", struct.pack("<f", x))[0]
 

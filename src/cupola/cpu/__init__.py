@@ -77,11 +77,13 @@ def use(
     threads: int | None = None,
     cuda_version: str | None = None,
     timeout: float | None = None,
+    numerics: str | None = None,
 ) -> None:
     """Make this process run on the CPU device, before its first CUDA call.
 
     Without this call the CPU device is one H200 with a thread for each core, or what the environment variables
-    CUPOLA_CPU_MODEL, CUPOLA_CPU_DEVICES, CUPOLA_CPU_THREADS, CUPOLA_CPU_CUDA_VERSION and CUPOLA_CPU_TIMEOUT say.
+    CUPOLA_CPU_MODEL, CUPOLA_CPU_DEVICES, CUPOLA_CPU_THREADS, CUPOLA_CPU_CUDA_VERSION, CUPOLA_CPU_TIMEOUT
+    and CUPOLA_CPU_NUMERICS say.
     Processes started from here on get the same. Saying the same again, as a cell of a notebook does that runs twice,
     changes nothing.
 
@@ -100,6 +102,9 @@ def use(
     timeout
         How many seconds a kernel may run. One that runs longer is ended with ``CUDA_ERROR_LAUNCH_TIMEOUT``, as by the
         watchdog of a GPU that has a display, and the context cannot be used any more. None or 0 for no limit.
+    numerics
+        ``"exact"``: the approximate functions of PTX give the bits that an H200 gives. ``"fast"``: they only keep to
+        the error bounds of the PTX ISA, and take less time. None for ``"exact"``.
 
     Raises
     ------
@@ -118,13 +123,15 @@ def use(
 
     from cupola.cpu import _driver
 
-    wanted = (model, devices, threads, cuda_version, timeout)
+    wanted = (model, devices, threads, cuda_version, timeout, numerics)
     if _used == wanted:
         return
     if threads is not None and not 1 <= threads <= 256:
         raise ValueError(f"threads must be at least 1 and at most 256, got {threads}")
     if timeout is not None and not 0 <= timeout <= 1e6:
         raise ValueError(f"timeout must be a number of seconds from 0 to 1,000,000, got {timeout}")
+    if numerics not in (None, "exact", "fast"):
+        raise ValueError(f"numerics must be 'exact' or 'fast', got {numerics!r}")
     if cuda_version is not None:
         newest = _driver.CUDA_VERSION // 10
         written = re.fullmatch(r"\d\d\.\d", cuda_version)
@@ -143,6 +150,8 @@ def use(
         os.environ["CUPOLA_CPU_CUDA_VERSION"] = cuda_version
     if timeout is not None:
         os.environ["CUPOLA_CPU_TIMEOUT"] = f"{timeout:.9f}"
+    if numerics is not None:
+        os.environ["CUPOLA_CPU_NUMERICS"] = numerics
     _used = wanted
 
 

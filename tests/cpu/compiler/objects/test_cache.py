@@ -250,3 +250,11 @@ define i32 @f(i32 %a) {
     (key, code), (other_key, longer) = made
     assert key != other_key
     assert len(longer) > len(code)
+
+
+def test_exact_and_fast_code_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = set()
+    for numerics in ("exact", "fast", ""):
+        monkeypatch.setenv("CUPOLA_CPU_NUMERICS", numerics)
+        keys.add(machine.cache_key("kernel"))
+    assert len(keys) == 2

@@ -226,6 +226,7 @@ def test_the_environment_sets_the_device_up(run_python):
         ({"cuda_version": "11.8"}, "from '12.0' to '13"),
         ({"cuda_version": "99.0"}, "from '12.0' to '13"),
         ({"cuda_version": "13"}, "from '12.0' to '13"),
+        ({"numerics": "quick"}, "'exact' or 'fast'"),
     ],
 )
 def test_use_refuses_nonsense(arguments, says):

@@ -21,6 +21,7 @@ NONSENSE = {
     "CUPOLA_CPU_CUDA_VERSION": ["99", "13", "11.8"],
     "CUPOLA_CPU_TIMEOUT": ["-1", "soon", "inf", "1s"],
     "CUPOLA_CPU_CACHE": ["no", "2"],
+    "CUPOLA_CPU_NUMERICS": ["Exact", "1", "quick"],
 }
 
 REFUSED = r"""

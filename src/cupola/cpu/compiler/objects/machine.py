@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from cupola.cpu.compiler.errors import ImageError
+from cupola.cpu.compiler.numerics import numerics
 
 from . import later
 from .cache import ObjectCache
@@ -145,6 +146,11 @@ def gathers() -> bool:
     return not _instructions().isdisjoint(("avx2", "avx512f"))
 
 
+def permutes_words() -> bool:
+    """Whether the processor has instructions that choose 16-bit numbers out of vectors of 64 bytes."""
+    return "avx512bw" in _instructions()
+
+
 def scatters() -> bool:
     """Whether the processor has instructions that store a vector to scattered places."""
     return "avx512f" in _instructions()
@@ -162,16 +168,17 @@ def _target_machine(effort: int = 2) -> Any:
 
 
 def _cache() -> ObjectCache:
-    return _cache_of(quick)
+    return _cache_of(quick, numerics())
 
 
 @functools.cache
-def _cache_of(quick: bool) -> ObjectCache:
+def _cache_of(quick: bool, numerics: str) -> ObjectCache:
     binding = llvm()
     chosen = processor(binding)
     versions = ".".join(map(str, binding.llvm_version_info))
     effort = " quick" if quick else ""
-    return ObjectCache.default(f"{chosen.name} {chosen.features} {versions} {binding.get_process_triple()}{effort}")
+    made_for = f"{chosen.name} {chosen.features} {versions} {binding.get_process_triple()}{effort} {numerics}"
+    return ObjectCache.default(made_for)
 
 
 def compile_ir(ir: str, name: str, use: Callable[[MachineCode], object] | None = None) -> MachineCode:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cupola._packed import Packed
+from cupola.cpu.compiler.numerics import DEFAULT, numerics
 from cupola.cpu.compiler.objects import machine, recall
 
 FILE = Path(__file__).with_name("packaged.bin")
@@ -35,8 +36,9 @@ def find(*what: object) -> Any:
 
 @functools.cache
 def is_used() -> bool:
-    """Whether this processor can run it, it belongs to this package, and code need not be made in the simplest way."""
-    return FILE.exists() and not machine.quick and not _may_be_edited() and machine.runs(LEVEL)
+    """Whether this processor can run it, it belongs to this package, and it is what this process would compile."""
+    is_same = numerics() == DEFAULT and not machine.quick
+    return is_same and FILE.exists() and not _may_be_edited() and machine.runs(LEVEL)
 
 
 def _may_be_edited() -> bool:

@@ -1,6 +1,6 @@
 /* What the environment says about the CPU device: read here and nowhere else in C, once, by cuInit. It refuses a value that
  * makes no sense, but not of CUDA's own variables, of which CUDA refuses none; visible.c reads CUDA_VISIBLE_DEVICES. The
- * compiler reads two more variables, CUPOLA_CPU_FEATURES and CUPOLA_CPU_CACHE. docs/cpu-device.md lists all of them. */
+ * compiler reads more: CUPOLA_CPU_FEATURES, CUPOLA_CPU_CACHE and CUPOLA_CPU_NUMERICS. docs/cpu-device.md lists all. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,9 +85,12 @@ static CUresult read_seconds(const char *name, double *seconds) {
 }
 
 /* One of two words. */
-static CUresult check_switch(const char *name) {
+static CUresult check_switch(const char *name, const char *one, const char *other) {
     const char *text = text_of(name);
-    return !text || !strcmp(text, "0") || !strcmp(text, "1") ? CUDA_SUCCESS : refuse(name, text, "0 or 1");
+    if (!text || !strcmp(text, one) || !strcmp(text, other)) return CUDA_SUCCESS;
+    char allowed[64];
+    snprintf(allowed, sizeof allowed, "%s or %s", one, other);
+    return refuse(name, text, allowed);
 }
 
 CUresult settings_read_version(int *version) {
@@ -141,7 +144,8 @@ CUresult settings_read(void) {
     RETURN_IF(read_count("CUPOLA_CPU_THREADS", 1, MOST_THREADS, &threads));
     RETURN_IF(read_bytes("CUPOLA_CPU_MEMORY", &memory));
     RETURN_IF(read_seconds("CUPOLA_CPU_TIMEOUT", &seconds));
-    RETURN_IF(check_switch("CUPOLA_CPU_CACHE"));
+    RETURN_IF(check_switch("CUPOLA_CPU_CACHE", "0", "1"));
+    RETURN_IF(check_switch("CUPOLA_CPU_NUMERICS", "exact", "fast"));
     read_variables_of_cuda();
     cpu_pool_set_threads((int)threads);
     cpu_memory_set_host_capacity(memory);

@@ -1,211 +1,188 @@
-"""The approximate functions: rsqrt, ex2, lg2, sin, cos, tanh (PTX ISA, "Floating-Point Instructions").
+"""The approximate functions (PTX ISA, "Floating-Point Instructions"), as the hardware has them, or fast.
 
-Polynomials in vector arithmetic, so that all lanes are computed at once, with the error bounds of the ISA. Their
-coefficients are minimax fits in the relative error (Lawson's algorithm on Chebyshev nodes). Adding and then
-subtracting 1.5 * 2**23 rounds a float to an integer, which the low bits of the sum also hold.
+The instructions with ``.ftz`` are the special function unit itself (unit.py), or a few steps around it. Where subnormal
+numbers count, NVIDIA's assembler brings the operand into the unit's range before, and the result back behind it, by
+products rounded to nearest. All of that is what an H200 gives, bit for bit, unless the fast way is asked for
+(polynomials.py): then quotients and roots are those of the host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from cupola.cpu.compiler import numerics
 from cupola.cpu.compiler.emit.values.builder import Builder, constant, real
 from cupola.cpu.compiler.emit.values.values import Value
 
-from .floating import coarse
-from .formats import canonical, flush, is_nan
+from . import polynomials, unit
+from .formats import canonical, canonical_root, flush, flush_subnormal, narrow
 from .registry import Operation, instruction
+from .unit import LEAST, SIZE, Function
 
-EX2 = (
-    1.0,
-    0.6931472057372617,
-    0.2402264689062018,
-    0.05550328776973953,
-    0.00961848895860677,
-    0.0013399931216269802,
-    0.0001534581160548577,
-)
-"""2**x on [-1/2, 1/2], relative error 2**-29."""
-
-LG2 = (
-    1.4426950036523816,
-    -0.7213473468082097,
-    0.48091064295653485,
-    -0.36070368237870326,
-    0.287916247337823,
-    -0.2389448308182874,
-    0.21571562348541984,
-    -0.2072696872095607,
-    0.12583689840974074,
-)
-"""log2(1 + t) / t on [sqrt(1/2) - 1, sqrt(2) - 1], relative error 2**-25."""
-
-SIN = (-0.16666657092694454, 0.00833301719757882, -0.00019806608368156558, 2.6000395670691007e-06)
-"""(sin(r) / r - 1) / r**2 in powers of r**2 on [-pi/2, pi/2], absolute error of sin 2**-27."""
-
-PI_HIGH, PI_LOW = 3.141592502593994, 1.509957990978376e-07
-"""Both positive, so that no step of the reduction turns -0 into +0."""
-ROUNDER = 12582912.0
+UP = 2.0**24
+HUGE = 0x7E800000
+"""The bits of 2**126, the largest number whose reciprocal is normal."""
 
 
 def single(number: float) -> Value:
     return real("float", number)
 
 
-def polynomial(b: Builder, x: Value, coefficients: tuple[float, ...]) -> Value:
-    """Horner's scheme; coefficients from the constant term upwards."""
-    result = single(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        result = b.intrinsic("fma", result, x, single(c))
-    return result
+def size_of(b: Builder, x: Value) -> Value:
+    return b.binary("and", b.bitcast(x, "i32"), constant("i32", SIZE))
 
 
-def round_with_bits(b: Builder, x: Value) -> tuple[Value, Value]:
-    """A float of modest size rounded to an integer: as a float, and as an i32."""
-    shifted = b.binary("fadd", x, single(ROUNDER))
-    whole = b.binary("fsub", shifted, single(ROUNDER))
-    return whole, b.binary("sub", b.bitcast(shifted, "i32"), b.bitcast(single(ROUNDER), "i32"))
+def is_small(b: Builder, x: Value) -> Value:
+    """Whether a number is subnormal or zero."""
+    return b.compare("icmp ult", size_of(b, x), constant("i32", LEAST))
 
 
-def guarded(
-    b: Builder,
-    name: str,
-    x: Value,
-    fast: Callable[[Builder, Value], Value],
-    exact: Callable[[Builder, Value], Value],
-) -> Value:
-    """``fast(x)`` where all executing lanes hold positive normal numbers, else ``exact(x)`` for all lanes."""
-    masked = x.vector and b.active.vector
-
-    def body(b: Builder, arguments: list[Value]) -> Value:
-        x = arguments[0]
-        offset = b.binary("sub", b.bitcast(x, "i32"), constant("i32", 0x00800000))
-        special = b.compare("icmp uge", offset, constant("i32", 0x7F000000))
-        if masked:
-            special = b.binary("and", special, arguments[1])
-        usual = fast(b, x)
-        found = b.freeze(b.reduce("or", special))
-        b.line(f'br i1 {found.ir}, label %special, label %done, !prof !{{!"branch_weights", i32 1, i32 9999}}')
-        b.label("special")
-        other = exact(b, x)
-        b.line("br label %done")
-        b.label("done")
-        type = b.type_of(x)
-        return Value(b.emit(f"phi {type} [ {usual.ir}, %entry ], [ {other.ir}, %special ]"), x.type, x.vector)
-
-    arguments = [x, b.active] if masked else [x]
-    full = f"{name}.masked" if masked else name
-    return b.function(full, x.type, arguments, body, attributes="alwaysinline nounwind")
+# In single precision
 
 
-def exact_reciprocal_root(b: Builder, x: Value) -> Value:
-    return b.binary("fdiv", real(x.type, 1.0), b.intrinsic("sqrt", x))
+def whole_reciprocal(b: Builder, x: Value) -> Value:
+    scale = reach(b, x)
+    return b.binary("fmul", unit.reciprocal(b, b.binary("fmul", x, scale)), scale)
 
 
-def fast_reciprocal_root(b: Builder, x: Value) -> Value:
-    """The host's estimate, which the flags on the division ask for, and a step of Newton's iteration."""
-    root = b.intrinsic("sqrt", x, flags="afn arcp ")
-    estimate = b.binary("fdiv arcp afn", single(1.0), root)
-    residue = b.intrinsic("fma", b.unary("fneg", b.binary("fmul", x, estimate)), estimate, single(1.0))
-    return b.intrinsic("fma", b.binary("fmul", estimate, single(0.5)), residue, estimate)
+def reach(b: Builder, x: Value) -> Value:
+    """What a divisor is multiplied with, and the quotient then, so that the reciprocal is a normal number."""
+    size = size_of(b, x)
+    huge = b.compare("icmp ugt", size, constant("i32", HUGE))
+    small = b.compare("icmp ult", size, constant("i32", LEAST))
+    return b.select(small, single(UP), b.select(huge, single(0.25), single(1.0)))
 
 
-@instruction("rsqrt", on="f32 f64", modifiers="approx ftz", sources=1)
-def reciprocal_root(b: Builder, op: Operation, x: Value) -> Value:
-    if op.type == "f64":
-        return coarse(b, x, root=True) if op.has("ftz") else exact_reciprocal_root(b, x)
-    result = guarded(b, "rsqrt", flush(b, op, x), fast_reciprocal_root, exact_reciprocal_root)
-    return canonical(b, result)
+def lifted(function: Function, back: float) -> Function:
+    """A function that takes subnormal numbers 2**24 times as large, and what it makes of them times ``back``."""
+
+    def whole(b: Builder, x: Value) -> Value:
+        small = is_small(b, x)
+        result = function(b, b.binary("fmul", x, b.select(small, single(UP), single(1.0))))
+        return b.binary("fmul", result, b.select(small, single(back), single(1.0)))
+
+    return whole
 
 
-def exp2(b: Builder, x: Value, *, subnormal: bool) -> Value:
-    """2**x; results below the normal range are flushed unless ``subnormal``."""
-    low, high = -151.0, 129.0
-    clamped = b.select(b.compare("fcmp olt", x, single(low)), single(low), x)
-    clamped = b.select(b.compare("fcmp ogt", clamped, single(high)), single(high), clamped)
-    whole, exponent = round_with_bits(b, clamped)
-    power = polynomial(b, b.binary("fsub", clamped, whole), EX2)
-    if not subnormal:
-        scaled = b.binary("add", b.bitcast(power, "i32"), b.binary("shl", exponent, constant("i32", 23)))
-        result = b.bitcast(scaled, "float")
-        result = b.select(b.compare("fcmp olt", x, single(-126.0)), single(0.0), result)
-        result = b.select(b.compare("fcmp oge", x, single(128.0)), single(float("inf")), result)
-        return b.select(is_nan(b, x), x, result)
-    # Two factors, because 2**exponent itself may be out of range.
-    half = b.binary("ashr", exponent, constant("i32", 1))
-    for part in (half, b.binary("sub", exponent, half)):
-        biased = b.binary("shl", b.binary("add", part, constant("i32", 127)), constant("i32", 23))
-        power = b.binary("fmul", power, b.bitcast(biased, "float"))
-    return power
+def whole_logarithm(b: Builder, x: Value) -> Value:
+    small = is_small(b, x)
+    result = unit.logarithm(b, b.binary("fmul", x, b.select(small, single(UP), single(1.0))))
+    return b.binary("fsub", result, b.select(small, single(24.0), single(0.0)))
 
 
-@instruction("ex2", on="f32", modifiers="approx ftz", sources=1)
-def power_of_two(b: Builder, op: Operation, x: Value) -> Value:
-    return canonical(b, exp2(b, flush(b, op, x), subnormal=not op.has("ftz")))
+def whole_power(b: Builder, x: Value) -> Value:
+    """Where the power would be subnormal, the square of the power of half."""
+    low = b.compare("fcmp olt", x, single(-126.0))
+    power = unit.power(b, b.binary("fmul", x, b.select(low, single(0.5), single(1.0))))
+    return b.select(low, b.binary("fmul", power, power), power)
 
 
-def log2_normal(b: Builder, x: Value) -> Value:
-    """log2 of positive normal numbers: the exponent plus the logarithm of a number in [sqrt(1/2), sqrt(2)]."""
-    bits = b.bitcast(x, "i32")
-    exponent = b.binary("ashr", b.binary("sub", bits, b.bitcast(single(0.5**0.5), "i32")), constant("i32", 23))
-    mantissa = b.bitcast(b.binary("sub", bits, b.binary("shl", exponent, constant("i32", 23))), "float")
-    t = b.binary("fsub", mantissa, single(1.0))
-    return b.intrinsic("fma", t, polynomial(b, t, LG2), b.cast("sitofp", exponent, "float"))
+UNIT: dict[str, tuple[Function, Function]] = {
+    "rcp": (unit.reciprocal, whole_reciprocal),
+    "rsqrt": (unit.reciprocal_root, lifted(unit.reciprocal_root, 2.0**12)),
+    "sqrt": (unit.root, lifted(unit.root, 2.0**-12)),
+    "ex2": (unit.power, whole_power),
+    "lg2": (unit.logarithm, whole_logarithm),
+    "sin": (unit.sine, unit.sine),
+    "cos": (unit.cosine, unit.cosine),
+    "tanh": (unit.hyperbolic_tangent, unit.hyperbolic_tangent),
+}
+"""What each instruction is: with ``.ftz``, and without."""
+
+FAST: dict[str, Function] = {
+    "rcp": lambda b, x: b.binary("fdiv", real(x.type, 1.0), x),
+    "rsqrt": polynomials.reciprocal_root,
+    "lg2": polynomials.logarithm,
+    "sin": polynomials.sine,
+    "cos": lambda b, x: polynomials.sine(b, x, cosine=True),
+    "tanh": polynomials.tanh,
+}
 
 
-def log2_any(b: Builder, x: Value) -> Value:
-    small = b.compare("fcmp olt", x, single(2.0**-126))
-    result = log2_normal(b, b.select(small, b.binary("fmul", x, single(2.0**23)), x))
-    result = b.select(small, b.binary("fsub", result, single(23.0)), result)
-    infinite = single(float("inf"))
-    result = b.select(b.compare("fcmp oeq", x, infinite), infinite, result)
-    result = b.select(b.compare("fcmp oeq", x, single(0.0)), single(float("-inf")), result)
-    return b.select(b.compare("fcmp oge", x, single(0.0)), result, constant("float", 0x7FFFFFFF))
+INLINED = 16
+"""So many calls of each function in a kernel are inlined: that of ``ex2`` has a hundred instructions."""
 
 
-@instruction("lg2", on="f32", modifiers="approx ftz", sources=1)
-def logarithm(b: Builder, op: Operation, x: Value) -> Value:
-    return canonical(b, guarded(b, "lg2", flush(b, op, x), log2_normal, log2_any))
+def shared(b: Builder, name: str, function: Callable[..., Value], *operands: Value) -> Value:
+    return b.function(name, "float", operands, lambda inner, values: function(inner, *values), inlined=INLINED)
 
 
-@instruction("sin", "cos", on="f32", modifiers="approx ftz", sources=1)
-def sine(b: Builder, op: Operation, x: Value) -> Value:
-    """sin(x) = (-1)**k sin(x - k pi), and cos(x) = (-1)**k sin(x - (k - 1/2) pi).
-
-    Far out, where no approximation is asked for, the reduced argument is kept in range so that the result is.
-    """
+def fast(b: Builder, op: Operation, x: Value) -> Value:
     x = flush(b, op, x)
-    turns = b.binary("fmul", x, single(0.3183098861837907))
-    if op.opcode == "cos":
-        turns = b.binary("fadd", turns, single(0.5))
-    count, bits = round_with_bits(b, turns)
-    if op.opcode == "cos":
-        count = b.binary("fsub", count, single(0.5))
-    r = b.intrinsic("fma", count, single(-PI_HIGH), x)
-    r = b.intrinsic("fma", count, single(-PI_LOW), r)
-    limit = 1.5707964
-    r = b.select(b.compare("fcmp ogt", r, single(limit)), single(limit), r)
-    r = b.select(b.compare("fcmp olt", r, single(-limit)), single(-limit), r)
-    square = b.binary("fmul", r, r)
-    # A product, not a sum, so that the sine of -0 is -0.
-    ratio = b.intrinsic("fma", square, polynomial(b, square, SIN), single(1.0))
-    result = b.binary("fmul", r, ratio)
-    odd = b.binary("shl", bits, constant("i32", 31))
-    result = b.bitcast(b.binary("xor", b.bitcast(result, "i32"), odd), "float")
-    return canonical(b, flush(b, op, result))
+    if op.opcode == "sqrt":
+        return canonical_root(b, b.intrinsic("sqrt", x))
+    if op.opcode == "ex2":
+        return canonical(b, polynomials.exp2(b, x, subnormal=not op.has("ftz")))
+    result = FAST[op.opcode](b, x)
+    return canonical(b, flush(b, op, result) if op.opcode in ("rcp", "sin", "cos") else result)
 
 
-def tanh(b: Builder, x: Value) -> Value:
-    """(1 - e) / (1 + e) with e = exp(-2|x|), and a Taylor polynomial near zero, where that cancels."""
-    size = b.intrinsic("fabs", x)
-    e = exp2(b, b.binary("fmul", size, single(-2.8853900817779268)), subnormal=False)
-    one = single(1.0)
-    far = b.binary("fdiv", b.binary("fsub", one, e), b.binary("fadd", one, e))
-    near = b.binary("fmul", size, polynomial(b, b.binary("fmul", x, x), (1.0, -1 / 3, 2 / 15)))
-    result = b.select(b.compare("fcmp olt", size, single(0.25)), near, far)
-    return b.intrinsic("copysign", result, x)
+@instruction("rsqrt", "ex2", "lg2", "sin", "cos", "tanh", on="f32", modifiers="approx ftz", sources=1)
+def approximate(b: Builder, op: Operation, x: Value) -> Value:
+    """Also ``rcp.approx`` and ``sqrt.approx``, which floating.py hands over."""
+    if not numerics.is_exact():
+        return fast(b, op, x)
+    flushes = op.has("ftz")
+    function = UNIT[op.opcode][0 if flushes else 1]
+    return shared(b, f"{op.opcode}{'.ftz' if flushes else ''}", function, x)
 
 
-@instruction("tanh", on="f32", modifiers="approx", sources=1)
-def hyperbolic_tangent(b: Builder, op: Operation, x: Value) -> Value:
-    return canonical(b, tanh(b, x))
+def quotient(b: Builder, op: Operation, x: Value, y: Value) -> Value:
+    """``div.approx`` and ``div.full``: a product with the reciprocal. In the fast way it is the host's quotient."""
+    x, y = flush(b, op, x), flush(b, op, y)
+    if not numerics.is_exact():
+        return canonical(b, flush(b, op, b.binary("fdiv", x, y)))
+
+    def full(b: Builder, x: Value, y: Value) -> Value:
+        scale = reach(b, y)
+        return b.binary("fmul", b.binary("fmul", x, scale), unit.reciprocal(b, b.binary("fmul", y, scale)))
+
+    def plain(b: Builder, x: Value, y: Value) -> Value:
+        scale = b.select(is_small(b, y), single(UP), single(1.0))
+        part = unit.reciprocal(b, b.binary("fmul", y, scale))
+        return b.binary("fmul", b.binary("fmul", x, part), scale)
+
+    def flushing(b: Builder, x: Value, y: Value) -> Value:
+        return b.binary("fmul", x, unit.reciprocal(b, y))
+
+    name, function = ("full", full) if op.has("full") else ("ftz", flushing) if op.has("ftz") else ("approx", plain)
+    return canonical(b, flush(b, op, shared(b, f"div.{name}", function, x, y)))
+
+
+# In half precision
+
+
+def half_function(b: Builder, op: Operation, x: Value, format: str) -> Value:
+    """``ex2`` or ``tanh`` of a float, as f16 or bf16."""
+    if numerics.is_exact():
+        result = shared(b, f"{op.opcode}.ftz", UNIT[op.opcode][0], x)
+        outside = b.compare("fcmp oge", result, single(2.0**16))
+        if format == "f16":  # cutting gives the largest number instead
+            result = b.select(outside, single(float("inf")), result)
+        return narrow(b, result, format, "rz")
+    if op.opcode == "tanh":
+        return narrow(b, polynomials.tanh(b, x), format)
+    if op.has("ftz") and format == "bf16":
+        return narrow(b, flush_subnormal(b, polynomials.exp2(b, flush_subnormal(b, x), subnormal=True)), format)
+    return narrow(b, polynomials.exp2(b, x, subnormal=True), format)
+
+
+# In double precision
+
+
+@instruction("rsqrt", on="f64", modifiers="approx ftz", sources=1)
+def reciprocal_root_of_double(b: Builder, op: Operation, x: Value) -> Value:
+    if op.has("ftz"):
+        return coarse(b, op, x)
+    return b.binary("fdiv", real("double", 1.0), b.intrinsic("sqrt", x))
+
+
+def coarse(b: Builder, op: Operation, x: Value) -> Value:
+    """The ``.approx.ftz.f64`` functions: only the upper words of operand and result count, subnormal is zero."""
+    is_root = op.opcode == "rsqrt"
+    if not numerics.is_exact():
+        return polynomials.coarse(b, x, root=is_root)
+    upper = b.cast("trunc", b.binary("lshr", b.bitcast(x, "i64"), constant("i64", 32)), "i32")
+    function = unit.coarse_reciprocal_root if is_root else unit.coarse_reciprocal
+    upper = b.function(f"{op.opcode}.f64", "i32", [upper], lambda inner, values: function(inner, *values))
+    return b.bitcast(b.binary("shl", b.cast("zext", upper, "i64"), constant("i64", 32)), "double")

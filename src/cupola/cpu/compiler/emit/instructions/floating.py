@@ -11,7 +11,8 @@ from dataclasses import replace
 from cupola.cpu.compiler.emit.values.builder import Builder, constant, real
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 
-from .formats import DIRECTED, canonical, canonical_root, finish, flush, is_nan
+from .approximate import approximate, coarse, quotient
+from .formats import DIRECTED, canonical, canonical_root, finish, flush
 from .registry import Operation, instruction
 
 FLOATS = "f32 f64"
@@ -66,7 +67,8 @@ def rounding(op: Operation) -> str:
 @instruction("fma", "mad", on=FLOATS, modifiers=f"{ROUNDINGS} ftz sat", sources=3)
 @instruction("div", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx full", sources=2)
 def calculate(b: Builder, op: Operation, *values: Value) -> Value:
-    """The approximate quotients and roots are exact ones here, which is within their bounds."""
+    if op.has("approx") or op.has("full"):
+        return quotient(b, op, *values)
     name = "fma" if op.opcode == "mad" else op.opcode
     operands = [flush(b, op, v) for v in values]
     result = arithmetic(b, name, rounding(op), *operands)
@@ -89,33 +91,17 @@ def flush_quotient(b: Builder, x: Value, y: Value, quotient: Value) -> Value:
 
 @instruction("sqrt", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx", sources=1)
 def square_root(b: Builder, op: Operation, x: Value) -> Value:
-    """A root is never subnormal, so there is nothing to flush behind it."""
+    """A root is never subnormal, so there is nothing to flush after it."""
+    if op.has("approx"):
+        return approximate(b, op, x)
     return canonical_root(b, arithmetic(b, "sqrt", rounding(op), flush(b, op, x)))
 
 
 @instruction("rcp", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx", sources=1)
 def reciprocal(b: Builder, op: Operation, x: Value) -> Value:
-    if op.type == "f64" and op.has("approx"):
-        return coarse(b, x, root=False)
+    if op.has("approx"):
+        return coarse(b, op, x) if op.type == "f64" else approximate(b, op, x)
     return finish(b, op, arithmetic(b, "div", rounding(op), real(x.type, 1.0), flush(b, op, x)))
-
-
-def coarse(b: Builder, x: Value, *, root: bool) -> Value:
-    """The ``.approx.ftz.f64`` functions: only the upper words of operand and result count, subnormal is zero."""
-    upper = constant("i64", 0xFFFFFFFF00000000)
-    bits = b.binary("and", b.bitcast(x, "i64"), upper)  # so that a NaN of few low bits counts as an infinity
-    value = b.bitcast(_flush_double(b, bits), "double")
-    if root:
-        value = b.intrinsic("sqrt", value)
-    value = b.binary("fdiv", real("double", 1.0), value)
-    bits = _flush_double(b, b.binary("and", b.bitcast(value, "i64"), upper))
-    return b.bitcast(b.select(is_nan(b, value), constant("i64", 0x7FFFFFFF00000000), bits), "double")
-
-
-def _flush_double(b: Builder, bits: Value) -> Value:
-    exponent = b.binary("and", bits, constant("i64", 0x7FF0000000000000))
-    small = b.compare("icmp eq", exponent, constant("i64", 0))
-    return b.select(small, b.binary("and", bits, constant("i64", 1 << 63)), bits)
 
 
 @instruction("neg", "abs", on=FLOATS, modifiers="ftz", sources=1)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from cupola.cpu.compiler.emit.values.builder import Builder, constant, real
 from cupola.cpu.compiler.emit.values.values import Value
 
-from .approximate import exp2, tanh
+from .approximate import half_function
 from .compare import COMBINATIONS, FLOAT_COMPARISONS, as_flag, combine
 from .floating import arithmetic, extremum, rounding
-from .formats import HALF_NAN, finish, flush_subnormal, narrow, narrow_to_odd, round_to_odd, two_sum, widen
+from .formats import HALF_NAN, finish, narrow, narrow_to_odd, round_to_odd, two_sum, widen
 from .registry import LLVM_TYPE, OperandTypes, Operation, Results, instruction
 
 SINGLE = "f16 bf16"
@@ -145,13 +145,11 @@ def minimum(b: Builder, op: Operation, *values: Value) -> Value:
 
 @instruction("ex2", "tanh", on=f"{SINGLE} {PACKED}", modifiers="approx ftz", sources=1)
 def approximate(b: Builder, op: Operation, x: Value) -> Value:
+    """What the function gives in single precision, cut to the bits that there are; in the fast way, rounded."""
+
     def one(format: str, v: Value) -> Value:
         wide = widen(b, flush_half(b, op, v, format), format)
-        if op.opcode == "tanh":
-            return narrow(b, tanh(b, wide), format)
-        if op.has("ftz") and format == "bf16":
-            return narrow(b, flush_subnormal(b, exp2(b, flush_subnormal(b, wide), subnormal=True)), format)
-        return flush_half(b, op, narrow(b, exp2(b, wide, subnormal=True), format), format)
+        return flush_half(b, op, half_function(b, op, wide, format), format)
 
     return each(b, op, (x,), one)
 

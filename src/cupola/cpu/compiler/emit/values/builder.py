@@ -93,6 +93,7 @@ class Builder:
         self.canonical_nans = True
         self.prefix = prefix
         self._counter = 0
+        self._calls: dict[str, int] = {}
         self._masked: dict[str, tuple[str, int]] = {}
         """What ``x & mask`` was computed into, of patterns: x and the mask."""
         self._small: dict[str, tuple[str, int]] = {}
@@ -517,12 +518,17 @@ class Builder:
         *,
         attributes: str = "noinline nounwind willreturn memory(none)",
         vector: bool | None = None,
+        inlined: int = 0,
     ) -> Value:
         """Call an internal function of the module, which ``body`` defines at its first use.
 
         There is one version for uniform arguments and one for varying ones; ``vector`` forces either. The body
-        begins in the block ``entry``.
+        begins in the block ``entry``. As many calls as ``inlined`` become the body itself, so that the vectors of the
+        caller stay in registers, and further ones are calls, so that a long kernel does not become much longer.
         """
+        self._calls[name] = self._calls.get(name, 0) + 1
+        if self._calls[name] <= inlined:
+            name, attributes = f"{name}.inlined", attributes.replace("noinline", "alwaysinline")
         if vector is None:
             vector = any(a.vector for a in arguments)
         vector = vector and self.width > 1
