@@ -228,3 +228,11 @@ def test_a_python_without_cupola_that_calls_the_driver(script):
     assert done.stdout == "3\n", done.stderr
     assert f"{sys.executable} (Python " in done.stderr and ") has no cupola: install it there" in done.stderr
     assert "No module" not in done.stderr
+
+
+@pytest.mark.parametrize("device", ["gpu", "cpu"])
+def test_no_device_is_chosen_before_the_program_begins(script, device):
+    """It may fork before, or choose by itself."""
+    path = script("from cupola.bindings import _provider; print(_provider.current())")
+    done = run(path, CUPOLA_DEVICE=device)
+    assert done.stdout == "None\n", done.stderr

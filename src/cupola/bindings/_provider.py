@@ -155,7 +155,7 @@ def is_cpu() -> bool:
     chosen = current() or wanted()
     if chosen != "auto":
         return chosen == "cpu"
-    if _stands_in() or _all_hidden():
+    if stands_in() or _all_hidden():
         return True
     from cupola.bindings import nvml
     from cupola.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
@@ -241,7 +241,7 @@ def override_lookup(symbol: str = "") -> Any:
 def keeps_sources() -> bool:
     """Whether kernels run on the CPU device, which keeps what NVRTC gets, or will, since there is no GPU."""
     chosen = current() or wanted()
-    return chosen == "cpu" or (chosen == "auto" and (_stands_in() or not sign_of_a_gpu()))
+    return chosen == "cpu" or (chosen == "auto" and (stands_in() or not sign_of_a_gpu()))
 
 
 def keep_source(name: str, source: str) -> None:
@@ -358,7 +358,7 @@ def _status_text(status: int) -> str:
 def _choose(device: str, per_thread: bool) -> Provision:
     if device == "cpu":
         return _cpu(per_thread)
-    if _stands_in():
+    if stands_in():
         if device == "gpu":
             raise RuntimeError(
                 "this process already uses the CPU device as its libcuda.so.1: choose the device when the process "
@@ -386,7 +386,7 @@ def _choose(device: str, per_thread: bool) -> Provision:
     return _fall_back(f"{path} is loaded but {reason}", per_thread)
 
 
-def _stands_in() -> bool:
+def stands_in() -> bool:
     """Whether whoever loads ``libcuda.so.1`` gets the CPU device's (`provide_library`)."""
     import sys
 

@@ -59,7 +59,7 @@ def _set_environment() -> None:
     """
     from cupola.bindings import _provider
 
-    if not _provider.is_cpu():
+    if not _provider.stands_in():
         return
     from cupola.cpu import programs
 
