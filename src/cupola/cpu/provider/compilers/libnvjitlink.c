@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cupola/nvjitlink.h>
@@ -21,9 +22,11 @@
 
 __attribute__((visibility("default"))) const char cupola_keeps_ptx = 1;
 
+static const char *copies(void) { return getenv("CUPOLA_LIBNVJITLINK"); }
+
 const struct real real = {
     .name = NAME,
-    .copies = "CUPOLA_LIBNVJITLINK",
+    .copies = copies,
     .wheel = NVJITLINK_MAJOR < 13 ? "nvidia-nvjitlink-cu" TEXT(NVJITLINK_MAJOR) : "nvidia-nvjitlink",
 };
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cupola/nvrtc.h>
@@ -22,9 +23,11 @@
 
 EXPORTED const char cupola_keeps_ptx = 1;
 
+static const char *copies(void) { return getenv("CUPOLA_LIBNVRTC"); }
+
 const struct real real = {
     .name = NAME,
-    .copies = "CUPOLA_LIBNVRTC",
+    .copies = copies,
     .wheel = NVRTC_MAJOR < 13 ? "nvidia-cuda-nvrtc-cu" TEXT(NVRTC_MAJOR) : "nvidia-cuda-nvrtc",
 };
 

@@ -58,7 +58,7 @@ static void *search_copies(const char *paths) {
 }
 
 static void find_real(void) {
-    library = search_folders() ?: search_copies(getenv(real.copies));
+    library = search_folders() ?: search_copies(real.copies());
     if (!library)
         fprintf(stderr, "cupola: %s is not installed: pip install %s, or put its folder into LD_LIBRARY_PATH\n",
                 real.name, real.wheel);

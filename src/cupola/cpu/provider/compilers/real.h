@@ -4,9 +4,9 @@
 
 /* Which it is, for the one file that defines this. */
 struct real {
-    const char *name;   /* such as "libnvrtc.so.13" */
-    const char *copies; /* the variable in which `cupola run` names those that it knows */
-    const char *wheel;  /* what to install */
+    const char *name;            /* such as "libnvrtc.so.13" */
+    const char *(*copies)(void); /* the paths that `cupola run` knows, with colons between them; or NULL */
+    const char *wheel;           /* what to install */
 };
 extern const struct real real;
 
