@@ -10,8 +10,11 @@
 static int64_t potrf_one(struct solver *s, void **at, int64_t i) {
     (void)i;
     int64_t info = lapack.potrf[s->type](COLUMNS, fill_letter(s), s->n, at[AT_A], s->lda);
-    for (int64_t j = 0; j < s->n && !info; j++) /* what is not a number is not positive */
-        if (isnan(creal(element_load(s->type, at[AT_A], j * s->lda + j)))) info = j + 1;
+    if (info < 0) return info;
+    /* What is not a number is not positive. Some of OpenBLAS's kernels go on there, and say so of a later column. */
+    int64_t factored = info ? info - 1 : s->n;
+    for (int64_t j = 0; j < factored; j++)
+        if (isnan(creal(element_load(s->type, at[AT_A], j * s->lda + j)))) return j + 1;
     return info;
 }
 
