@@ -6,7 +6,7 @@
 
 /* The tables at the ends of the files, room by room (tests/cpu/driver/test_entries.py compares). */
 #define TABLES(X)                                                                                                      \
-    X(error) X(init) X(device) X(context) X(limit)                                                                              \
+    X(error) X(init) X(device) X(context) X(limit) X(coredump)                                                                              \
     X(stream) X(event) X(value) X(resource) X(green)                                                                                        \
     X(memory) X(copy) X(fill) X(pointer) X(pool) X(managed) X(virtual) X(multicast)                                                 \
     X(module) X(link) X(library) X(function) X(launch) X(occupancy) X(cluster) X(nvrtc) X(nvjitlink)                   \

@@ -422,15 +422,52 @@ def test_ending_what_was_not_begun_without_a_place_for_a_graph(make_stream):
     assert driver.CUresult(ended).name == "CUDA_ERROR_ILLEGAL_STATE"
 
 
-def test_an_idle_stream_does_not_join_a_spoiled_capture(make_stream, make_event):
-    stream, idle, event = make_stream(), make_stream(), make_event()
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("spoiled", [False, True])
+def test_events_of_captures_that_are_over(make_stream, make_event, ended, spoiled):
+    """They stand for nothing, as on an H200, and spoil another capture that waits for them."""
+    stream, idle, other, event = make_stream(), make_stream(), make_stream(), make_event()
     begin(stream)
     ok(driver.cuEventRecord(event, stream))
-    assert status(driver.cuStreamSynchronize(stream)) == "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
-    for _ in range(2):
-        assert status(driver.cuStreamWaitEvent(idle, event, 0)) == BAD
-        assert state(idle) == "NONE"
-        ok(driver.cuStreamSynchronize(idle))
-    assert status(driver.cuStreamEndCapture(stream)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
-    ok(driver.cuStreamWaitEvent(idle, event, 0))  # the event of a capture that has ended is nothing to wait for
+    if spoiled:
+        assert status(driver.cuStreamSynchronize(stream)) == "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+    if ended:
+        result = driver.cuStreamEndCapture(stream)
+        assert status(result) == ("CUDA_ERROR_STREAM_CAPTURE_INVALIDATED" if spoiled else "CUDA_SUCCESS")
+        if not spoiled:
+            ok(driver.cuGraphDestroy(result[1]))
+    elif not spoiled:
+        ok(driver.cuGraphDestroy(ok(driver.cuStreamEndCapture(stream))))
+    for waiting in (idle, 0, 2):
+        assert status(driver.cuStreamWaitEvent(waiting, event, 0)) == BAD
     assert state(idle) == "NONE"
+    assert status(driver.cuEventQuery(event)) == status(driver.cuEventSynchronize(event)) == BAD
+    ok(driver.cuStreamSynchronize(idle))
+    begin(other)
+    assert status(driver.cuStreamWaitEvent(other, event, 0)) == BAD
+    assert state(other) == "INVALIDATED"
+    assert status(driver.cuStreamEndCapture(other)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+    if spoiled and not ended:
+        assert status(driver.cuStreamEndCapture(stream)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+    ok(driver.cuEventRecord(event, idle))  # and it is an event like any other
+    ok(driver.cuEventSynchronize(event))
+
+
+@pytest.mark.parametrize("call", [driver.cuEventQuery, driver.cuEventSynchronize])
+def test_asking_for_an_event_of_a_capture_spoils_it(make_stream, make_event, call):
+    stream, event = make_stream(), make_event()
+    begin(stream)
+    ok(driver.cuEventRecord(event, stream))
+    assert status(call(event)) == "CUDA_ERROR_CAPTURED_EVENT"
+    assert state(stream) == "INVALIDATED"
+    assert status(driver.cuStreamEndCapture(stream)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+
+
+def test_ending_a_capture_elsewhere_spoils_it(make_stream, make_event):
+    stream, other, event = make_stream(), make_stream(), make_event()
+    begin(stream)
+    ok(driver.cuEventRecord(event, stream))
+    ok(driver.cuStreamWaitEvent(other, event, 0))
+    assert status(driver.cuStreamEndCapture(other)) == "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED"
+    assert state(stream) == state(other) == "INVALIDATED"
+    assert status(driver.cuStreamEndCapture(stream)) == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"

@@ -37,6 +37,7 @@ static CUresult context_activate(CUcontext context, unsigned flags) {
     context->error = CUDA_SUCCESS;
     context->heard = false;
     context_begin_limits(context);
+    coredump_begin(&context->coredump);
     context->active = true;
     usage_add(&cpu_usage_of(context->device->ordinal)->contexts, 1);
     return CUDA_SUCCESS;

@@ -71,6 +71,16 @@ static inline CUresult enter_to_work(void) {
 CUresult enter_context(CUcontext *context);
 CUresult enter_context_to_ask(CUcontext *context);
 
+/* ---- settings of core dumps (coredump.c) -------------------------------------------------------------------------- */
+
+enum { COREDUMP_NAME = 1024 };
+struct coredump {
+    bool flags[CU_COREDUMP_MAX]; /* by CUcoredumpSettings */
+    uint32_t generation;         /* CUCoredumpGenerationFlags */
+    char file[COREDUMP_NAME + 1];
+};
+void coredump_begin(struct coredump *settings); /* with those of the process */
+
 /* ---- limits (limit.c) -------------------------------------------------------------------------------------------- */
 
 void context_begin_limits(CUcontext context); /* with their defaults */
@@ -94,6 +104,7 @@ struct fault_record {
  * entry points work with that: enter_context() and context_find() give owners. */
 struct CUctx_st {
     struct handle handle;
+    struct coredump coredump;
     struct device *device;
     CUcontext owner;  /* itself, or of a green context the primary one, which it retains */
     CUgreenCtx green; /* the handle of the green context; NULL: not a green one */

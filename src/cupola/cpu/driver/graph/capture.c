@@ -307,12 +307,20 @@ CUresult capture_record(CUstream stream, CUevent event, unsigned flags) {
     return status;
 }
 
+/* An event of a capture that has ended, or was invalidated, stands for nothing. */
+static CUresult lost_place(void) {
+    return fail(CUDA_ERROR_INVALID_VALUE,
+                "the event was last recorded in a capture that has ended or was invalidated: record it again");
+}
+
 /* The stream continues after the work before the event. With the lock. */
 static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
-    struct capture *capture = recorded && !recorded->capture->ended ? recorded->capture : NULL;
+    struct capture *capture = recorded ? recorded->capture : NULL;
+    const bool lost = capture && (capture->ended || capture->invalid);
     struct participant *p = atomic_load(&stream->capture);
     if (p) {
         RETURN_IF(enter_capture(stream, &p));
+        if (lost) return invalidate(p->capture, lost_place());
         if (capture == NULL)
             return invalidate(p->capture,
                               fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
@@ -325,12 +333,11 @@ static CUresult wait_for(CUstream stream, const struct recorded *recorded) {
                                    "the event was recorded in another capture; two captures cannot be merged"));
         }
     } else {
-        if (capture == NULL) return CUDA_SUCCESS; /* the capture ended during this call */
+        if (capture == NULL) return CUDA_SUCCESS; /* it was recorded again during this call */
+        if (lost) return lost_place();
         if (stream->role == STREAM_LEGACY)
             return invalidate(capture, fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
                                             "the legacy default stream cannot take part in a capture"));
-        if (capture->invalid)
-            return fail(CUDA_ERROR_INVALID_VALUE, "the capture that recorded the event was invalidated: end it first");
         p = join(capture, stream);
         if (p == NULL) return invalidate(capture, no_memory("the captured graph"));
     }
@@ -353,10 +360,23 @@ CUresult capture_wait(CUstream stream, CUevent event, unsigned flags) {
 bool capture_owns_event(CUevent event) {
     if (likely(event->capture == NULL)) return false;
     pthread_mutex_lock(&lock);
-    struct recorded *recorded = event->capture;
-    bool owns = recorded && !recorded->capture->ended;
+    bool owns = event->capture != NULL;
     unlock();
     return owns;
+}
+
+CUresult capture_refuse_event(CUevent event) {
+    CUresult status = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    struct recorded *recorded = event->capture;
+    struct capture *capture = recorded ? recorded->capture : NULL;
+    if (capture && (capture->ended || capture->invalid)) status = lost_place();
+    else if (capture)
+        status = invalidate(capture, fail(CUDA_ERROR_CAPTURED_EVENT,
+                                          "the event was last recorded in a stream that was capturing: it stands "
+                                          "for a place in a graph and is never reached"));
+    unlock();
+    return status;
 }
 
 void capture_event_forget(CUevent event) {
@@ -550,7 +570,8 @@ static CUresult end_capture(CUstream stream, CUgraph *graph) {
     if (p == NULL) return fail(CUDA_ERROR_ILLEGAL_STATE, "the stream is not capturing");
     struct capture *capture = p->capture;
     if (capture->origin != stream)
-        return fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "the capture was begun on another stream: end it there");
+        return invalidate(capture, fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
+                                        "the capture was begun on another stream: end it there"));
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &this_thread)
         return fail(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
                     "the capture was begun by another thread, which must end it unless its mode is relaxed");

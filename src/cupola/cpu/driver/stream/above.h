@@ -34,7 +34,8 @@ CUresult capture_add(CUstream stream, struct op *op);
 CUresult capture_add_updatable(CUstream stream, struct op *op, CUgraphDeviceNode *node); /* a launch */
 CUresult capture_record(CUstream stream, CUevent event, unsigned flags);
 CUresult capture_wait(CUstream stream, CUevent event, unsigned flags);
-bool capture_owns_event(CUevent event);                     /* last recorded in a capture that still runs */
+bool capture_owns_event(CUevent event);                     /* last recorded in a capture, which may have ended */
+CUresult capture_refuse_event(CUevent event);               /* of such a one, whose state somebody asks for */
 CUresult capture_refuse(CUstream stream, const char *call); /* a call that spoils a capture: the status to return */
 CUresult capture_check(CUstream stream);          /* whether the capture that it takes part in, if any, can go on */
 CUresult capture_check_thread(const char *call);  /* CUDA_SUCCESS, or why a potentially unsafe call is refused */

@@ -171,10 +171,8 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags) 
 CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
 
 static CUresult refuse_captured(CUevent event) {
-    return capture_owns_event(event) ? fail(CUDA_ERROR_CAPTURED_EVENT,
-                                            "the event was last recorded in a stream that was capturing: it stands "
-                                            "for a place in a graph and is never reached")
-                                     : CUDA_SUCCESS;
+    if (likely(event->capture == NULL)) return CUDA_SUCCESS;
+    return capture_refuse_event(event);
 }
 
 CUresult cuEventQuery(CUevent event) {
