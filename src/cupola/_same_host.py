@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import UUID
 
 import numpy
 
@@ -41,6 +40,8 @@ from cupola.numpy._evaluate import current_stream, device
 from cupola.numpy._lazy import adopt
 
 UNCLAIMED = 120.0  # seconds that an offer waits to be claimed
+PATIENCE = 60.0  # seconds that one who claims waits for an answer
+MOST_PEERS = 1024  # processes that are answered at the same time, with a thread each
 ANY = 1 << 62  # for any number of claims, until it is withdrawn
 
 _log = logging.getLogger("cupola")
@@ -75,8 +76,9 @@ class _Offers:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.pools: dict[int, DeviceMemoryResource] = {}
-        self.shared: dict[UUID, DeviceMemoryResource] = {}
+        self.shared: dict[str, DeviceMemoryResource] = {}  # by their uuids as digits
         self.kept: dict[str, _Kept] = {}
+        self.peers = 0  # that are answered
         self.name = f"cupola-{os.getpid()}-{secrets.token_hex(8)}"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.bind(f"\0{self.name}")
@@ -108,21 +110,37 @@ class _Offers:
         assert resource.uuid is not None
         with self.lock:
             self.kept[token] = _Kept(memory, now + UNCLAIMED if readers != ANY else float("inf"), readers)
-            self.shared[resource.uuid] = resource
+            self.shared[resource.uuid.hex] = resource
         return {
             "socket": self.name, "token": token, "device": Device(resource.device_id).uuid, "pool": resource.uuid.hex,
             "shape": x.shape, "dtype": x.dtype.str, "memory": pickle.dumps(memory.ipc_descriptor), "offset": place,
         }  # fmt: skip
 
     def _accept(self) -> None:
+        self.socket.settimeout(UNCLAIMED / 4)
         while True:
-            self.socket.settimeout(UNCLAIMED / 4)
             try:
                 peer, _ = self.socket.accept()
             except TimeoutError:
                 self._drop_unclaimed()
-                continue
-            threading.Thread(target=self._answer, args=(peer,), name="cupola-offer", daemon=True).start()
+            except OSError:  # such as too many files: the program may close some
+                time.sleep(0.01)
+            else:
+                self._begin(peer)
+
+    def _begin(self, peer: socket.socket) -> None:
+        """Answer a process of this user in a thread, if there are not too many; the others see the end."""
+        with self.lock:
+            begun = _user_of(peer) == os.getuid() and self.peers < MOST_PEERS
+            self.peers += begun
+        if begun:
+            try:
+                threading.Thread(target=self._answer, args=(peer,), name="cupola-offer", daemon=True).start()
+                return
+            except RuntimeError:  # the system has no room for another thread
+                with self.lock:
+                    self.peers -= 1
+        peer.close()
 
     def _drop_unclaimed(self) -> None:
         now = time.monotonic()
@@ -132,28 +150,41 @@ class _Offers:
         dropped.clear()  # outside the lock: freeing memory calls the driver
 
     def _answer(self, peer: socket.socket) -> None:
-        credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        _, user, _ = struct.unpack("3i", credentials)
         claimed: list[str] = []
-        with peer:
-            while user == os.getuid() and (message := _received(peer)):
-                kind, value = message[0], message[1:]
-                if kind == "p":  # the pool
-                    socket.send_fds(peer, [b"p"], [int(self.shared[UUID(value)].allocation_handle)])
-                elif kind == "c":  # is about to open it
-                    with self.lock:
-                        kept = self.kept.get(value)
-                        kept = kept if kept is not None and kept.left else None
-                        if kept is not None:
-                            kept.readers += 1
-                            kept.left -= 1
-                            claimed.append(value)
-                    peer.send(b"-" if kept is None else b"c")
-                elif value in claimed:
-                    claimed.remove(value)
-                    self._done(value)
-        for token in claimed:
-            self._done(token)
+        try:
+            with peer, suppress(OSError, CUDAError):  # who has ended needs no answer, who gets none sees the end
+                while message := _received(peer):
+                    if not self._obey(peer, message[0], message[1:], claimed):
+                        return  # no request of ours
+        finally:
+            for token in claimed:
+                self._done(token)
+            with self.lock:
+                self.peers -= 1
+
+    def _obey(self, peer: socket.socket, kind: str, value: str, claimed: list[str]) -> bool:
+        """Carry out a request; False when it is none."""
+        if kind == "p":  # the pool
+            with self.lock:
+                pool = self.shared.get(value)
+            if pool is None:
+                return False
+            socket.send_fds(peer, [b"p"], [int(pool.allocation_handle)])
+        elif kind == "c":  # is about to open it
+            with self.lock:
+                kept = self.kept.get(value)
+                kept = kept if kept is not None and kept.left else None
+                if kept is not None:
+                    kept.readers += 1
+                    kept.left -= 1
+                    claimed.append(value)
+            peer.send(b"-" if kept is None else b"c")
+        elif kind == "d" and value in claimed:
+            claimed.remove(value)
+            self._done(value)
+        else:
+            return False
+        return True
 
     def withdraw(self, token: str) -> None:
         with self.lock:
@@ -172,10 +203,15 @@ class _Offers:
                     del self.kept[token]
 
 
+def _user_of(peer: socket.socket) -> int:
+    _, user, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return int(user)
+
+
 def _received(peer: socket.socket) -> str:
     """The next message; nothing when the other process has ended."""
     try:
-        return peer.recv(64).decode()
+        return peer.recv(64).decode("ascii", "replace")
     except ConnectionError:
         return ""
 
@@ -186,7 +222,12 @@ class _Peer:
     def __init__(self, name: str) -> None:
         self.lock = threading.Lock()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.connect(f"\0{name}")
+        self.socket.settimeout(PATIENCE)
+        try:
+            self.socket.connect(f"\0{name}")
+        except BaseException:
+            self.socket.close()
+            raise
         self.pools: dict[str, DeviceMemoryResource] = {}
 
     def ask(self, message: str) -> bytes:
@@ -211,14 +252,27 @@ class _Peer:
         with self.lock:
             if self.ask(f"c{offered['token']}") != b"c":
                 raise ConnectionError("the process that offered an array no longer has it")
-            pool = self.pool(offered["pool"], dev)
-        return Buffer.from_ipc_descriptor(pool, pickle.loads(offered["memory"]), stream=queue)
+            try:
+                pool = self.pool(offered["pool"], dev)
+                return Buffer.from_ipc_descriptor(pool, pickle.loads(offered["memory"]), stream=queue)
+            except BaseException:
+                self.release(offered)
+                raise
+
+    def release(self, offered: dict[str, Any]) -> None:
+        """Say that the claim is over."""
+        with suppress(
+            OSError
+        ):  # the other process has ended, or does not answer: then it sees the end of the connection
+            self.socket.send(f"d{offered['token']}".encode())
 
     def done(self, offered: dict[str, Any], memory: Buffer, queue: Stream) -> None:
         """Let go of the memory of an offer, when the device has."""
-        memory.close(queue)
-        queue.sync()
-        self.socket.send(f"d{offered['token']}".encode())
+        try:
+            memory.close(queue)
+            queue.sync()
+        finally:
+            self.release(offered)
 
 
 class _Ending:
@@ -231,9 +285,13 @@ class _Ending:
     def _run(self) -> None:
         while True:
             peer, offered, memory = self.work.get()
-            device()
-            with suppress(ConnectionError):  # it has ended, and what it offered with it
+            try:
+                device()
                 peer.done(offered, memory, Device().default_stream)
+            except CUDAError as error:  # the thread is for others, too
+                _log.warning("memory of another process was not released: %s", error)
+            finally:
+                del peer, offered, memory
 
 
 _lock = threading.Lock()

@@ -6,10 +6,11 @@ sends the elements in pieces. Ray says who wants what, and when nobody does any 
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 import threading
-from contextlib import suppress
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,14 +23,17 @@ from ray.experimental.rdt.tensor_transport_manager import (
 )
 
 import cupola.numpy as device_numpy
-from cupola import _same_host
+from cupola import CUDAError, _same_host
 from cupola.numpy import ndarray
 from cupola.ray import _own
 
 NAME = "cupola"
 PIECE = 16 << 20  # bytes
 PATIENCE = 60.0  # seconds without a byte
+TOKEN_PATIENCE = 10.0  # seconds until the token has come
+MOST_PEERS = 64  # who get an array at the same time, each by a thread; others wait their turn
 _TOKEN = 32  # characters
+_log = logging.getLogger("cupola")
 
 
 class _Server:
@@ -38,6 +42,7 @@ class _Server:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.arrays: dict[str, ndarray] = {}
+        self.turns = threading.Semaphore(MOST_PEERS)
         self.socket = socket.create_server((str(ray.util.get_node_ip_address()), 0))  # type: ignore[no-untyped-call]
         threading.Thread(target=self._accept, name="cupola-transport", daemon=True).start()
 
@@ -48,23 +53,46 @@ class _Server:
 
     def _accept(self) -> None:
         while True:
-            peer, _ = self.socket.accept()
-            threading.Thread(target=self._answer, args=(peer,), name="cupola-sender", daemon=True).start()
+            self.turns.acquire()
+            peer = None
+            try:
+                peer, _ = self.socket.accept()
+                threading.Thread(target=self._answer, args=(peer,), name="cupola-sender", daemon=True).start()
+            except (OSError, RuntimeError):  # too many files or threads: the program may end some
+                self.turns.release()
+                if peer is not None:
+                    peer.close()
+                time.sleep(0.01)
 
     def _answer(self, peer: socket.socket) -> None:
-        with peer, suppress(OSError):  # who has ended, or says nothing, gets nothing
-            peer.settimeout(PATIENCE)
-            token = bytearray()
-            while len(token) < _TOKEN and (more := peer.recv(_TOKEN - len(token))):
-                token += more
-            with self.lock:
-                x = self.arrays.get(token.decode("ascii", "replace"))
-            if x is None:
+        try:
+            with peer:
+                self._send(peer)
+        except OSError:  # who has ended, or says nothing, gets nothing
+            pass
+        except CUDAError as error:
+            _log.warning("an array could not be sent to another actor: %s", error)
+        finally:
+            self.turns.release()
+
+    def _send(self, peer: socket.socket) -> None:
+        end = time.monotonic() + TOKEN_PATIENCE
+        token = bytearray()
+        while len(token) < _TOKEN:
+            peer.settimeout(max(end - time.monotonic(), 0.001))
+            more = peer.recv(_TOKEN - len(token))
+            if not more:
                 return
-            _own.make_current()
-            flat, count = x.reshape(-1), max(1, PIECE // x.itemsize)
-            for begin in range(0, x.size, count):
-                peer.sendall(numpy.ascontiguousarray(flat[begin : begin + count].to_numpy()).view(numpy.uint8).data)
+            token += more
+        peer.settimeout(PATIENCE)
+        with self.lock:
+            x = self.arrays.get(token.decode("ascii", "replace"))
+        if x is None:
+            return
+        _own.make_current()
+        flat, count = x.reshape(-1), max(1, PIECE // x.itemsize)
+        for begin in range(0, x.size, count):
+            peer.sendall(numpy.ascontiguousarray(flat[begin : begin + count].to_numpy()).view(numpy.uint8).data)
 
 
 _lock = threading.Lock()
