@@ -53,9 +53,12 @@ def allocates():
 
 
 def compute_all(stream=None):
-    """Compute all arrays that are pending; only those of a stream, if one is given."""
+    """Compute all arrays that are pending; only those of a stream, if one is given.
+
+    Otherwise what streams record stays: it belongs to their graphs, whatever becomes of these.
+    """
     for one in all_pending(None):
-        if stream is None or (<Lazy>one)._stream == stream:
+        if (<Lazy>one)._stream not in _recording if stream is None else (<Lazy>one)._stream == stream:
             (<Lazy>one).open_memory()
 
 

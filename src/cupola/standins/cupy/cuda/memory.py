@@ -23,6 +23,7 @@ from cupola.standins.cupy.cuda import _state, memory_hook, runtime
 from cupola.standins.cupy.cuda.device import Device
 from cupola.standins.cupy.cuda.stream import get_current_stream
 
+_NO_MEMORY = 2  # cudaErrorMemoryAllocation
 UNIT = 512  # a pool gives memory in multiples of so many bytes
 
 
@@ -366,9 +367,13 @@ class MemoryPool:
     def _own(self, size: int, stream: Any, chunk: _Chunk) -> MemoryAsync | Memory:
         """Memory for one array."""
         for attempt in range(2):
-            with contextlib.suppress(runtime.CUDARuntimeError):
+            try:
                 # Recorded work uses memory that is there before and behind it.
                 return Memory(size) if stream.is_capturing() else MemoryAsync(size, stream)
+            except runtime.CUDARuntimeError as error:
+                if error.status != _NO_MEMORY:  # such as a capture that is spoiled
+                    self._give_back(chunk, chunk.stream)
+                    raise
             if attempt == 0:
                 gc.collect()
         self._give_back(chunk, chunk.stream)

@@ -13,6 +13,8 @@ from cupola.core.device._stream import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT
 from cupola.numpy._lazy import compute_all, record
 from cupola.standins.cupy.cuda import _state, runtime
 
+_capturing: set[int] = set()  # the streams whose captures have begun here and have not ended
+
 
 class Event:
     """A point in a stream.
@@ -143,17 +145,36 @@ class _BaseStream:
         if not self.ptr:
             raise RuntimeError("cannot capture on the default (legacy) stream")
         compute_all()
-        runtime.deviceSynchronize()  # recorded work waits for nothing that was there before
+        # Recorded work waits for nothing that was there before. To wait for the device would spoil another capture.
+        if _capturing:
+            runtime.streamSynchronize(self.ptr)
+        else:
+            runtime.deviceSynchronize()
         runtime.streamBeginCapture(self.ptr, runtime.streamCaptureModeRelaxed if mode is None else mode)
         record(self._core, True)
+        _capturing.add(self.ptr)
 
     def end_capture(self) -> Graph:
-        """The graph of what was recorded."""
-        with self:
-            compute_all(self._core)
+        """The graph of what was recorded.
+
+        The stream does not record any more, also if this fails.
+        """
+        try:
+            if self.is_capturing():  # otherwise a call has spoiled it, and the driver says so below
+                with self:
+                    compute_all(self._core)
+        except BaseException:
+            with contextlib.suppress(runtime.CUDARuntimeError):
+                runtime.graphDestroy(self._end())
+            raise
+        kept = self._kept
+        return Graph(self._end(), kept)
+
+    def _end(self) -> int:
         record(self._core, False)
-        kept, self._kept = self._kept, []
-        return Graph(runtime.streamEndCapture(self.ptr), kept)
+        _capturing.discard(self.ptr)
+        self._kept = []
+        return int(runtime.streamEndCapture(self.ptr))
 
     def is_capturing(self) -> bool:
         """Whether work is recorded."""
