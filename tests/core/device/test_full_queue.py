@@ -114,9 +114,22 @@ ALONE = {
 }
 
 
+BEFORE = """\
+sleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p).value
+assert int(driver.cuLaunchHostFunc(raw, sleep, 300_000)[0]) == 0
+assert int(driver.cuLaunchHostFunc"""
+
+
 @pytest.mark.parametrize("call", ALONE)
 def test_alone(finishes, call):
     program = START.replace("go_on.wait() and None", "time.sleep(0.2)")
+    finishes(program + f"for _ in range(1500):\n    {ALONE[call]}\nstream.sync()\nprint('done')\n")
+
+
+@pytest.mark.parametrize("call", ALONE)
+def test_before_the_host_function_asks_for_the_gil(finishes, call):
+    """Until then its thread is none of Python's, so calls think that they are alone, however busy the machine is."""
+    program = START.replace("go_on.wait() and None", "None").replace("assert int(driver.cuLaunchHostFunc", BEFORE)
     finishes(program + f"for _ in range(1500):\n    {ALONE[call]}\nstream.sync()\nprint('done')\n")
 
 

@@ -382,9 +382,9 @@ cdef int record_event(Event event, CUstream stream) except -1:
     cdef CUevent pointer = event.begin()
     cdef CUresult status
     cdef PyThreadState* others
-    if event.timing or event.ipc or event.shared is not None:
-        # Recording the time takes a place in the stream's queue, which may be full. An event from elsewhere may have
-        # timing.
+    if event.timing or event.blocking or event.ipc or event.shared is not None:
+        # Recording the time takes a place in the stream's queue, which may be full, and so may the signal that wakes a
+        # host thread. An event from elsewhere may have timing.
         with nogil:
             status = cu.cuEventRecord(pointer, stream)
     else:
