@@ -49,13 +49,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 STDERR = pytest.StashKey[int]()
+SETTINGS = pytest.StashKey[Any]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """After the last test, end this process if what it lets go of waits for a kernel that never ends."""
+    seconds = pytest_timeout.get_env_settings(session.config).timeout or limits.DEFAULT
+    faulthandler.dump_traceback_later(limits.Limit(seconds).whole(), exit=True, file=session.config.stash[STDERR])
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End what tests have left, also in workers that are gone; and this process, if an endless kernel holds it up."""
-    seconds = pytest_timeout.get_env_settings(config).timeout or limits.DEFAULT
-    faulthandler.dump_traceback_later(limits.Limit(seconds).whole(), exit=True, file=config.stash[STDERR])
+    """End what tests have left, also in workers that are gone."""
     for command in processes.end_all() if "PYTEST_XDIST_WORKER" not in os.environ else ():
         print(f"a test has left this process, which was killed: {command}", file=sys.stderr)
 
@@ -65,6 +71,7 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
     """Give the test its time, which grows with the load of the machine: `tests.limits` says how, and what ends it."""
     if settings.method != "signal" or threading.current_thread() is not threading.main_thread():
         return None
+    item.stash[SETTINGS] = settings
     limit = limits.begin(settings.timeout)
 
     def watch() -> None:
@@ -88,6 +95,13 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
     signal.signal(signal.SIGALRM, over)
     watch()
     return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Give the fixtures of a test that has failed their time, too: pytest-timeout has stopped watching it by now."""
+    if SETTINGS in item.stash and not limits.is_set() and not item.config.getoption("usepdb"):
+        pytest_timeout_set_timer(item, item.stash[SETTINGS])
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -63,6 +63,11 @@ def begin(seconds: float) -> Limit:
     return _present
 
 
+def is_set() -> bool:
+    """Whether a test is under way, and its time is watched."""
+    return _present is not None
+
+
 def end() -> None:
     """No test is under way."""
     global _present

@@ -42,6 +42,7 @@ def test_what_others_do_is_waited_for(monkeypatch):
 
 BODIES = """
 import signal, subprocess, sys, time
+import pytest
 from tests import processes
 
 SAYS = "import time; print('said by it'); time.sleep(600)"
@@ -58,6 +59,14 @@ def test_runs_a_child():
 def test_waits_beside_a_child():
     with processes.Child(["sleep", 600]) as child:
         child.wait()
+
+@pytest.fixture
+def hangs():
+    yield
+    time.sleep(600)
+
+def test_fails(hangs):
+    assert False
 
 def test_is_quick():
     pass
@@ -100,9 +109,9 @@ def pytest_in(folder: Path, source: str, seconds: int) -> subprocess.CompletedPr
 
 def test_tests_end_and_the_others_go_on(tmp_path):
     done = pytest_in(tmp_path, BODIES, 2)
-    assert "4 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "5 failed, 1 passed, 1 error" in done.stdout, done.stdout + done.stderr
     said = [line.removeprefix("E").strip() for line in done.stdout.splitlines() if line.startswith("E ")]
-    assert sum(line.startswith("Failed: Timeout (>") for line in said) == 2, said
+    assert sum(line.startswith("Failed: Timeout (>") for line in said) == 3, said
     assert sum(line.startswith("tests.processes.Overdue: a child process had not ended") for line in said) == 2, said
     assert said[said.index("---- its standard output ----") + 1] == "said by it"
 
