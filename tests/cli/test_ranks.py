@@ -75,7 +75,9 @@ def test_ranks_end_with_their_starter(tmp_path):
     assert rest == ""
 
 
-@pytest.mark.parametrize("wrong", [["-n", "0"], ["-n", "2", "--grace", "-1"], ["-n", "x"]])
+@pytest.mark.parametrize(
+    "wrong", [["-n", "0"], ["-n", "2", "--grace", "-1"], ["-n", "x"], ["-n", "4097"], ["-n", "9" * 30]]
+)
 def test_bad_options(tmp_path, wrong):
     done = run(tmp_path, *wrong, "SCRIPT")
     assert done.returncode == 2 and "error: " in done.stderr
@@ -116,3 +118,21 @@ def test_ranks_have_one_report(tmp_path):
     assert done.returncode == 1, done.stderr
     assert [finding["kernel"] for finding in json.loads(report.read_text())] == ["doubled", "doubled"]
     assert done.stderr.count("init in kernel 'doubled'") == 2
+
+
+def test_ranks_that_cannot_be_started(monkeypatch):
+    """Those that could be are ended."""
+    started = []
+    usual = ranks.subprocess.Popen
+
+    def popen(command, **options):
+        if len(started) == 2:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        options.pop("preexec_fn")
+        started.append(usual([sys.executable, "-c", "import time; time.sleep(1000)"], **options))
+        return started[-1]
+
+    monkeypatch.setattr(ranks.subprocess, "Popen", popen)
+    with pytest.raises(ValueError, match="only 2 of 5 processes could be started: .*unavailable"):
+        ranks.run(5, ["program.py"], grace=1)
+    assert [child.poll() is not None for child in started] == [True, True]

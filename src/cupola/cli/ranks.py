@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ _PR_SET_PDEATHSIG = 1
 PATIENCE = 5.0  # seconds from the request to end to the order
 
 
+MOST = 4096  # ranks of one machine
 OPTIONS = ("-n", "--ranks", "--grace")
 
 
@@ -39,6 +41,12 @@ def without(arguments: Sequence[str], program: Sequence[str], options: Sequence[
         elif not option.startswith(joined):
             kept.append(option)
     return [*kept, *program]
+
+
+def most_ranks() -> int:
+    """How many processes there can be: no more than this user may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    return MOST if soft == resource.RLIM_INFINITY else min(soft, MOST)
 
 
 def run(count: int, command: Sequence[str], *, grace: float) -> int:
@@ -66,12 +74,15 @@ def run(count: int, command: Sequence[str], *, grace: float) -> int:
             os._exit(128 + signal.SIGTERM)
 
     arguments = [sys.executable, "-m", "cupola", "run", *command]
-    ranks = [
-        # There is one thread only, which is what a function in the child needs.
-        subprocess.Popen(arguments, env=_environment(rank, count, port), preexec_fn=go_with_starter)
-        for rank in range(count)
-    ]
+    ranks: list[subprocess.Popen[bytes]] = []
     try:
+        try:
+            for rank in range(count):
+                environment = _environment(rank, count, port)
+                # There is one thread only, which is what a function in the child needs.
+                ranks.append(subprocess.Popen(arguments, env=environment, preexec_fn=go_with_starter))
+        except OSError as error:
+            raise ValueError(f"only {len(ranks)} of {count} processes could be started: {error}") from error
         return _watch(ranks, grace)
     except KeyboardInterrupt:  # the ranks got the signal, too
         _end(ranks)

@@ -134,6 +134,11 @@ def _prepare(options: argparse.Namespace, is_python: bool) -> None:
 
     if options.ranks is not None and (options.ranks < 1 or not options.grace >= 0):
         raise ValueError("-n must be at least 1, and --grace must not be negative")
+    if options.ranks is not None:
+        from .ranks import most_ranks
+
+        if options.ranks > (most := most_ranks()):
+            raise ValueError(f"-n {options.ranks} is too much: on this machine there can be {most} (see ulimit -u)")
     if options.coverage or options.coverage_report:
         from . import coverage
 

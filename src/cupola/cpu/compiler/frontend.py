@@ -36,6 +36,10 @@ from cupola.cpu.compiler.records import dataclass
 
 _SYSTEM_CALLS = {"vprintf": 1, "malloc": 2, "free": 2}
 _ASSUMED_REGISTERS = 32
+_SHARED_OF_PTX = 48 << 10
+"""Bytes of static shared memory that NVIDIA's assembler lets a kernel have."""
+_SHARED_OF_CUBINS = 256 << 10
+"""What it has assembled may have some more, for itself."""
 """Registers of a thread if there is no cubin, which would say how many."""
 
 
@@ -149,6 +153,13 @@ class ParsedModule:
                     f"{describe(instruction.location)}: {problem}",
                 )
         layout = Layout.of(self.module, prepared, self._places)
+        limit = _SHARED_OF_CUBINS if self.architecture else _SHARED_OF_PTX
+        if layout.static_shared > limit:
+            raise ImageError(
+                "CUDA_ERROR_INVALID_PTX",
+                f"Entry function '{function.name}' uses too much shared data ({layout.static_shared:#x} bytes, "
+                f"{limit:#x} max)",
+            )
         whole_warps = any(i.description.waits == "warp" or i.description.warp for i in instructions)
         compared = largest_compared(instructions)
         return Kernel(prepared, layout, self._describe(function, prepared, layout, compared, whole_warps=whole_warps))

@@ -1,6 +1,7 @@
 /* Statuses: their names, CUDA's short descriptions, and the sentence that explains a thread's last failure. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "base.h"
 
@@ -145,7 +146,19 @@ CUresult(fail)(CUresult status, const char *format, ...) {
     return status;
 }
 
-CUresult(no_memory)(const char *what) { return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for %s", what); }
+const char *address_space_advice(void) {
+    static _Thread_local char text[128];
+    struct rlimit limit;
+    text[0] = 0;
+    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+        snprintf(text, sizeof text, "; `ulimit -v` limits the process to %llu KiB of addresses: raise it, or lift it",
+                 (unsigned long long)limit.rlim_cur >> 10);
+    return text;
+}
+
+CUresult(no_memory)(const char *what) {
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the host has no memory for %s%s", what, address_space_advice());
+}
 
 CUresult(fail_null)(const char *what) { return fail(CUDA_ERROR_INVALID_VALUE, "'%s' is a null pointer", what); }
 

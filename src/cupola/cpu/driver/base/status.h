@@ -12,6 +12,7 @@
 
 /* Return a failing status and keep a sentence that says what is wrong and what to do, for explain(). */
 CUresult fail(CUresult status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+const char *address_space_advice(void); /* what follows "no memory": `ulimit -v`, where there is such a limit, or "" */
 CUresult no_memory(const char *what) __attribute__((cold)); /* OUT_OF_MEMORY: "the host has no memory for what" */
 CUresult fail_null(const char *what) __attribute__((cold)); /* CUDA_ERROR_INVALID_VALUE: "'what' is a null pointer" */
 /* CUDA_ERROR_INVALID_HANDLE, and whether the stream, event… (what) was destroyed or never was one */

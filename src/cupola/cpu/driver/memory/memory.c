@@ -61,7 +61,8 @@ CUresult memory_refused_to_pool(int status, int device, size_t size, size_t take
                 bytes_text(cpu_memory_used(CPU_MEMORY_HOST), used));
         case CPU_MEMORY_ARENA_FULL:
             return fail(CUDA_ERROR_OUT_OF_MEMORY,
-                        "no range of %s is left in the addresses that the CPU device reserved.", wanted);
+                        "no range of %s is left in the addresses that the CPU device reserved%s.", wanted,
+                        address_space_advice());
         default: return fail(CUDA_ERROR_UNKNOWN, "unexpected state %d of the memory of the CPU device.", status);
     }
 }
