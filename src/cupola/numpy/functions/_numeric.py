@@ -105,8 +105,8 @@ def round(a: Any, decimals: int = 0, out: Any = None) -> ndarray:
     if values.dtype.kind in "iu" or (values.dtype.kind == "b" and decimals):
         made = values.copy()
         if decimals < 0:
-            by = numpy.float64(_power_of_ten(-decimals))  # the types of integers may not have it
-            made = (UFUNCS["rint"](values / by) * by).astype(values.dtype)
+            tens = numpy.float64(_power_of_ten(-decimals))  # the types of integers may not have it
+            made = (UFUNCS["rint"](values / tens) * tens).astype(values.dtype)
     elif values.dtype.kind == "c":
         made = empty_like(values, order="A")
         write(made.real, round(values.real, decimals))
@@ -404,7 +404,8 @@ def _on_lines(at: ndarray, places: ndarray, values: ndarray, k: ndarray) -> ndar
     made, other = slope * (at - start) + a, slope * (at - end) + b
     made = where(made != made, other, made)  # with infinities, one of both ends may tell where the other does not
     made = where((made != made) & (a == b), a, made)
-    return where(at == end, b, where(at == start, a, made))
+    result: ndarray = where(at == end, b, where(at == start, a, made))
+    return result
 
 
 def _window(name: str) -> Any:

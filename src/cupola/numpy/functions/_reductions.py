@@ -546,8 +546,8 @@ def _between(a: ndarray, b: ndarray, share: Any, rest: Any) -> ndarray:
         made = _where(share >= 0.5, b - away * rest, a + away * share)
     else:
         made = b - away * rest if share >= 0.5 else a + away * share
-    made = _where((away != away) & (a == b), a, made)
-    return made
+    result: ndarray = _where((away != away) & (a == b), a, made)
+    return result
 
 
 def _weighted_quantile(

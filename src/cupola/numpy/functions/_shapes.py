@@ -166,12 +166,15 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
     """As ``numpy.require``; arrays here are writable and aligned."""
     found = on_device(a) if dtype is None else on_device(a).astype(dtype, copy=False)
     given = [requirements] if isinstance(requirements, str) else requirements or ()
+    for one in given:
+        if one.upper() not in _REQUIREMENTS:
+            raise KeyError(f"{one!r} is none of the requirements: {', '.join(_REQUIREMENTS)}")
     wanted = {_REQUIREMENTS[one.upper()] for one in given}
     if {"C", "F"} <= wanted:
         raise ValueError('Cannot specify both "C" and "F" order')
     (order,) = wanted & {"C", "F"} or {"K"}
-    found = in_order(found, order)
-    return found.copy(order) if "O" in wanted and found.base is not None else found
+    made: ndarray = in_order(found, order)
+    return made.copy(order) if "O" in wanted and made.base is not None else made
 
 
 _REQUIREMENTS = {

@@ -54,7 +54,7 @@ class PinnedMemoryPointer(numpy.ndarray):
     """
 
     # The class is one of NumPy's for its buffer only: elementwise functions would read what nobody has to have.
-    __array_ufunc__ = None
+    __array_ufunc__ = None  # type: ignore[assignment]
 
     mem: Any
     ptr: int
@@ -79,25 +79,25 @@ class PinnedMemoryPointer(numpy.ndarray):
         """How many bytes there are from here to the end of the memory."""
         return int(self.mem.size - (self.ptr - self.mem.ptr))
 
-    def __add__(self, offset: Any) -> Any:  # type: ignore[override]
+    def __add__(self, offset: Any) -> Any:
         return PinnedMemoryPointer(self.mem, self.ptr - self.mem.ptr + int(offset))
 
-    __radd__ = __iadd__ = __add__  # type: ignore[assignment]
+    __radd__ = __iadd__ = __add__
 
-    def __sub__(self, offset: Any) -> Any:  # type: ignore[override]
+    def __sub__(self, offset: Any) -> Any:
         return self + -offset
 
-    __isub__ = __sub__  # type: ignore[assignment]
+    __isub__ = __sub__
 
     def __neg__(self) -> Any:
         raise TypeError("bad operand type for unary -: 'PinnedMemoryPointer'")
 
     __rsub__ = __mul__ = __rmul__ = __imul__ = None  # type: ignore[assignment]
 
-    def __eq__(self, other: object) -> bool:  # type: ignore[override]
+    def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __ne__(self, other: object) -> bool:  # type: ignore[override]
+    def __ne__(self, other: object) -> bool:
         return self is not other
 
     def __hash__(self) -> int:  # type: ignore[override]
