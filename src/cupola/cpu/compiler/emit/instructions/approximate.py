@@ -117,14 +117,18 @@ def fast(b: Builder, op: Operation, x: Value) -> Value:
     return canonical(b, flush(b, op, result) if op.opcode in ("rcp", "sin", "cos") else result)
 
 
-@instruction("rsqrt", "ex2", "lg2", "sin", "cos", "tanh", on="f32", modifiers="approx ftz", sources=1)
-def approximate(b: Builder, op: Operation, x: Value) -> Value:
-    """Also ``rcp.approx`` and ``sqrt.approx``, which floating.py hands over."""
+def applied(b: Builder, op: Operation, x: Value) -> Value:
+    """One of these functions, by the instruction's name; floating.py hands ``rcp`` and ``sqrt`` over."""
     if not numerics.is_exact():
         return fast(b, op, x)
     flushes = op.has("ftz")
     function = UNIT[op.opcode][0 if flushes else 1]
     return shared(b, f"{op.opcode}{'.ftz' if flushes else ''}", function, x)
+
+
+@instruction("rsqrt", "ex2", "lg2", "sin", "cos", "tanh", on="f32", modifiers="approx ftz", sources=1)
+def approximate(b: Builder, op: Operation, x: Value) -> Value:
+    return applied(b, op, x)
 
 
 def quotient(b: Builder, op: Operation, x: Value, y: Value) -> Value:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from cupola.cpu.compiler.emit.values.builder import Builder, constant, real
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 
-from .approximate import approximate, coarse, quotient
+from .approximate import applied, coarse, quotient
 from .formats import DIRECTED, canonical, canonical_root, finish, flush
 from .registry import Operation, instruction
 
@@ -93,14 +93,14 @@ def flush_quotient(b: Builder, x: Value, y: Value, quotient: Value) -> Value:
 def square_root(b: Builder, op: Operation, x: Value) -> Value:
     """A root is never subnormal, so there is nothing to flush after it."""
     if op.has("approx"):
-        return approximate(b, op, x)
+        return applied(b, op, x)
     return canonical_root(b, arithmetic(b, "sqrt", rounding(op), flush(b, op, x)))
 
 
 @instruction("rcp", on=FLOATS, modifiers=f"{ROUNDINGS} ftz approx", sources=1)
 def reciprocal(b: Builder, op: Operation, x: Value) -> Value:
     if op.has("approx"):
-        return coarse(b, op, x) if op.type == "f64" else approximate(b, op, x)
+        return coarse(b, op, x) if op.type == "f64" else applied(b, op, x)
     return finish(b, op, arithmetic(b, "div", rounding(op), real(x.type, 1.0), flush(b, op, x)))
 
 
