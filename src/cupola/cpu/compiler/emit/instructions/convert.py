@@ -20,6 +20,7 @@ from .formats import (
     narrow_to_odd,
     round_to_odd,
     saturate,
+    settle_nans,
     step_toward,
     two_sum,
     widen,
@@ -142,8 +143,9 @@ def from_floating(b: Builder, op: Operation, x: Value, *more: Value) -> Results:
     if to[0] in "us":
         return floating_to_integer(b, op, x)
     if to in HALVES:
-        return float_to_half(b, op, to, narrow_to_odd(b, x) if source == "f64" else x)
+        return double_to_half(b, op, to, x) if source == "f64" else float_to_half(b, op, to, x)
     if to == "f64":
+        x = settle_nans(b, canonical(b, x)) if op.has("ftz") else x
         x = x if source == "f64" else b.cast("fpext", x, "double")
         return saturate(b, x) if op.has("sat") else x
     if source == "f64":
@@ -151,8 +153,9 @@ def from_floating(b: Builder, op: Operation, x: Value, *more: Value) -> Results:
     x = flush(b, op, x)
     if op.has("sat"):
         return saturate(b, x)
-    plain = source == "f32" and not whole and not op.has("ftz")
-    return x if plain else canonical(b, x)
+    # A NaN from f64, as the host narrows it, and one from bf16 keep their upper bits.
+    keeps = source in ("f64", "bf16") or (source == "f32" and not op.has("ftz"))
+    return x if keeps and not whole else canonical(b, x)
 
 
 def floating_to_integer(b: Builder, op: Operation, x: Value) -> Value:
@@ -163,6 +166,20 @@ def floating_to_integer(b: Builder, op: Operation, x: Value) -> Value:
     if source != "f64" and BITS[target] < 64:
         return result  # LLVM's saturating conversion gives 0 for a NaN
     return b.select(is_nan(b, x), constant(target, 1 << (BITS[target] - 1)), result)
+
+
+def double_to_half(b: Builder, op: Operation, to: str, x: Value) -> Value:
+    """As of a float, but a NaN keeps its sign and upper bits; the host narrows it to a float with these."""
+    single = narrow_to_odd(b, x)
+    result = float_to_half(b, op, to, single)
+    if op.has("sat"):
+        return result
+    bits, fraction = b.bitcast(single, "i32"), 10 if to == "f16" else 7
+    sign = b.binary("and", b.binary("lshr", bits, constant("i32", 16)), constant("i32", 0x8000))
+    upper = b.binary("lshr", bits, constant("i32", 23 - fraction))
+    size = b.binary("and", upper, constant("i32", (1 << fraction) - 1))
+    nan = b.binary("or", size, constant("i32", 0x7FFF >> fraction << fraction))
+    return b.select(is_nan(b, single), b.cast("trunc", b.binary("or", nan, sign), "i16"), result)
 
 
 def float_to_half(b: Builder, op: Operation, to: str, x: Value) -> Value:

@@ -43,10 +43,10 @@ def _is_copy(instruction: ast.Instruction) -> bool:
 
 
 def _makes_float(instruction: ast.Instruction) -> bool:
-    """Whether the result is that of f32 arithmetic."""
+    """Whether the result is that of f32 arithmetic. NaNs that are converted from f64 and bf16 keep their payloads."""
     modifiers = instruction.modifiers
     if instruction.opcode == "cvt":
-        return "f32" in modifiers[-2:-1] and modifiers[-1] != "f32"
+        return "f32" in modifiers[-2:-1] and modifiers[-1] not in ("f32", "f64", "bf16")
     return instruction.opcode in _MAKERS and modifiers[-1] == "f32"
 
 
