@@ -152,12 +152,28 @@ CUresult find_linked(const void *data, const void *const **binaries, size_t *cou
     }
 }
 
+/* Up to the zero, or to where no memory is any more. */
+static size_t text_size(const char *text, size_t limit) {
+    enum { PAGE = 4096, MANY = 256 * PAGE };
+    if (limit != UNKNOWN_SIZE) return strnlen(text, limit);
+    for (size_t size = 0;;) {
+        size_t step = MANY - ((uintptr_t)text + size) % PAGE;
+        if (!is_readable(text + size, step)) step = PAGE - ((uintptr_t)text + size) % PAGE;
+        if (!is_readable(text + size, step)) return size;
+        size_t length = strnlen(text + size, step);
+        size += length;
+        if (length < step) return size;
+    }
+}
+
 CUresult find_extent(const void *data, size_t limit, const char **start, size_t *size) {
     uint32_t magic = 0;
     *start = data;
-    if (!limit || !((const char *)data)[0]) return fail(CUDA_ERROR_INVALID_IMAGE, "the image is empty");
+    size_t begin = limit < sizeof magic ? limit : sizeof magic;
+    bool is_whole = has(data, begin, limit);
+    if (!limit || (is_whole && !((const char *)data)[0])) return fail(CUDA_ERROR_INVALID_IMAGE, "the image is empty");
     /* Text too short to be anything: the compiler says so. */
-    size_t begin = strnlen(data, limit < sizeof magic ? limit : sizeof magic);
+    begin = is_whole ? strnlen(data, begin) : 0;
     if (begin == sizeof magic) memcpy(&magic, data, sizeof magic);
     if (magic == FAT_WRAPPER_MAGIC && has(data, sizeof(struct fat_wrapper), limit)) {
         struct fat_wrapper wrapper;
@@ -171,8 +187,8 @@ CUresult find_extent(const void *data, size_t limit, const char **start, size_t 
     }
     if (magic == FAT_MAGIC) return fat_extent(data, limit, size);
     if (memcmp(&magic, ELFMAG, SELFMAG)) {
-        *size = limit == UNKNOWN_SIZE ? strlen(data) : strnlen(data, limit);
-        return CUDA_SUCCESS;
+        *size = text_size(data, limit);
+        return *size ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_IMAGE, "the image is empty, or no memory is at %p", data);
     }
     *size = cubin_size(data, limit);
     return *size ? CUDA_SUCCESS : cut_off("the cubin");
