@@ -195,7 +195,7 @@ def test_what_is_refused(bodies, message):
     ],
 )
 def test_targets_that_do_not_fit(heads, options, message):
-    texts = [f".version 8.0\n.target {target}\n.address_size 64\n" for target in heads]
+    texts = [f".version 8.8\n.target {target}\n.address_size 64\n" for target in heads]
     with pytest.raises(LinkError, match=message):
         merge([(str(n), text) for n, text in enumerate(texts)], **options)
 

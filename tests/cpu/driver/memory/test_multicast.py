@@ -296,7 +296,7 @@ REFUSED = {
     "multimem.ld_reduce.weak.global.add.v2.u32 {%r0, %r1}, [%l0]": "no vectors of 2 elements",
     "multimem.ld_reduce.weak.global.add.v8.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%l0]": "no vectors of 8",
     "multimem.ld_reduce.weak.global.add.acc::f32.f32 %f0, [%l0]": "'.acc::f32' is for sums of halves",
-    "multimem.ld_reduce.weak.global.add.e4m3x4 %r0, [%l0]": "need compute capability 10.0a",
+    "multimem.ld_reduce.weak.global.add.e4m3x4 %r0, [%l0]": "needs PTX 8.6 and sm_100f or",
     "multimem.red.relaxed.gpu.global.xor.s32 [%l0], %r0": "'.xor' is not for the type '.s32'",
 }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from subprocess import CompletedProcess
+
 import numpy as np
 import pytest
 
@@ -13,7 +16,7 @@ pytestmark = pytest.mark.cpu_only  # a GPU of the tests may be older
 # Each thread copies the 32 bytes with its number, or what `%j` makes of it.
 PTX = """
 .version 8.8
-.target sm_90
+.target sm_100
 .address_size 64
 .visible .entry k(.param .u64 in, .param .u64 out)
 {{
@@ -83,12 +86,20 @@ def run(kind: str, where: str, threads: int, *, skew: int = 0, vectors: int | No
     return expected, result
 
 
-@pytest.mark.parametrize("threads", [1, 3, 32, 70])
-@pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("kind", KINDS)
-def test_copies(kind: str, where: str, threads: int) -> None:
-    expected, found = run(kind, where, threads)
-    np.testing.assert_array_equal(found, expected)
+def test_copies(kind: str, run_python: Callable[..., CompletedProcess[str]]) -> None:
+    done = run_python(
+        f"""
+import numpy as np
+from tests.cpu.engine.memory import test_wide_accesses as t
+for where in t.WHERE:
+    for threads in (1, 3, 32, 70):
+        expected, found = t.run({kind!r}, where, threads)
+        np.testing.assert_array_equal(found, expected, f"{{where}}, {{threads}} threads")
+""",
+        CUPOLA_CPU_MODEL="b200",
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -100,12 +111,17 @@ def test_copies(kind: str, where: str, threads: int) -> None:
         ("one place", {"skew": 8}, "misaligned read of 32 bytes"),
     ],
 )
-def test_faults(where, options, said, run_python):
-    done = run_python(f"""
+def test_faults(
+    where: str, options: dict[str, int], said: str, run_python: Callable[..., CompletedProcess[str]]
+) -> None:
+    done = run_python(
+        f"""
 from tests.cpu.engine.memory import test_wide_accesses as t
 try:
     t.run("v8.b32", {where!r}, 32, **{options!r})
 except Exception as error:
     print(error)
-""")
+""",
+        CUPOLA_CPU_MODEL="b200",
+    )
     assert said in done.stdout, done.stdout + done.stderr

@@ -6,12 +6,13 @@ operands it has already made by their text, so that an operand usually costs one
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import NoReturn
 
 from cupola.cpu.compiler.ptx import ast, grammar
 from cupola.cpu.compiler.ptx.cursor import Cursor, is_name
 from cupola.cpu.compiler.ptx.declarations import SPACES, parameters, variables
+from cupola.cpu.compiler.ptx.grammar import needs
 from cupola.cpu.compiler.ptx.locations import Locations
 from cupola.cpu.compiler.ptx.names import TYPE_BITS
 from cupola.cpu.compiler.ptx.operands import OperandParser
@@ -27,13 +28,19 @@ class BodyParser:
     """Reads the body of one function into its ``body``, ``registers``, ``variables`` and lists of targets."""
 
     def __init__(
-        self, cursor: Cursor, function: ast.Function, locations: Locations, module_names: dict[str, int]
+        self,
+        cursor: Cursor,
+        function: ast.Function,
+        locations: Locations,
+        module_names: dict[str, int],
+        dialect: Dialect,
     ) -> None:
         self.cursor = cursor
         self.function = function
         self.locations = locations
         self.scopes = Scopes(function.registers)
-        self.operands = OperandParser(cursor, self.scopes, module_names)
+        self.dialect = dialect
+        self.operands = OperandParser(cursor, self.scopes, module_names, dialect.has_register)
         self.statements: list[ast.Statement] = []
 
     def read(self, end: int) -> None:
@@ -212,7 +219,7 @@ class BodyParser:
         if not grammar.forms(opcode):
             if not (is_name(opcode) and opcode[0].isalpha()):
                 cursor.unexpected("a statement")
-            self._refuse(f"unsupported PTX instruction {word!r}: there is no opcode {opcode!r}", index)
+            self._refuse(grammar.problem(opcode, modifiers, 0), index)
         at = index
         index += 1
         operands: tuple[ast.Operand, ...]
@@ -260,9 +267,10 @@ class BodyParser:
             labels.clear()
 
     def _check(self, opcode: str, modifiers: tuple[str, ...], operands: tuple[ast.Operand, ...], at: int) -> None:
-        """Refuse what the instruction set does not have."""
+        """Refuse what the instruction set does not have, or not yet in this version and for this target."""
         shape = (opcode, modifiers, *map(type, operands))
-        if shape in _FITTING:
+        dialect = self.dialect
+        if shape in dialect.fitting:
             return
         form = grammar.form_of(opcode, modifiers, len(operands))
         if form is None:
@@ -288,8 +296,11 @@ class BodyParser:
                 for item in vector.items:
                     if not isinstance(item, ast.Register | ast.Sink):
                         self._refuse("a destination holds a constant", at, "a register")
+        if unmet := needs.unmet(opcode, modifiers, len(operands), dialect.version, dialect.target):
+            name = ".".join((opcode, *modifiers))
+            self._refuse(f"{name!r} {unmet}, and this module is {dialect}", at)
         if not _WITH_PARTS.intersection(shape):
-            _FITTING.add(shape)
+            dialect.fitting.add(shape)
 
     def _refuse(self, message: str, at: int, expected: str = "") -> NoReturn:
         """Fail for an instruction, with its place in the CUDA source."""
@@ -338,8 +349,36 @@ class BodyParser:
                 cursor.unexpected("',' or ')'")
 
 
-_FITTING: set[tuple[object, ...]] = set()
-"""Opcode, modifiers and classes of operands of instructions that the instruction set has."""
+class Dialect:
+    """The PTX of a version, for a target.
+
+    Attributes
+    ----------
+    fitting : set
+        Opcode, modifiers and classes of operands of instructions that it is known to have.
+    """
+
+    def __init__(self, version: needs.Version, target: str) -> None:
+        self.version = version
+        self.name = target
+        self.target = needs.Target.of(target)
+        self.fitting: set[tuple[object, ...]] = set()
+
+    def __str__(self) -> str:
+        return f"PTX {self.version[0]}.{self.version[1]} for {self.name}"
+
+    def has_register(self, name: str) -> str:
+        """What is wrong with a special register; nothing, if it has it."""
+        if unmet := needs.unmet(name, (), 0, self.version, self.target):
+            return f"the register {name!r} {unmet}, and this module is {self}"
+        return ""
+
+
+@lru_cache(maxsize=64)
+def dialect(version: needs.Version, target: str) -> Dialect:
+    """The one for all modules of a version and for a target."""
+    return Dialect(version, target)
+
 
 _WITH_PARTS = frozenset([ast.Vector, ast.Pair])
 """Operands of which more is looked at than the class."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from cupola.cpu.compiler.ptx import ast
 from cupola.cpu.compiler.ptx.constants import constant, constant_integer
 from cupola.cpu.compiler.ptx.cursor import Cursor, is_name, parse_integer
+from cupola.cpu.compiler.ptx.grammar import needs
 from cupola.cpu.compiler.ptx.names import SPECIAL_REGISTERS
 from cupola.cpu.compiler.ptx.scopes import Scopes
 
@@ -26,10 +28,13 @@ class OperandParser:
         References to labels in the operands read since it was cleared, with the index of their words.
     """
 
-    def __init__(self, cursor: Cursor, scopes: Scopes, module_names: dict[str, int]) -> None:
+    def __init__(
+        self, cursor: Cursor, scopes: Scopes, module_names: dict[str, int], problem_with: Callable[[str], str]
+    ) -> None:
         self.cursor = cursor
         self.scopes = scopes
         self.module_names = module_names
+        self.problem_with = problem_with  # a special register
         self.elements: dict[str, int] = {}
         self.labels: list[tuple[str, int]] = []
 
@@ -175,6 +180,8 @@ class OperandParser:
             return operand
         if word in SPECIAL_REGISTERS:
             name, _, component = word[1:].partition(".")
+            if problem := self.problem_with(f"%{name}"):
+                self.cursor.fail(problem, at=at)
             return ast.Special(name, component or None)
         if word in self.module_names:
             return ast.Symbol(word)
@@ -184,6 +191,8 @@ class OperandParser:
             if isinstance(register, ast.Register) and _SELECTOR.fullmatch(part):
                 return ast.Selector(register, part)
         if word[0] == "%":
+            if newer := needs.of_unknown(word, (), 0, ""):
+                self.cursor.fail(f"the register {word!r} {newer}, and the CPU device does not have it", at=at)
             self.cursor.fail(f"the register {word!r} is not declared", at=at)
         if not is_name(word):
             self.cursor.unexpected("an operand", at)

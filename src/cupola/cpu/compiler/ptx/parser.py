@@ -7,10 +7,11 @@ from contextlib import suppress
 from functools import partial
 
 from cupola.cpu.compiler.ptx import ast
-from cupola.cpu.compiler.ptx.body import BodyParser
+from cupola.cpu.compiler.ptx.body import BodyParser, dialect
 from cupola.cpu.compiler.ptx.cursor import Cursor
 from cupola.cpu.compiler.ptx.declarations import SPACES, parameters, variables
 from cupola.cpu.compiler.ptx.errors import PtxSyntaxError
+from cupola.cpu.compiler.ptx.grammar import needs
 from cupola.cpu.compiler.ptx.lexer import Tokens, kernel_bodies
 from cupola.cpu.compiler.ptx.locations import Locations
 from cupola.cpu.compiler.ptx.names import TYPE_BITS
@@ -100,11 +101,19 @@ class _ModuleParser:
         cursor.index += 1
         self.module.version = (int(major), int(minor))
         cursor.expect(".target")
+        at = cursor.index
         targets = [cursor.name("a target such as 'sm_90'")]
         while cursor.accept(","):
             targets.append(cursor.name("a target"))
         architectures = [target for target in targets if target.startswith(("sm_", "compute_"))]
         self.module.target = architectures[0] if architectures else targets[0]
+        first = needs.first_version(self.module.target)
+        if self.module.version < first:
+            cursor.fail(
+                f"the target {self.module.target!r} needs PTX {first[0]}.{first[1]}, and this module is "
+                f"PTX {self.module.version[0]}.{self.module.version[1]}",
+                at=at,
+            )
         self.names_samplers = "texmode_independent" in targets
         if cursor.accept(".address_size"):
             at = cursor.index
@@ -241,7 +250,8 @@ class _ModuleParser:
             module.functions[name] = aliased
 
     def _read_body(self, cursor: Cursor, function: ast.Function, end: int, names: dict[str, int]) -> None:
-        BodyParser(cursor, function, self.locations, names).read(end)
+        known = dialect(self.module.version, self.module.target)
+        BodyParser(cursor, function, self.locations, names, known).read(end)
         if self.names_samplers:
             _drop_samplers(function)
         function.branch_targets = {name: tuple(items) for name, items in function.branch_targets.items()}

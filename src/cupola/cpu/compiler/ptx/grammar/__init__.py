@@ -38,6 +38,7 @@ from cupola.cpu.compiler.ptx.grammar import (
     matrix,
     memory,
     miscellaneous,
+    needs,
     synchronization,
     tensor,
     texture,
@@ -211,13 +212,20 @@ def problem(opcode: str, modifiers: tuple[str, ...], count: int) -> str:
     """Why an instruction has no form, in words for an error message."""
     known = forms(opcode)
     name = ".".join((opcode, *modifiers))
+    unsupported = f"unsupported PTX instruction {name!r}: "
     if not known:
-        return f"unsupported PTX instruction {name!r}: there is no opcode {opcode!r}"
+        newer = needs.of_unknown(opcode, modifiers, count, "")
+        return unsupported + (_newer(newer) if newer else f"there is no opcode {opcode!r}")
     if found := matching(opcode, modifiers):
         operands = " or ".join(dict.fromkeys(form.syntax.partition(" ")[2].strip() or "none" for form in found))
         return f"{name!r} has {count} operands, it takes {operands}"
     every = {choice for form in known for group in form.groups for choice in group.choices}
     for modifier in modifiers:
         if modifier not in every:
-            return f"unsupported PTX instruction {name!r}: {opcode!r} has no modifier '.{modifier}'"
-    return f"unsupported PTX instruction {name!r}: no form of {opcode!r} has these modifiers together"
+            newer = needs.of_unknown(opcode, modifiers, count, modifier)
+            return unsupported + (_newer(newer) if newer else f"{opcode!r} has no modifier '.{modifier}'")
+    return unsupported + f"no form of {opcode!r} has these modifiers together"
+
+
+def _newer(words: str) -> str:
+    return f"it {words}, and the CPU device does not have it"
