@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+
+from tests import processes
 
 PROGRAM = """
 import cupy
@@ -64,7 +65,7 @@ def test_a_spoiled_capture_spoils_no_other(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     command = [sys.executable, "-m", "cupola", "run", "--device", "cpu", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = processes.run(command)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == 18 * [
         "Unsupported Invalidated False [2, 3, 4, 5, 6] [7, 8, 9, 10, 11]",
