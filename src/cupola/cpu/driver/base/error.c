@@ -194,6 +194,11 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
     return index < 0 ? fail(CUDA_ERROR_INVALID_VALUE, "%d is not a CUresult", (int)error) : CUDA_SUCCESS;
 }
 
+CUresult check_name(const char *name) {
+    if (!name) return fail_null("name");
+    return *name ? CUDA_SUCCESS : fail(CUDA_ERROR_INVALID_VALUE, "the name is empty");
+}
+
 const struct entry error_entries[] = {
     ENTRY(cuGetErrorName),
     ENTRY(cuGetErrorString),

@@ -15,6 +15,7 @@ CUresult fail(CUresult status, const char *format, ...) __attribute__((format(pr
 const char *address_space_advice(void); /* what follows "no memory": `ulimit -v`, where there is such a limit, or "" */
 CUresult no_memory(const char *what) __attribute__((cold)); /* OUT_OF_MEMORY: "the host has no memory for what" */
 CUresult fail_null(const char *what) __attribute__((cold)); /* CUDA_ERROR_INVALID_VALUE: "'what' is a null pointer" */
+CUresult check_name(const char *name);                      /* CUDA_ERROR_INVALID_VALUE for none and for an empty one */
 /* CUDA_ERROR_INVALID_HANDLE, and whether the stream, event… (what) was destroyed or never was one */
 CUresult fail_handle(const char *what, const void *handle, enum handle_kind kind) __attribute__((cold));
 

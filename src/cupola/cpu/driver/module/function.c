@@ -216,6 +216,7 @@ CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config) {
 
 CUresult cuFuncGetName(const char **name, CUfunction handle) {
     CUfunction function;
+    if (!handle) return fail_null("hfunc");
     RETURN_IF(enter_function(handle, &function));
     if (!name) return fail_null("name");
     *name = cpu_kernel_name(function->kernel);
@@ -223,6 +224,7 @@ CUresult cuFuncGetName(const char **name, CUfunction handle) {
 }
 
 CUresult cuKernelGetName(const char **name, CUkernel kernel) {
+    if (!kernel) return fail_null("hfunc");
     RETURN_IF(enter_kernel(kernel));
     if (!name) return fail_null("name");
     *name = cpu_kernel_name(image_of(kernel)->kernel);
@@ -267,6 +269,7 @@ CUresult cuKernelGetParamCount(CUkernel kernel, size_t *count) {
 
 CUresult cuFuncGetModule(CUmodule *module, CUfunction handle) {
     CUfunction function;
+    if (!handle) return fail_null("hfunc");
     RETURN_IF(enter_function(handle, &function));
     if (!module) return fail_null("hmod");
     *module = function->module;

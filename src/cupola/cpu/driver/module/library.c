@@ -243,14 +243,15 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary library, const char *name) {
     CUmodule module;
-    if (!name) return fail_null("name");
+    RETURN_IF(check_name(name));
+    if (!address && !size) return fail_null("dptr, as bytes is,");
     RETURN_IF(cuLibraryGetModule(&module, library));
     return module_global(module, name, address, size);
 }
 
 CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary library, const char *name) {
     CUmodule module;
-    if (!name) return fail_null("name");
+    RETURN_IF(check_name(name));
     RETURN_IF(cuLibraryGetModule(&module, library));
     for (size_t i = 0; i < library->image->variable_count; i++)
         if (library->image->variables[i].is_managed && !strcmp(library->image->variables[i].name, name))

@@ -222,7 +222,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     pass_gate();
     RETURN_IF(enter_module(module));
     if (!function) return fail_null("hfunc");
-    if (!name) return fail_null("name");
+    RETURN_IF(check_name(name));
+    *function = NULL;
     RETURN_IF(kernel_index(module->image, name, &index));
     RETURN_IF(kernel_read(module->image, index));
     *function = module->functions[index];
@@ -245,8 +246,11 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned count, CUmod
 }
 
 CUresult cuModuleGetGlobal(CUdeviceptr *address, size_t *size, CUmodule module, const char *name) {
+    if (address) *address = 0;
+    if (size) *size = 0;
     RETURN_IF(enter_module(module));
-    if (!name) return fail_null("name");
+    RETURN_IF(check_name(name));
+    if (!address && !size) return fail_null("dptr, as bytes is,");
     return module_global(module, name, address, size);
 }
 

@@ -98,8 +98,8 @@ static CUresult of_module(CUmodule module, const char *name, enum handle_kind ki
     uint64_t variable = 0;
     RETURN_IF(enter());
     if (!result) return fail_null(textures ? "pTexRef" : "pSurfRef");
-    if (!name) return fail_null("name");
     if (!handle_is_live(module, HANDLE_MODULE)) return fail_handle("module", module, HANDLE_MODULE);
+    RETURN_IF(check_name(name));
     RETURN_IF(context_check(module->context));
     for (size_t i = 0; i < module->image->variable_count; i++)
         if (module->image->variables[i].reference == (textures ? REFERENCE_TEXTURE : REFERENCE_SURFACE) &&
