@@ -210,6 +210,14 @@ def test_ctypes_finds_the_driver(script):
     assert done.stdout == "0\n", done.stderr
 
 
+@pytest.fixture
+def python_without_cupola() -> None:
+    """That `python -S` is one, unless cupola is found by PYTHONPATH."""
+    if processes.run([sys.executable, "-S", "-c", "import cupola"]).returncode == 0:
+        pytest.skip("cupola is on PYTHONPATH, which python -S has, too")
+
+
+@pytest.mark.usefixtures("python_without_cupola")
 @pytest.mark.parametrize("name", ["cuda.core", "cuda.bindings.driver", "cuda.pathfinder", "cupy", "cupyx"])
 def test_a_python_without_cupola_that_a_program_starts(script, name):
     """Of another version, say, or of another environment: here one that has no folder of packages."""
@@ -222,6 +230,7 @@ raise SystemExit(subprocess.run([sys.executable, "-S", "-c", "import {name}"]).r
     assert f"{sys.executable} (Python " in done.stderr and ") has no cupola: install it there" in done.stderr
 
 
+@pytest.mark.usefixtures("python_without_cupola")
 def test_a_python_without_cupola_that_calls_the_driver(script):
     path = script("import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))")
     done = run("--device", "cpu", sys.executable, "-S", path)

@@ -105,7 +105,10 @@ def test_whatever_the_bytes_are() -> None:
 @pytest.mark.parametrize("name", ["a.cu", "1234.cu", "12345.cu", "123456.cu"])
 def test_what_nvfatbin_makes(name: str) -> None:
     """NVIDIA's own tool, which `nvcc --concat` uses."""
-    handle = nvfatbin.create(["-cuda", "-64", "-concat"], 3)
+    try:
+        handle = nvfatbin.create(["-cuda", "-64", "-concat"], 3)
+    except nvfatbin.nvFatbinError as error:
+        pytest.skip(f"this nvFatbin is older than -concat: {error}")
     texts = {number: TEXT.replace(b"80", str(number).encode()) for number in (75, 80, 90)}
     for number, text in texts.items():
         nvfatbin.add_ptx(
