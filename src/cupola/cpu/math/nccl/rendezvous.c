@@ -13,6 +13,8 @@
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,6 +245,9 @@ static void describe_host(char *text) {
 /* ---- the thread that brings the ranks together -------------------------------------------------------------------- */
 
 struct meeting {
+    struct meeting *next; /* of this process */
+    _Atomic bool given_up;
+    char why[TEXT_SIZE];
     int listener;
     uint8_t nonce[NONCE_SIZE];
     int count, present; /* count: 0 until the first rank has said it */
@@ -255,7 +260,37 @@ struct meeting {
     } silent[MOST_SILENT];
 };
 
+/* The meetings of this process. A rank of it that cannot even come says so here, since the others would wait for it. */
+static pthread_mutex_t meetings_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct meeting *meetings;
+
+static void list_meeting(struct meeting *meeting) {
+    pthread_mutex_lock(&meetings_lock);
+    meeting->next = meetings;
+    meetings = meeting;
+    pthread_mutex_unlock(&meetings_lock);
+}
+
+static void unlist_meeting(struct meeting *meeting) {
+    pthread_mutex_lock(&meetings_lock);
+    struct meeting **place = &meetings;
+    while (*place && *place != meeting) place = &(*place)->next;
+    if (*place) *place = meeting->next;
+    pthread_mutex_unlock(&meetings_lock);
+}
+
+static void give_up(const uint8_t *nonce, const char *why) {
+    pthread_mutex_lock(&meetings_lock);
+    for (struct meeting *meeting = meetings; meeting; meeting = meeting->next)
+        if (!memcmp(meeting->nonce, nonce, NONCE_SIZE) && !atomic_load(&meeting->given_up)) {
+            snprintf(meeting->why, sizeof meeting->why, "%s", why);
+            atomic_store(&meeting->given_up, true);
+        }
+    pthread_mutex_unlock(&meetings_lock);
+}
+
 static void meeting_free(struct meeting *meeting) {
+    unlist_meeting(meeting);
     for (int i = 0; i < meeting->silent_count; i++) close(meeting->silent[i].file);
     for (int i = 0; i < meeting->count; i++)
         if (meeting->files[i] >= 0) close(meeting->files[i]);
@@ -418,6 +453,10 @@ static void *meet(void *argument) {
             refuse(meeting, -1, ncclRemoteError, text);
             break;
         }
+        if (atomic_load(&meeting->given_up)) {
+            refuse(meeting, -1, ncclRemoteError, meeting->why);
+            break;
+        }
         if (ready < 0) continue;
         if (!hear_silent(meeting, polled + 1)) break;
         if (!polled[0].revents) continue;
@@ -458,6 +497,7 @@ ncclResult_t rendezvous_id(ncclUniqueId *unique) {
         return nccl_fail(ncclSystemError, "no network interface%s%s can be listened on: %s",
                          wanted ? " of NCCL_SOCKET_IFNAME=" : "", wanted ? wanted : "", strerror(error));
     }
+    list_meeting(meeting);
     if (!thread_start(meet, meeting)) {
         meeting_free(meeting);
         return nccl_fail(ncclSystemError, "the system has no room for another thread");
@@ -691,6 +731,7 @@ ncclResult_t rendezvous(const ncclUniqueId *unique, int count, struct member *se
                               : introduce(&setup);
     for (int i = 0; !status && i < count; i++)
         if (members[i].rank != i) status = nccl_fail(ncclInternalError, "the list of ranks is damaged");
+    if (status && setup.thread < 0) give_up(id.nonce, nccl_last_text());
     if (!status) status = agree(&setup, connect_all(&setup, network, host));
     const int files[] = {network, host, setup.thread};
     for (int i = 0; i < 3; i++)
