@@ -249,7 +249,7 @@ struct meeting {
     _Atomic bool given_up;
     char why[TEXT_SIZE];
     int listener;
-    uint8_t nonce[NONCE_SIZE];
+    uint8_t nonce[NONCE_SIZE], address[ADDRESS_SIZE];
     int count, present; /* count: 0 until the first rank has said it */
     int *files;
     struct member *members;
@@ -279,10 +279,11 @@ static void unlist_meeting(struct meeting *meeting) {
     pthread_mutex_unlock(&meetings_lock);
 }
 
-static void give_up(const uint8_t *nonce, const char *why) {
+static void give_up(const struct id *id, const char *why) {
     pthread_mutex_lock(&meetings_lock);
     for (struct meeting *meeting = meetings; meeting; meeting = meeting->next)
-        if (!memcmp(meeting->nonce, nonce, NONCE_SIZE) && !atomic_load(&meeting->given_up)) {
+        if (!memcmp(meeting->nonce, id->nonce, NONCE_SIZE) &&
+            !memcmp(meeting->address, id->address, sizeof id->address) && !atomic_load(&meeting->given_up)) {
             snprintf(meeting->why, sizeof meeting->why, "%s", why);
             atomic_store(&meeting->given_up, true);
         }
@@ -497,6 +498,7 @@ ncclResult_t rendezvous_id(ncclUniqueId *unique) {
         return nccl_fail(ncclSystemError, "no network interface%s%s can be listened on: %s",
                          wanted ? " of NCCL_SOCKET_IFNAME=" : "", wanted ? wanted : "", strerror(error));
     }
+    memcpy(meeting->address, id.address, sizeof id.address);
     list_meeting(meeting);
     if (!thread_start(meet, meeting)) {
         meeting_free(meeting);
@@ -731,7 +733,7 @@ ncclResult_t rendezvous(const ncclUniqueId *unique, int count, struct member *se
                               : introduce(&setup);
     for (int i = 0; !status && i < count; i++)
         if (members[i].rank != i) status = nccl_fail(ncclInternalError, "the list of ranks is damaged");
-    if (status && setup.thread < 0) give_up(id.nonce, nccl_last_text());
+    if (status && setup.thread < 0) give_up(&id, nccl_last_text());
     if (!status) status = agree(&setup, connect_all(&setup, network, host));
     const int files[] = {network, host, setup.thread};
     for (int i = 0; i < 3; i++)
