@@ -12,6 +12,7 @@ from cupola.bindings import driver
 from cupola.checkpoint import Process
 from tests.checkpoint_target import Target
 from tests.cpu.driver.calls import explanation
+from tests.limits import eventually
 
 pytestmark = pytest.mark.cpu_only
 
@@ -95,7 +96,7 @@ def test_lock_is_given_up_when_nobody_waits_for_it() -> None:
     with Target("x = zeros(); spin()") as target:
         with Target(f"p = Process({target.pid})") as asking:
             asking.tell("p.lock()")
-            assert any(launch_waits(target) for _ in range(100))
+            assert eventually(lambda: launch_waits(target))
         assert target.answer() is True
         assert Process(target.pid).state == "running"
 
@@ -105,7 +106,7 @@ def test_signal_ends_the_wait_for_a_lock() -> None:
         # A job in the background is started with SIGINT ignored.
         asking.run("__import__('signal').signal(2, __import__('signal').default_int_handler) and None")
         asking.tell("p.lock()")
-        assert any(launch_waits(target) for _ in range(100))
+        assert eventually(lambda: launch_waits(target))
         os.kill(asking.pid, signal.SIGINT)
         with pytest.raises(AssertionError, match="KeyboardInterrupt"):
             asking.answer()
