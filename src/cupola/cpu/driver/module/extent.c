@@ -30,7 +30,7 @@ static bool is_allocated(const char *start, size_t size) {
 
 /* The system tells, without a signal, whether a byte of each page can be read, when it is asked to write it to a
  * pipe. The system itself, since sanitizers have a writev() of their own, which reads first. */
-static bool is_readable(const char *start, size_t size) {
+static bool is_mapped(const char *start, size_t size) {
     enum { PAGE = 4096, BATCH = 256 };
     if ((uintptr_t)start > UINTPTR_MAX - size) return false;
     int ends[2];
@@ -49,8 +49,10 @@ static bool is_readable(const char *start, size_t size) {
     }
     close(ends[0]);
     close(ends[1]);
-    return fine && is_allocated(start, size);
+    return fine;
 }
+
+static bool is_readable(const char *start, size_t size) { return is_mapped(start, size) && is_allocated(start, size); }
 
 /* Whether the image has `end` bytes; limit: the size of what it is in, or UNKNOWN_SIZE. */
 static bool has(const void *data, size_t end, size_t limit) {
@@ -152,14 +154,14 @@ CUresult find_linked(const void *data, const void *const **binaries, size_t *cou
     }
 }
 
-/* Up to the zero, or to where no memory is any more. */
+/* Up to the zero, or to where no memory is any more. Whole pages are asked about, so AddressSanitizer is not. */
 static size_t text_size(const char *text, size_t limit) {
     enum { PAGE = 4096, MANY = 256 * PAGE };
     if (limit != UNKNOWN_SIZE) return strnlen(text, limit);
     for (size_t size = 0;;) {
         size_t step = MANY - ((uintptr_t)text + size) % PAGE;
-        if (!is_readable(text + size, step)) step = PAGE - ((uintptr_t)text + size) % PAGE;
-        if (!is_readable(text + size, step)) return size;
+        if (!is_mapped(text + size, step)) step = PAGE - ((uintptr_t)text + size) % PAGE;
+        if (!is_mapped(text + size, step)) return size;
         size_t length = strnlen(text + size, step);
         size += length;
         if (length < step) return size;
