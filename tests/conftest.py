@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import pytest_timeout
 
-from tests import limits, processes, turns
+from tests import limits, processes, shared_arrays, turns
 
 
 @functools.cache
@@ -116,6 +116,7 @@ def checks_are_on(config: pytest.Config) -> bool:
 @pytest.hookimpl(trylast=True)  # when all marks are there
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     turns.leave_out(config, items)
+    shared_arrays.protect({item.module for item in items if isinstance(item, pytest.Function)})
     for item in items if checks_are_on(config) else ():
         mark = item.get_closest_marker("unchecked")
         if mark is not None:

@@ -23,7 +23,7 @@ C = numpy.array([1 + 2j, -1j, 3.0, 1 + 2j])
 
 
 def arrays(n):
-    return n.asarray(A), n.asarray(INTEGERS), n.asarray(F), n.asarray(M), n.asarray(C)
+    return n.array(A), n.array(INTEGERS), n.array(F), n.array(M), n.array(C)  # copies: some functions write to them
 
 
 # Expressions of the namespace n and the arrays above, which give an array or a tuple of them.
