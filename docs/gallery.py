@@ -15,6 +15,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+try:
+    import whole_programs
+except ModuleNotFoundError:  # imported from the root of the repository, as tests do
+    from docs import whole_programs
+
 DOCS = Path(__file__).resolve().parent
 EXAMPLES = DOCS.parent / "examples"
 STAGED = DOCS / "_gallery"
@@ -40,7 +45,6 @@ SECTIONS = {
     ),
 }
 NOTEBOOK = r"\d\w*"  # their names begin with their number
-HELPERS = ("arrays", "opengl", "pictures")
 
 HEADER = """{title}
 {line}
@@ -52,8 +56,7 @@ GALLERY = """Gallery
 =======
 
 Programs to start from. Each ran on the CPU device when this page was made, and runs on a GPU as it is. Each compares
-its result with NumPy's, so it fails if it is wrong. Some import modules that they share:
-`arrays.py and pictures.py <https://github.com/cupola-project/cupola/tree/main/examples>`__ go beside them.
+its result with NumPy's, so it fails if it is wrong. What you download runs as it is: nothing else goes beside it.
 """
 
 NOTEBOOKS = """Notebooks
@@ -80,7 +83,8 @@ def staged(name: str) -> str:
     title = title.rstrip(".")
     about = about[:1].upper() + about[1:] if about[1:2].isalpha() else about
     commands = re.sub(r"(?m)^(python|CUPOLA_DEVICE|CUPOLA_CPU|mpiexec|cupola) ?.*$", "", rest).strip()
-    body = f'"""\n{title}\n{"=" * len(title)}\n\n{about}\n\n{commands}\n"""' + source[found.end() :]
+    program = whole_programs.whole(source, EXAMPLES)[found.end() :]
+    body = f'"""\n{title}\n{"=" * len(title)}\n\n{about}\n\n{commands}\n"""' + program
     return re.sub(r'\n{3,}"""', '\n"""', body, count=1)
 
 
@@ -129,7 +133,7 @@ def reset(configuration: dict[str, Any], name: str) -> None:
     for number in range(len(Device.get_all_devices())):
         driver.cuDevicePrimaryCtxReset(number)
     driver.cuCtxSetCurrent(0)
-    for helper in HELPERS:
+    for helper in whole_programs.MODULES:
         sys.modules.pop(helper, None)
 
 
@@ -211,10 +215,10 @@ def setup(app: Any) -> dict[str, bool]:
     if importlib.util.find_spec("sphinx_gallery") and importlib.util.find_spec("matplotlib"):
         app.setup_extension("sphinx_gallery.gen_gallery")
     elif os.environ.get("CI"):
-        raise ModuleNotFoundError("the gallery needs sphinx-gallery and matplotlib: pip install cupola[docs]")
+        raise ModuleNotFoundError("the gallery needs sphinx-gallery and matplotlib: make docs installs them")
     else:
         print(
-            "the gallery shows sources only, because sphinx-gallery or matplotlib is missing: pip install cupola[docs]"
+            "the gallery shows sources only, because sphinx-gallery or matplotlib is missing: make docs installs them"
         )
         without_sphinx_gallery()
     return {"parallel_read_safe": True}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from docs import api_pages, gallery, search_texts
+from docs import api_pages, gallery, search_texts, whole_programs
+from tests import processes
 from tools.site_look import dead_links
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_gallery_has_all_examples():
     listed = [name for _, _, names in gallery.SECTIONS.values() for name in names.split()]
     there = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert sorted(listed) == sorted(there - set(gallery.HELPERS))
+    assert sorted(listed) == sorted(there - set(whole_programs.MODULES))
 
 
 def test_programs_that_the_tests_run_need_not_run_again(monkeypatch):
@@ -36,7 +40,35 @@ def test_a_program_of_the_gallery_begins_with_a_heading(name):
     title, line = re.match(r'"""\n(.*)\n(=+)\n\n', text).groups()
     assert len(title) == len(line) <= 60
     compile(text, name, "exec")
-    assert text.partition("\nimport ")[2] == (ROOT / "examples" / f"{name}.py").read_text().partition("\nimport ")[2]
+    whole = whole_programs.whole((ROOT / "examples" / f"{name}.py").read_text(), ROOT / "examples")
+    assert text.partition("\nimport ")[2] == whole.partition("\nimport ")[2]
+
+
+PROGRAMS = sorted(name for _, _, names in gallery.SECTIONS.values() for name in names.split())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_of_the_gallery_needs_no_other_file(name):
+    """Each of its names is defined in it, and it imports no module that lies beside it."""
+    tree = ast.parse(gallery.staged(name))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not imported & set(whole_programs.MODULES)
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    bound |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)}
+    aliases = [node for node in ast.walk(tree) if isinstance(node, ast.alias)]
+    bound |= {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+    assert names - bound - set(dir(builtins)) <= {"__file__", "__name__"}
+
+
+def test_a_downloaded_program_runs_alone(tmp_path):
+    (tmp_path / "reduction.py").write_text(gallery.staged("reduction"))  # with functions of two modules
+    done = processes.run([sys.executable, "reduction.py"], cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "reduction.png").stat().st_size
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples" / "notebooks").glob("*.py")), ids=lambda path: path.stem)
