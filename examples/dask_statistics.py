@@ -15,7 +15,6 @@ def main(rows: int = 6000, columns: int = 1000, workers: int = 3, device_memory_
     with (
         cupola.dask.local_cluster(workers, device_memory_limit=device_memory_limit) as cluster,
         distributed.Client(cluster) as client,
-        dask.config.set({"array.backend": "cupola"}),
     ):
         x = da.random.default_rng(1).normal(3, 2, (rows, columns), chunks=(rows // 60, columns)).persist()
         mean, deviation = dask.compute(x.mean(axis=0), x.std(axis=0))

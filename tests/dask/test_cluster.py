@@ -74,7 +74,6 @@ def client():
         dask.config.set(PATIENT),
         cupola.dask.local_cluster(WORKERS, device_memory_limit=LIMIT, memory_limit="4 GiB") as cluster,
         distributed.Client(cluster) as client,
-        dask.config.set({"array.backend": "cupola"}),
     ):
         client.wait_for_workers(WORKERS, timeout=limits.seconds())
         yield client
@@ -89,6 +88,11 @@ def test_each_worker_begins_with_a_device_of_its_own(client):
     count = len(Device.get_all_devices())
     names = (os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))).split(",")
     assert sorted(client.run(first).values()) == sorted((names * WORKERS)[:WORKERS])
+
+
+def test_what_dask_makes_is_on_the_devices(client):
+    for x in (da.ones(10, chunks=5), da.random.default_rng(1).random(10, chunks=5)):
+        assert type(finished(client, x)) is np.ndarray
 
 
 def test_more_than_the_device_may_hold(client):

@@ -24,6 +24,20 @@ MESSAGE, SHARE = "distributed.worker.transfer.message-bytes-limit", 16
 PAUSE = "distributed.worker.memory.pause"
 
 
+class _Cluster(SpecCluster):
+    """A cluster; while it runs, what Dask makes anew in this process is made on devices (``array.backend``)."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)  # type: ignore[no-untyped-call]
+        self._backend: dask.config.set | None = dask.config.set({"array.backend": "cupola"})
+
+    async def _close(self) -> None:
+        backend, self._backend = getattr(self, "_backend", None), None  # none of a cluster that did not start
+        if backend is not None:
+            backend.__exit__(None, None, None)
+        await super()._close()  # type: ignore[no-untyped-call]
+
+
 def local_cluster(
     devices: int | None = None,
     *,
@@ -36,7 +50,8 @@ def local_cluster(
     """Start a scheduler and a worker for each device of this machine, as processes, and stop them at its end.
 
     Each worker's current device is its own; it sees the others behind it. What its results take of the device's memory
-    beyond a limit goes to the host's memory, and from there to disk.
+    beyond a limit goes to the host's memory, and from there to disk. Until the cluster is closed, Dask's functions that
+    make arrays, such as ``da.ones`` and ``da.random``, make them on devices.
 
     Parameters
     ----------
@@ -106,9 +121,7 @@ def local_cluster(
         },
     }
     with dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}):
-        return SpecCluster(  # type: ignore[no-untyped-call]
-            workers=workers, scheduler=scheduler, silence_logs=logging.WARNING
-        )
+        return _Cluster(workers=workers, scheduler=scheduler, silence_logs=logging.WARNING)
 
 
 def _device_limit(limit: float | str, device: Device) -> int:
