@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from cupola.cli import main
+from cupola.cli import main, new
 from tests import processes
+from tools import installation
 
 
 def test_the_project_passes_its_tests(tmp_path, capsys):
@@ -19,6 +21,7 @@ def test_the_project_passes_its_tests(tmp_path, capsys):
     assert (made["project"], made["package"]) == ("fast-sums", "fast_sums")
     assert str(folder / ".github" / "workflows" / "test.yml") in made["files"]
     texts = [path.read_text() for path in folder.rglob("*") if path.is_file()]
+    assert (folder / "requirements.txt").read_text().splitlines()[-1] == installation.REQUIREMENT
     assert not any("my_kernels" in text or "my-kernels" in text for text in texts)
     options = ["-q", "-p", "cupola.testing.plugin", "-p", "no:cacheprovider", "--cupola-device", "cpu"]
     done = processes.run(
@@ -32,6 +35,22 @@ def test_the_next_steps_are_told(tmp_path, capsys):
     assert main(["new", str(tmp_path / "x"), "--name", "Some.Thing"]) == 0
     assert 'pip install -e ".[test]"' in capsys.readouterr().out
     assert (tmp_path / "x" / "src" / "some_thing" / "kernels.cu").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, None),  # from an index
+        ('{"url": "https://x.example/cupola", "vcs_info": {"vcs": "git"}}', None),  # as the project's own requirement
+        ('{"url": "file:///home/me/cupola", "dir_info": {}}', 'pip install "cupola[all] @ file:///home/me/cupola"'),
+        ('{"url": "file:///x.whl", "archive_info": {}}', 'pip install "cupola[all] @ file:///x.whl"'),
+    ],
+)
+def test_where_cupola_came_from_is_told_for_another_environment(tmp_path, capsys, monkeypatch, text, told):
+    monkeypatch.setattr(new, "distribution", lambda name: SimpleNamespace(read_text=lambda file: text))
+    assert main(["new", str(tmp_path / "x"), "--name", "x"]) == 0
+    out = capsys.readouterr().out
+    assert ("In another environment" in out) == (told is not None) and (told or "") in out
 
 
 @pytest.mark.parametrize("name", ["1st", "class", "a b", "-x", "cupola", ""])

@@ -7,6 +7,7 @@ import json
 import keyword
 import re
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -55,12 +56,22 @@ def run(options: argparse.Namespace, command: argparse.ArgumentParser) -> int:
         show(json.dumps({"project": project, "package": package, "files": written}, indent=2))
         return 0
     steps = [f"cd {folder}", 'pip install -e ".[test]"', "pytest --cupola-device cpu"]
-    show(
-        "\n".join(
-            [f"{paint(project, BOLD)}:", *(f"  {path}" for path in written), "", "Next:", *(f"  {s}" for s in steps)]
-        )
-    )
+    lines = [f"{paint(project, BOLD)}:", *(f"  {path}" for path in written), "", "Next:", *(f"  {s}" for s in steps)]
+    source = _local_source()
+    if source:
+        lines += ["", "In another environment of this computer, first:", f'  pip install "cupola[all] @ {source}"']
+    show("\n".join(lines))
     return 0
+
+
+def _local_source() -> str | None:
+    """The URL of the folder or wheel of this computer that cupola was installed from (PEP 610), if it was."""
+    try:
+        text = distribution("cupola").read_text("direct_url.json")
+    except PackageNotFoundError:  # run from its sources
+        return None
+    url = json.loads(text).get("url", "") if text else ""
+    return url if url.startswith("file:") else None
 
 
 def _template() -> list[tuple[str, str]]:
