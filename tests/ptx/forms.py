@@ -1,5 +1,7 @@
 """The forms of instructions that `tools/record_ptx.py` records on a GPU: what a line of `forms/*.txt` says.
 
+Forms that an H200 does not have are in tables of their own, and `computed` says what they give.
+
 A form is a short program, most often of one instruction, that every thread runs on a row of inputs of its own::
 
     add<.rn|.rz>.f32      %d:b32, %a:f32, %b:f32
@@ -40,6 +42,7 @@ from itertools import product
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("forms")
+COMPUTED = Path(__file__).with_name("computed")
 CELL = 32
 """Bytes of memory that belong to a thread in each space."""
 
@@ -110,8 +113,21 @@ class Form:
 
 
 def families() -> list[str]:
-    """The names of the tables."""
-    return sorted(path.stem for path in FOLDER.glob("*.txt"))
+    """The names of the tables whose forms are recorded."""
+    return sorted({path.stem for path in FOLDER.glob("*.txt")} - set(computed_families()))
+
+
+def computed_families() -> list[str]:
+    """The names of the tables whose forms an H200 does not have; each has a module in `computed`."""
+    return sorted(path.stem for path in COMPUTED.glob("[a-z]*.py"))
+
+
+def model_of(form: Form) -> str:
+    """The model of the CPU device that has the target of a form."""
+    return _MODELS[str(form.options.get("target", "sm_90")).strip("smaf_")[:-1]]
+
+
+_MODELS = {"9": "h200", "10": "b200", "12": "rtx5090"}
 
 
 @cache

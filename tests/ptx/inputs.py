@@ -58,6 +58,16 @@ def _mixed(*draws: Draw) -> Draw:
     return lambda rng: rng.choice(draws)(rng)
 
 
+def _narrow(f: Format) -> list[int]:
+    """Numbers of formats with one to three bits of mantissa, what is halfway between them, and their neighbors."""
+    found = []
+    for exponent in (*range(-18, 18), 3, 3):
+        for eighths in range(16, 33):
+            pattern = f.round(Fraction(eighths, 16) * Fraction(2) ** exponent)
+            found += [pattern, pattern + 1, max(pattern - 1, 0), pattern | f.sign_bit]
+    return found
+
+
 _EDGES = {f: floats(f) for f in (F16, BF16, F32, F64)}
 
 SETS: dict[str, Set] = {
@@ -95,6 +105,11 @@ SETS: dict[str, Set] = {
     "near_one": Set(32, _between(F32, 0.4, 2.5), F32),
     "in_reach": Set(32, _mixed(_between(F32, -300.0, 300.0), _between(F32, -2e10, 2e10), _of(_EDGES[F32])), F32),
     "wide_f64": Set(64, _mixed(_between(F64, -300.0, 300.0), _between(F64, -2e19, 2e19), _of(_EDGES[F64])), F64),
+    # Floating numbers around those of narrow formats, and pairs of the powers of two that scale these.
+    "narrow_f32": Set(32, _of(_narrow(F32)), F32),
+    "narrow_f16x2": Set(32, _pair(_mixed(_of(_narrow(F16)), _of(_EDGES[F16])), 16), F16, 2),
+    "narrow_bf16x2": Set(32, _pair(_mixed(_of(_narrow(BF16)), _of(_EDGES[BF16])), 16), BF16, 2),
+    "scales": Set(16, _pair(_mixed(_of([0, 1, 126, 127, 128, 253, 254, 255]), lambda rng: rng.randint(110, 145)), 8)),
     # Small integers: counts beyond the width, positions in a word, selectors, lanes.
     "shift": Set(32, _mixed(_of([0, 1, 15, 16, 31, 32, 33, 63, 64, 65, 255, 256, 0xFFFFFFFF]), _bits(6))),
     "byte": Set(32, _bits(8)),

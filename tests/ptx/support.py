@@ -11,7 +11,7 @@ from pathlib import Path
 from cupola.cpu.compiler import ptx
 from cupola.cpu.compiler.ptx import ast, grammar
 from cupola.cpu.compiler.ptx.names import SPECIAL_REGISTERS
-from tests.ptx.forms import Form, families, forms
+from tests.ptx.forms import Form, computed_families, families, forms
 from tests.ptx.programs import kernel
 
 DATA = Path(__file__).with_name("isa.toml")
@@ -51,7 +51,9 @@ def instructions_of(form: Form) -> tuple[ast.Instruction, ...]:
     lines = kernel(form).splitlines()
     (line,) = (number for number, text in enumerate(lines, 1) if text.strip() == f"{form.code};")
     constants = ".const .align 32 .b8 constants[4096];"
-    body = ptx.parse(f".version 8.7 .target sm_90a .address_size 64 {constants}" + "\n".join(lines[1:])).functions
+    version, target = form.options.get("version", "8.7"), form.options.get("target", "sm_90a")
+    head = f".version {version} .target {target} .address_size 64 {constants}"
+    body = ptx.parse(head + "\n".join(lines[1:])).functions
     found = body[form.name].body or ()
     return tuple(s for s in found if isinstance(s, ast.Instruction) and s.location.ptx_line == line - 1)
 
@@ -91,7 +93,7 @@ def rows() -> tuple[Row, ...]:
         by_name[key].tests += files.split()
     for key, examples in table.get("missing", {}).items():  # type: ignore[attr-defined]
         by_name[key].missing += [(text, words) for text, words in examples]
-    for family in families():
+    for family in (*families(), *computed_families()):
         for form in forms(family):
             for row in {id(r): r for i in instructions_of(form) if (r := row_of(found, i))}.values():
                 row.forms.append(form)
@@ -129,9 +131,10 @@ def page() -> str:
         "What is not supported is refused when the module is loaded, by an error that names the instruction and its",
         "place in the PTX and, with `-lineinfo`, in the CUDA source.",
         "",
-        "Supported means: with all the modifiers and types that the instruction has on compute capability 9.0, the",
-        "modeled GPU's. The programs in `tests/ptx/forms` show it: on the CPU device each of them gives what an H200",
-        "gave, to the bit where the ISA defines the result ([Testing](testing.md)).",
+        "Supported means: with all the modifiers and types that the instruction has on the compute capabilities of the",
+        "modeled GPUs, 7.5 to 12.0. The programs in `tests/ptx/forms` show it: on the CPU device each of them gives",
+        "what an H200 gave, to the bit where the ISA defines the result, and what an H200 does not have gives what the",
+        "ISA's text says ([Testing](testing.md)). A module is refused what its `.version` and `.target` do not have.",
         "",
         "This page is made by `tools/ptx_support.py write`, and a test checks that it is true.",
     ]

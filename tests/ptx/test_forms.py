@@ -8,7 +8,7 @@ import pytest
 
 from tests.ptx import forms, recording
 from tests.ptx.assembler import refused
-from tests.ptx.forms import Form, families
+from tests.ptx.forms import Form, computed_families, families
 from tests.ptx.inputs import SETS, rows
 from tests.ptx.programs import kernel
 
@@ -17,7 +17,7 @@ def read(line: str) -> list[Form]:
     return [forms._parse("example", text, {"VALUES": "{%d[2]:b32}"}) for text in forms._expand(line)]
 
 
-@pytest.mark.parametrize("family", families())
+@pytest.mark.parametrize("family", [*families(), *computed_families()])
 def test_nvidias_assembler_takes_every_form(family: str) -> None:
     assert refused(forms.forms(family)) == {}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from cupola.cpu.compiler.emit.values.builder import Builder, constant, real
 from cupola.cpu.compiler.emit.values.values import BITS, Value
 
+from . import narrow_formats
 from .formats import (
     DIRECTED,
     canonical,
@@ -25,26 +26,31 @@ from .formats import (
     two_sum,
     widen,
 )
+from .half import join
 from .registry import LLVM_TYPE, OperandTypes, Operation, Results, instruction
 
 INTEGERS = "u8 s8 u16 s16 u32 s32 u64 s64"
 TO_INTEGER = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 HALVES = ("f16", "bf16")
-MODIFIERS = "rn rz rm rp rna rni rzi rmi rpi ftz sat relu satfinite"
+MODIFIERS = "rn rz rm rp rna rs rni rzi rmi rpi ftz sat relu satfinite scaled::n2::ue8m0"
 
 
 def convert_types(op: Operation, destinations: int, sources: int) -> OperandTypes:
+    """The sources have the type of the conversion; behind them come random bits or the factors of a scale."""
     to, source = op.types
-    return OperandTypes((LLVM_TYPE[to],), (LLVM_TYPE[source],) * sources, to.startswith("s"))
+    more = ("i32",) if op.has("rs") else ("i16",) if op.has(narrow_formats.SCALED) else ()
+    signed = to.startswith("s") and to in INTEGERS.split()
+    return OperandTypes((LLVM_TYPE[to],), (LLVM_TYPE[source],) * (sources - len(more)) + more, signed)
 
 
 SIMPLE = frozenset(INTEGERS.split()) | {"f16", "bf16", "f32", "f64"}
 PAIRS: dict[tuple[str, ...], int] = {
-    **dict.fromkeys((("f16x2", "f32"), ("bf16x2", "f32"), ("e4m3x2", "f32"), ("e5m2x2", "f32")), 2),
-    **dict.fromkeys((("e4m3x2", "f16x2"), ("e5m2x2", "f16x2"), ("f16x2", "e4m3x2"), ("f16x2", "e5m2x2")), 1),
+    ("f16x2", "f32"): 2,
+    ("bf16x2", "f32"): 2,
     ("tf32", "f32"): 1,
+    **narrow_formats.SOURCES,
 }
-"""Conversions to and from packed and short formats, with their number of sources."""
+"""Conversions to and from packed and short formats, with the numbers that they take."""
 
 
 def objection(op: Operation, sources: int) -> str | None:
@@ -52,6 +58,7 @@ def objection(op: Operation, sources: int) -> str | None:
     name = ".".join(op.types)
     if wanted is None:
         return f"there is no conversion '{name}'"
+    wanted += op.has("rs") + op.has(narrow_formats.SCALED)
     return None if sources == wanted else f"'cvt.{name}' takes {wanted} source operands, not {sources}"
 
 
@@ -118,20 +125,20 @@ def integer_to_double(b: Builder, x: Value, is_signed: bool, mode: str) -> Value
     "cvt",
     on="f32 f64 f16 bf16",
     modifiers=MODIFIERS,
-    sources=(1, 2),
+    sources=(1, 2, 3, 5),
     types=convert_types,
     objection=objection,
 )
 def from_floating(b: Builder, op: Operation, x: Value, *more: Value) -> Results:
     to, source = op.types
     if to in ("f16x2", "bf16x2"):
-        low = b.cast("zext", float_to_half(b, op, to[:-2], more[0]), "i32")
-        high = b.cast("zext", float_to_half(b, op, to[:-2], x), "i32")
-        return b.binary("or", b.binary("shl", high, constant("i32", 16)), low)
+        random = narrow_formats.random_bits(b, op, more[1]) if op.has("rs") else (None, None)
+        low = float_to_half(b, op, to[:-2], more[0], random[1])
+        return join(b, low, float_to_half(b, op, to[:-2], x, random[0]))
     if to == "tf32":
         return float_to_tf32(b, op, x)
-    if to in EIGHT_BITS:
-        return pack_eight(b, op, to, x, more[0])
+    if op.types in narrow_formats.SOURCES:
+        return narrow_formats.packed(b, op, x, *more)
     if source in HALVES:
         x = widen(b, x, source)
     elif source == "f32" and not (to == "f16" and op.one_of(*DIRECTED)):
@@ -182,21 +189,15 @@ def double_to_half(b: Builder, op: Operation, to: str, x: Value) -> Value:
     return b.select(is_nan(b, single), b.cast("trunc", b.binary("or", nan, sign), "i16"), result)
 
 
-def float_to_half(b: Builder, op: Operation, to: str, x: Value) -> Value:
-    """f16 or bf16 of a float that is exact or rounded to odd."""
+def float_to_half(b: Builder, op: Operation, to: str, x: Value, random: Value | None = None) -> Value:
+    """f16 or bf16 of a float that is exact or rounded to odd, or is rounded by random bits."""
     if op.has("sat"):
         x = saturate(b, x)
-    result = narrow(b, x, to, op.one_of("rz", "rm", "rp", default="rn"))
-    sign = b.binary("and", result, constant("i16", 0x8000))
-    size = b.binary("and", result, constant("i16", 0x7FFF))
-    if op.has("satfinite"):
-        infinity = constant("i16", 0x7C00 if to == "f16" else 0x7F80)
-        largest = b.binary("or", sign, constant("i16", 0x7BFF if to == "f16" else 0x7F7F))
-        result = b.select(b.compare("icmp eq", size, infinity), largest, result)
-    if op.has("relu"):
-        negative = b.compare("icmp slt", result, constant("i16", 0))
-        result = b.select(negative, constant("i16", 0), result)
-    return result
+    if random is None:
+        result = narrow(b, x, to, op.one_of("rz", "rm", "rp", default="rn"))
+    else:
+        result = narrow_formats.half_by_chance(b, x, to, random)
+    return narrow_formats.limited_half(b, op, to, result)
 
 
 def float_to_tf32(b: Builder, op: Operation, x: Value) -> Value:
@@ -242,77 +243,23 @@ def _away_from_zero(b: Builder, op: Operation, x: Value, bits: Value, rounded: V
     return b.select(over, b.binary("sub", result, constant("i32", 0x2000)), result)
 
 
-EIGHT_BITS = {"e4m3x2": (3, 7, 0x7E, 0x7F), "e5m2x2": (2, 15, 0x7B, 0x7F)}
-"""Mantissa bits, exponent bias, largest finite number and NaN of the 8-bit formats."""
-
-
-def float_to_eight(b: Builder, op: Operation, to: str, x: Value) -> Value:
-    """A float in an 8-bit format, in the low bits of an i32: round to nearest even, saturate to finite."""
-    mantissa, bias, largest, nan = EIGHT_BITS[to]
-    bits = b.bitcast(x, "i32")
-    sign = b.binary("and", b.binary("lshr", bits, constant("i32", 24)), constant("i32", 0x80))
-    size = b.bitcast(b.binary("and", bits, constant("i32", 0x7FFFFFFF)), "float")
-    # Below the normal range numbers are multiples of a fixed step: adding a number whose last bit is that step
-    # rounds to it. Above, the mantissa is rounded in place.
-    smallest = 2.0 ** (1 - bias)
-    magic = real("float", 2.0 ** (1 - bias - mantissa + 23))
-    low = b.binary("sub", b.bitcast(b.binary("fadd", size, magic), "i32"), b.bitcast(magic, "i32"))
-    drop = 23 - mantissa
-    plain = b.bitcast(size, "i32")
-    odd = b.binary("and", b.binary("lshr", plain, constant("i32", drop)), constant("i32", 1))
-    rounded = b.binary("add", b.binary("add", plain, odd), constant("i32", (1 << (drop - 1)) - 1))
-    high = b.binary("sub", b.binary("lshr", rounded, constant("i32", drop)), constant("i32", (127 - bias) << mantissa))
-    result = b.select(b.compare("fcmp olt", size, real("float", smallest)), low, high)
-    result = b.intrinsic("smin", result, constant("i32", largest))
-    result = b.binary("or", result, sign)
-    if op.has("relu"):
-        result = b.select(b.compare("icmp ne", sign, constant("i32", 0)), constant("i32", 0), result)
-    return b.select(is_nan(b, x), constant("i32", nan), result)
-
-
-def pack_eight(b: Builder, op: Operation, to: str, high: Value, low: Value) -> Value:
-    upper = b.binary("shl", float_to_eight(b, op, to, high), constant("i32", 8))
-    return b.cast("trunc", b.binary("or", upper, float_to_eight(b, op, to, low)), "i16")
-
-
-@instruction("cvt", on="f16x2", modifiers="rn satfinite relu", sources=1, types=convert_types, objection=objection)
-def from_half_pair(b: Builder, op: Operation, x: Value) -> Value:
-    halves = [b.cast("trunc", b.binary("lshr", x, constant("i32", at)), "i16") for at in (16, 0)]
-    return pack_eight(b, op, op.types[0], *(widen(b, half, "f16") for half in halves))
-
-
-@instruction("cvt", on="e4m3x2 e5m2x2", modifiers="rn relu", sources=1, types=convert_types, objection=objection)
-def from_eight_pair(b: Builder, op: Operation, x: Value) -> Value:
-    """Two 8-bit numbers to f16x2; every one of them is an f16."""
-    result = constant("i32", 0)
-    for at in (0, 8):
-        byte = b.binary("and", b.binary("lshr", x, constant("i16", at)), constant("i16", 0xFF))
-        if op.type == "e5m2x2":
-            half = b.binary("shl", byte, constant("i16", 8))
-            magnitude = b.binary("and", half, constant("i16", 0x7FFF))
-            nan = b.compare("icmp ugt", magnitude, constant("i16", 0x7C00))
-        else:
-            # As an f16 with the bias of e4m3, to be multiplied by 2**(15 - 7); exact, subnormals included.
-            sign = b.binary("shl", b.binary("and", byte, constant("i16", 0x80)), constant("i16", 8))
-            size = b.binary("and", byte, constant("i16", 0x7F))
-            wide = widen(b, b.binary("shl", size, constant("i16", 7)), "f16")
-            scaled = narrow(b, b.binary("fmul", wide, real("float", 256.0)), "f16")
-            half = b.binary("or", scaled, sign)
-            nan = b.compare("icmp eq", size, constant("i16", 0x7F))
-        if op.has("relu"):
-            negative = b.compare("icmp slt", half, constant("i16", 0))
-            half = b.select(negative, constant("i16", 0), half)
-        half = b.select(nan, constant("i16", 0x7FFF), half)
-        result = b.binary("or", result, b.binary("shl", b.cast("zext", half, "i32"), constant("i32", 2 * at)))
-    return result
-
-
 def pack_types(op: Operation, destinations: int, sources: int) -> OperandTypes:
     return OperandTypes(("i32",), ("i32",) * sources)
 
 
 NARROW = {f"{sign}{bits}": (sign == "s", bits) for sign in "us" for bits in (2, 4, 8, 16)}
 """The integers that cvt.pack packs: signedness and bits."""
+
+
+@instruction(
+    "cvt", on=narrow_formats.PAIRS, modifiers=MODIFIERS, sources=(1, 2), types=convert_types, objection=objection
+)
+def from_pair(b: Builder, op: Operation, x: Value, *scale: Value) -> Value:
+    return (
+        narrow_formats.packed(b, op, x, *scale)
+        if op.type in ("f16x2", "bf16x2")
+        else narrow_formats.unpacked(b, op, x, *scale)
+    )
 
 
 @instruction("cvt.pack", on="s32 b32", modifiers=f"pack sat {' '.join(NARROW)}", sources=(2, 3), types=pack_types)

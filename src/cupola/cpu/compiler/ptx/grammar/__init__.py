@@ -6,8 +6,8 @@ The tables of this package are written like the syntax lines of the PTX ISA::
     ld.param.<vector>... d, [a]
 
 ``{.x}`` is a modifier that may be left out, ``.a|b`` one of several, ``.<name>`` one of a named set
-(`sets.SETS`). Modifiers may come in any order, as ptxas takes them; those of one kind (the two types of
-``cvt``) count in the order given. Operands are written
+(`sets.SETS`). Modifiers may come in any order, as ptxas takes them, but for types (the two of ``cvt``), which come in
+the order given. Operands are written
 
 ====================  ===================================================================================
 ``d``, ``d1`` …       a destination: register, vector or ``_``
@@ -44,7 +44,7 @@ from cupola.cpu.compiler.ptx.grammar import (
     texture,
 )
 from cupola.cpu.compiler.ptx.grammar.descriptions import Description
-from cupola.cpu.compiler.ptx.grammar.sets import SETS
+from cupola.cpu.compiler.ptx.grammar.sets import SETS, TYPES
 from cupola.cpu.compiler.records import dataclass
 
 _TABLES = (
@@ -104,15 +104,18 @@ class Form:
 
     def takes(self, modifiers: tuple[str, ...]) -> bool:
         """Whether every modifier has its place in this form, and none that must be there is missing."""
-        open_groups = list(self.groups)
+        open_groups = list(enumerate(self.groups))
+        last = -1  # the group of the type before: "f16x2.e4m3x2" is not "e4m3x2.f16x2"
         for modifier in modifiers:
-            for index, group in enumerate(open_groups):
-                if modifier in group.choices:
-                    del open_groups[index]
+            is_type = modifier in TYPES
+            for place, (index, group) in enumerate(open_groups):
+                if modifier in group.choices and not (is_type and index < last):
+                    del open_groups[place]
+                    last = index if is_type else last
                     break
             else:
                 return False
-        return all(group.optional for group in open_groups)
+        return all(group.optional for _, group in open_groups)
 
 
 @cache

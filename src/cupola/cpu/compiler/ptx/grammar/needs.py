@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from cupola.cpu.compiler.ptx.grammar.sets import SETS
+from cupola.cpu.compiler.ptx.grammar.sets import SETS, TYPES
 from cupola.cpu.compiler.records import dataclass
 
 # ruff: noqa: E501
@@ -335,7 +335,7 @@ class _Row:
             return False
         start = 0
         for word in self.words:
-            if not word & _TYPES:
+            if not word & TYPES:
                 if word.isdisjoint(modifiers):
                     return False
                 continue
@@ -344,9 +344,6 @@ class _Row:
                 return False
             start = place + 1
         return True
-
-
-_TYPES = SETS["type"] | SETS["converted"] | frozenset(["u16x2", "s16x2", "u8x4", "s8x4", "f32x2"])
 
 
 @cache

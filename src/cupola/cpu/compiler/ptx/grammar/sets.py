@@ -18,10 +18,9 @@ SETS: dict[str, frozenset[str]] = {
     "float": _set("f32 f64"),
     "half": _set("f16 f16x2 bf16 bf16x2"),
     # Alternate and packed formats, PTX ISA 5.2.3
-    "converted": _set(
-        "u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64 tf32 "
-        "e4m3x2 e5m2x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2 e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4 s2f6x2"
-    ),
+    "converted": _set("u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64 tf32"),
+    "narrow_pair": _set("e4m3x2 e5m2x2 e2m1x2 e2m3x2 e3m2x2"),
+    "narrow_four": _set("e4m3x4 e5m2x4 e2m1x4 e2m3x4 e3m2x4"),
     "rounding": _set("rn rz rm rp rna rs rni rzi rmi rpi"),
     "ieee": _set("rn rz rm rp"),
     # State spaces, PTX ISA 5.1
@@ -61,3 +60,9 @@ SETS |= {
         f"collector::b{n}::{use}" for n in range(4) for use in ("fill", "use", "lastuse", "discard")
     ),
 }
+
+TYPES = frozenset().union(
+    *(SETS[name] for name in ("type", "converted", "narrow_pair", "narrow_four")),
+    ("ue8m0x2", "s2f6x2", "u16x2", "s16x2", "u8x4", "s8x4", "f32x2"),
+)
+"""The types of instructions, whose order counts."""
