@@ -165,6 +165,7 @@ def test_nccl4py(name: str) -> None:
         ("numba", "kernels-in-python.md", "def saxpy"),
         ("numba", "kernels-in-python.md", "def number"),
         ("jax", "guides/jax.md", "import jax"),
+        ("nvmath", "matrix-products.md", "advanced.matmul"),
     ],
 )
 def test_the_page_has_a_program_that_runs(package: str, page: str, text: str, tmp_path: Path) -> None:
