@@ -95,24 +95,15 @@ static bool keep_page(const struct cpu_usage *usage, void *data) {
 
 /* ---- use ------------------------------------------------------------------------------------------------------- */
 
-struct census {
-    int ordinal;
-    uint64_t now;
-    struct nvml_process *processes;
-    size_t room, count;
-};
-
-static void count_process(const struct cpu_usage *usage, struct census *census) {
-    const struct cpu_usage_device *device = &usage->devices[census->ordinal];
-    if (!usage_load(&device->contexts)) return;
-    if (census->count < census->room)
-        census->processes[census->count] = (struct nvml_process){
-            .pid = usage->pid,
-            .memory = usage_load(&device->memory),
-            .kernels = cpu_usage_share(&device->kernels, census->now),
-            .transfers = cpu_usage_share(&device->transfers, census->now),
-        };
-    census->count++;
+static void count_process(const struct cpu_usage *usage, int ordinal, uint64_t now, struct nvml_census *census) {
+    const struct cpu_usage_device *device = &usage->devices[ordinal];
+    if (census->count == NVML_MOST_PROCESSES || !usage_load(&device->contexts)) return;
+    census->processes[census->count++] = (struct nvml_process){
+        .pid = usage->pid,
+        .memory = usage_load(&device->memory),
+        .kernels = cpu_usage_share(&device->kernels, now),
+        .transfers = cpu_usage_share(&device->transfers, now),
+    };
 }
 
 static int by_pid(const void *a, const void *b) {
@@ -146,16 +137,15 @@ static const struct pages *current_pages(uint64_t now) {
     return &known;
 }
 
-size_t nvml_census(int ordinal, struct nvml_process *processes, size_t room) {
-    struct census census = {.ordinal = ordinal, .now = clock_now(), .processes = processes, .room = room};
+void nvml_census(int ordinal, struct nvml_census *census) {
+    uint64_t now = clock_now();
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    census->count = 0;
     pthread_mutex_lock(&lock);
-    const struct pages *pages = current_pages(census.now);
-    for (size_t i = 0; i < pages->count; i++) count_process(pages->items[i], &census);
+    const struct pages *pages = current_pages(now);
+    for (size_t i = 0; i < pages->count; i++) count_process(pages->items[i], ordinal, now, census);
     pthread_mutex_unlock(&lock);
-    size_t written = census.count < room ? census.count : room;
-    if (written) qsort(processes, written, sizeof *processes, by_pid);
-    return census.count;
+    qsort(census->processes, census->count, sizeof *census->processes, by_pid);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------------------------- */

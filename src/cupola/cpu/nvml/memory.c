@@ -5,19 +5,13 @@
 #include "driver/base/base.h"
 #include "nvml/nvml.h"
 
-enum { MOST_PROCESSES = 256 }; /* in a list */
-
-static uint64_t memory_of(const struct nvml_process *processes, size_t count) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < count; i++) bytes += processes[i].memory;
-    return bytes;
-}
-
 /* Bytes in use on a device, by all processes. */
 static uint64_t used_bytes(int ordinal) {
-    struct nvml_process processes[MOST_PROCESSES];
-    size_t count = nvml_census(ordinal, processes, MOST_PROCESSES);
-    return memory_of(processes, count < MOST_PROCESSES ? count : MOST_PROCESSES);
+    struct nvml_census census;
+    uint64_t bytes = 0;
+    nvml_census(ordinal, &census);
+    for (unsigned i = 0; i < census.count; i++) bytes += census.processes[i].memory;
+    return bytes;
 }
 
 static nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
@@ -51,18 +45,22 @@ static nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Mem
     return NVML_SUCCESS;
 }
 
+/* The processes for a list of the caller's, who has room for *count. Returns NVML_SUCCESS if it can be filled. */
+static nvmlReturn_t running(nvmlDevice_t device, unsigned *count, const void *infos, struct nvml_census *census) {
+    NVML_DEVICE(device, ordinal, count);
+    nvml_census(ordinal, census);
+    return nvml_room(count, census->count, infos);
+}
+
 static nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
                                                             nvmlProcessInfo_t *infos) {
-    NVML_DEVICE(device, ordinal, count);
-    struct nvml_process processes[MOST_PROCESSES];
-    size_t found = nvml_census(ordinal, processes, MOST_PROCESSES);
-    if (found > MOST_PROCESSES) found = MOST_PROCESSES;
-    nvmlReturn_t status = nvml_room(count, (unsigned)found, infos);
+    struct nvml_census census;
+    nvmlReturn_t status = running(device, count, infos, &census);
     if (status) return status;
-    for (size_t i = 0; i < found; i++)
+    for (unsigned i = 0; i < census.count; i++)
         infos[i] = (nvmlProcessInfo_t){
-            .pid = (unsigned)processes[i].pid,
-            .usedGpuMemory = processes[i].memory,
+            .pid = (unsigned)census.processes[i].pid,
+            .usedGpuMemory = census.processes[i].memory,
             .gpuInstanceId = ~0u,
             .computeInstanceId = ~0u,
         };
@@ -76,14 +74,11 @@ struct process_v1 { /* as programs of NVML 10 and before have room for it */
 
 static nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
                                                          struct process_v1 *infos) {
-    NVML_DEVICE(device, ordinal, count);
-    struct nvml_process processes[MOST_PROCESSES];
-    size_t found = nvml_census(ordinal, processes, MOST_PROCESSES);
-    if (found > MOST_PROCESSES) found = MOST_PROCESSES;
-    nvmlReturn_t status = nvml_room(count, (unsigned)found, infos);
+    struct nvml_census census;
+    nvmlReturn_t status = running(device, count, infos, &census);
     if (status) return status;
-    for (size_t i = 0; i < found; i++)
-        infos[i] = (struct process_v1){.pid = (unsigned)processes[i].pid, .memory = processes[i].memory};
+    for (unsigned i = 0; i < census.count; i++)
+        infos[i] = (struct process_v1){(unsigned)census.processes[i].pid, census.processes[i].memory};
     return NVML_SUCCESS;
 }
 
@@ -111,11 +106,11 @@ static nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t devi
  * sum of the processes, at most all of it. Memory is busy while kernels, copies or fills run. */
 static nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization) {
     NVML_DEVICE(device, ordinal, utilization);
-    struct nvml_process processes[MOST_PROCESSES];
-    size_t found = nvml_census(ordinal, processes, MOST_PROCESSES);
+    struct nvml_census census;
     unsigned kernels = 0, transfers = 0;
-    for (size_t i = 0; i < found && i < MOST_PROCESSES; i++)
-        kernels += processes[i].kernels, transfers += processes[i].transfers;
+    nvml_census(ordinal, &census);
+    for (unsigned i = 0; i < census.count; i++)
+        kernels += census.processes[i].kernels, transfers += census.processes[i].transfers;
     unsigned all = kernels + transfers;
     *utilization = (nvmlUtilization_t){
         .gpu = (kernels < 1000 ? kernels : 1000) / 10,

@@ -75,8 +75,14 @@ struct nvml_process {
     unsigned kernels, transfers; /* per mille of the last second in which a kernel ran, or a copy or fill */
 };
 
-/* The processes that use a device now, by pid. Returns how many there are and writes at most `room`. */
-size_t nvml_census(int ordinal, struct nvml_process *processes, size_t room);
+enum { NVML_MOST_PROCESSES = 256 }; /* in a list */
+
+/* The processes that use a device now, by pid. */
+struct nvml_census {
+    unsigned count;
+    struct nvml_process processes[NVML_MOST_PROCESSES];
+};
+void nvml_census(int ordinal, struct nvml_census *census);
 
 struct nvml_fault {
     int device;

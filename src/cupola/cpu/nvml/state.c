@@ -10,10 +10,10 @@ static unsigned memory_clock(int ordinal) { return (unsigned)devices[ordinal].mo
 
 /* Whether a kernel of any process ran during the last second. */
 static bool is_busy(int ordinal) {
-    struct nvml_process processes[64];
-    size_t found = nvml_census(ordinal, processes, 64);
-    for (size_t i = 0; i < found && i < 64; i++)
-        if (processes[i].kernels) return true;
+    struct nvml_census census;
+    nvml_census(ordinal, &census);
+    for (unsigned i = 0; i < census.count; i++)
+        if (census.processes[i].kernels) return true;
     return false;
 }
 
