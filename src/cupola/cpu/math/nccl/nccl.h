@@ -1,7 +1,7 @@
 /* The emulated NCCL: communicators over the CPU devices of one process, of several processes, and of several hosts.
  *
- * From the bottom up: wire.c moves bytes between two ranks; rendezvous.c finds the ranks that have the same id and connects
- * each with each; communicator.c makes, splits and ends communicators, whose ranks agree by control.c; reduce.c has the
+ * From the bottom up: wire.c moves bytes between two ranks; rendezvous.c finds the ranks that have the same id, which the
+ * thread of meeting.c brings together, and connects each with each; communicator.c makes, splits and ends communicators, whose ranks agree by control.c; reduce.c has the
  * arithmetic; exchange.c carries out collectives as messages over the wires; estimate.c tells how long they take; group.c
  * collects what calls ask for and puts it into streams; collective.c has the calls. A collective is one operation of its stream (math_submit), which waits for the
  * other ranks on the stream's thread: every stream with work has a thread to itself, so ranks of one process never wait for
@@ -71,7 +71,7 @@ bool patience_is_over(const struct patience *patience);
 struct patience patience_from_environment(const _Atomic bool *stopped,
                                           double seconds); /* unless CUPOLA_NCCL_TIMEOUT says */
 
-ncclResult_t rendezvous_id(ncclUniqueId *id);  /* starts the thread that brings the ranks together */
+ncclResult_t rendezvous_id(ncclUniqueId *id);  /* starts the thread that brings the ranks together (meeting.c) */
 bool rendezvous_knows(const ncclUniqueId *id); /* whether the bytes are an id at all */
 
 /* Meet the other ranks: fills `members` and `wires`, of `count` ranks each. `bells` are this rank's own. */
