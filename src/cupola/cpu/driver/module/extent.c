@@ -158,13 +158,15 @@ CUresult find_linked(const void *data, const void *const **binaries, size_t *cou
 static size_t text_size(const char *text, size_t limit) {
     enum { PAGE = 4096, MANY = 256 * PAGE };
     if (limit != UNKNOWN_SIZE) return strnlen(text, limit);
+    size_t most = MANY;
     for (size_t size = 0;;) {
-        size_t step = MANY - ((uintptr_t)text + size) % PAGE;
-        if (!is_mapped(text + size, step)) step = PAGE - ((uintptr_t)text + size) % PAGE;
-        if (!is_mapped(text + size, step)) return size;
-        size_t length = strnlen(text + size, step);
-        size += length;
-        if (length < step) return size;
+        size_t step = most - ((uintptr_t)text + size) % PAGE;
+        if (is_mapped(text + size, step)) {
+            size_t length = strnlen(text + size, step);
+            size += length;
+            if (length < step) return size;
+        } else if (most == PAGE) return size;
+        else most = PAGE; /* no more than so many are left to be asked about one by one */
     }
 }
 
