@@ -231,66 +231,59 @@ KERNEL_LINES = {
 }
 
 
-# Each fault on a device of its own, whose context it ends.
+# The numbers of the faults in the kernel are those of their lines.
 FAULT_PROGRAM = """
-import json, os, sys
+import sys
 import cupola.cpu
-count = int(sys.argv[1])
-cupola.cpu.use(devices=count)
-from cupola import Device, LaunchConfig, launch
+marks = sys.argv[1:]
+cupola.cpu.use(devices=len(marks))
+from cupola import LaunchConfig, launch
+from tests.cpu.engine.faulting import print_errors
 from tests.cpu.engine.kernels import compile_source
 from tests.cpu.engine.tensor.test_tensor_copies import FAULTS, view_of
 code = compile_source(FAULTS)
-texts = {}
-for which in range(count):
-    device = Device(which)
-    device.set_current()
-    stream = device.create_stream()
+
+def start(mark, device, stream):
     memory = device.allocate(1 << 14, stream=stream)
     garbage = device.allocate(256, stream=stream)
     garbage.fill(0xA5, stream=stream)
     tensor_map = view_of(memory, (64, 64)).as_tensor_map((32, 32))
-    if which == 7:
+    if mark == "freed":
         memory.close()
         stream.sync()
     config = LaunchConfig(grid=1, block=1, shmem_size=6144)
-    launch(stream, config, code.get_kernel("k"), tensor_map, garbage, which)
-    try:
-        stream.sync()
-        texts[which] = "no error"
-    except Exception as error:
-        texts[which] = str(error)
-print(json.dumps(texts))
-sys.stdout.flush()
-os._exit(0)
+    launch(stream, config, code.get_kernel("k"), tensor_map, garbage, marks.index(mark))
+    return memory, garbage
+
+print_errors(marks, start)
 """
 
 
 @functools.cache
 def faults() -> dict[str, str]:
-    return printed(FAULT_PROGRAM, str(len(KERNEL_LINES)))
+    return printed(FAULT_PROGRAM, *KERNEL_LINES)
 
 
 @pytest.mark.cpu_only
 @pytest.mark.parametrize(
-    ("which", "mark", "patterns"),
+    ("mark", "patterns"),
     [
-        (0, "unaligned", ["misaligned write", "in shared memory"]),
-        (1, "beyond", ["out-of-bounds write of 4096 bytes in shared memory"]),
-        (2, "barrier", ["it was not initialized"]),
-        (3, "garbage", ["tensor map at 0x[0-9a-f]+ cannot be used: its bytes were not made by the driver"]),
-        (4, "start", ["starts at element 1 of the innermost dimension, byte 4; it must start at a multiple of 16"]),
-        (5, "rank", ["it has 2 dimensions, the instruction 3"]),
-        (6, "below", ["the store starts at -4 in dimension 0; only loads may start below 0"]),
-        (7, "freed", ["read of 128 bytes in global memory", "that was freed"]),
-        (8, "shared", ["the tensor map is in shared or local memory"]),
-        (9, "map", ["misaligned read", "an address that is a multiple of 64"]),
-        (10, "null", ["read of 128 bytes in global memory at address (0x)?0"]),
-        (11, "kind", ["it has 2 dimensions, the instruction 4"]),
+        ("unaligned", ["misaligned write", "in shared memory"]),
+        ("beyond", ["out-of-bounds write of 4096 bytes in shared memory"]),
+        ("barrier", ["it was not initialized"]),
+        ("garbage", ["tensor map at 0x[0-9a-f]+ cannot be used: its bytes were not made by the driver"]),
+        ("start", ["starts at element 1 of the innermost dimension, byte 4; it must start at a multiple of 16"]),
+        ("rank", ["it has 2 dimensions, the instruction 3"]),
+        ("below", ["the store starts at -4 in dimension 0; only loads may start below 0"]),
+        ("freed", ["read of 128 bytes in global memory", "that was freed"]),
+        ("shared", ["the tensor map is in shared or local memory"]),
+        ("map", ["misaligned read", "an address that is a multiple of 64"]),
+        ("null", ["read of 128 bytes in global memory at address (0x)?0"]),
+        ("kind", ["it has 2 dimensions, the instruction 4"]),
     ],
 )
-def test_faults(which: int, mark: str, patterns: list[str]) -> None:
-    text = faults()[str(which)]
+def test_faults(mark: str, patterns: list[str]) -> None:
+    text = faults()[mark]
     for pattern in patterns:
         assert re.search(pattern, text), text
     assert re.search(rf":{KERNEL_LINES[mark]}\b", text), text

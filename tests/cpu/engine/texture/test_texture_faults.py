@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -83,25 +82,22 @@ EXPECTED = {
 }
 
 PROGRAM = """
-import json, os, sys
+import json, sys
 import cupola.cpu
 source, names = json.loads(sys.argv[1])
 cupola.cpu.use(devices=len(names))
 import numpy as np
-from cupola import Device, LaunchConfig, Program, ProgramOptions, launch
+from cupola import LaunchConfig, Program, ProgramOptions, launch
 from cupola.bindings import driver
-sys.path.insert(0, sys.argv[2])
+from tests.cpu.engine.faulting import print_errors
 from tests.cpu.engine.texture import texturing
-texts = {}
-for number, name in enumerate(names):
-    device = Device(number)
-    device.set_current()
+
+def start(name, device, stream):
     options = ProgramOptions(arch=f"sm_{device.arch}", lineinfo=True)
     kernel = Program(source, code_type="c++", options=options).compile("cubin").get_kernel(name)
-    stream = device.create_stream()
     out = device.allocate(256, stream=stream)
     stream.sync()
-    made = texturing.Textures(number)
+    made = texturing.Textures(device.device_id)
     array = made.array(np.zeros((4, 20, 1), np.float32), "2d", "surface")
     texture, surface = made.of_array(array), made.surface(array)
     if name == "array_as_memory":
@@ -115,22 +111,16 @@ for number, name in enumerate(names):
     if name == "freed":
         driver.cuArrayDestroy(array)
     launch(stream, LaunchConfig(grid=1, block=32), kernel, texture, surface, out)
-    try:
-        stream.sync()
-        texts[name] = "no error"
-    except Exception as error:
-        texts[name] = str(error)
-print(json.dumps(texts))
-sys.stdout.flush()
-os._exit(0)
+    return out, made
+
+print_errors(names, start)
 """
 
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
     """The error of each kernel."""
-    root = str(Path(__file__).parents[4])
-    return printed(PROGRAM, json.dumps([SOURCE, list(EXPECTED)]), root)
+    return printed(PROGRAM, json.dumps([SOURCE, list(EXPECTED)]))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
