@@ -85,6 +85,7 @@ SETS: dict[str, Set] = {
     "f64": Set(64, _of(_EDGES[F64]), F64),
     "f16x2": Set(32, _pair(_of(_EDGES[F16]), 16), F16, 2),
     "bf16x2": Set(32, _pair(_of(_EDGES[BF16]), 16), BF16, 2),
+    "f32x2": Set(64, _pair(_of(_EDGES[F32]), 32), F32, 2),
     # Floating numbers without surprises, whose sums and products are exact: matrices.
     "whole_f16": Set(16, _whole(F16, -8, 8), F16),
     "whole_f16x2": Set(32, _pair(_whole(F16, -8, 8), 16), F16, 2),

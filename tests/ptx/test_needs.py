@@ -125,8 +125,8 @@ def test_a_target_has_a_first_version() -> None:
 
 
 UNKNOWN = {
-    "clmad.lo.u64 %l0, %l1, %l2, %l3": "it needs PTX 9.3 and sm_80, and the CPU device does not have it",
-    "sin.approx.ftz.2pi.f32 %f0, %f1": "it needs PTX 9.5, and the CPU device does not have it",
+    "fabric.submit": "it needs PTX 9.3 and sm_100, and the CPU device does not have it",
+    "cvt.rn.ue5m3x2.f32 %h0, %f0, %f1": "it needs PTX 9.4 and sm_107f, and the CPU device does not have it",
     "mov.u32 %r0, %locality_domain_id": "needs PTX 9.5 and sm_100, and the CPU device does not have it",
     "min.foo.f16 %h0, %h1, %h2": "'min' has no modifier '.foo'",
     "frob.f16 %h0, %h1, %h2": "there is no opcode 'frob'",

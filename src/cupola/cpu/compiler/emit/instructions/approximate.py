@@ -8,6 +8,7 @@ products rounded to nearest. All of that is what an H200 gives, bit for bit, unl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from cupola.cpu.compiler import numerics
@@ -89,6 +90,9 @@ UNIT: dict[str, tuple[Function, Function]] = {
 }
 """What each instruction is: with ``.ftz``, and without."""
 
+CYCLES: dict[str, Function] = {"sin": unit.sine_of_cycles, "cos": unit.cosine_of_cycles}
+"""With ``.2pi`` the operand is in cycles, as the unit has it."""
+
 FAST: dict[str, Function] = {
     "rcp": lambda b, x: b.binary("fdiv", real(x.type, 1.0), x),
     "rsqrt": polynomials.reciprocal_root,
@@ -109,6 +113,9 @@ def shared(b: Builder, name: str, function: Callable[..., Value], *operands: Val
 
 def fast(b: Builder, op: Operation, x: Value) -> Value:
     x = flush(b, op, x)
+    if op.has("2pi"):
+        part = b.binary("fsub", x, b.intrinsic("roundeven", x))
+        x = b.binary("fmul", part, single(2 * math.pi))
     if op.opcode == "sqrt":
         return canonical_root(b, b.intrinsic("sqrt", x))
     if op.opcode == "ex2":
@@ -121,12 +128,15 @@ def applied(b: Builder, op: Operation, x: Value) -> Value:
     """One of these functions, by the instruction's name; floating.py hands ``rcp`` and ``sqrt`` over."""
     if not numerics.is_exact():
         return fast(b, op, x)
+    if op.has("2pi"):
+        return shared(b, f"{op.opcode}.2pi", CYCLES[op.opcode], x)
     flushes = op.has("ftz")
     function = UNIT[op.opcode][0 if flushes else 1]
     return shared(b, f"{op.opcode}{'.ftz' if flushes else ''}", function, x)
 
 
-@instruction("rsqrt", "ex2", "lg2", "sin", "cos", "tanh", on="f32", modifiers="approx ftz", sources=1)
+@instruction("sin", "cos", on="f32", modifiers="approx ftz 2pi", sources=1)
+@instruction("rsqrt", "ex2", "lg2", "tanh", on="f32", modifiers="approx ftz", sources=1)
 def approximate(b: Builder, op: Operation, x: Value) -> Value:
     return applied(b, op, x)
 

@@ -41,6 +41,44 @@ def add_with_carry(b: Builder, op: Operation, x: Value, y: Value, carry: Value) 
     return result, b.binary("or", b.compare("icmp ult", first, x), b.compare("icmp ult", result, first))
 
 
+@instruction("clmad", on="u64 s64", modifiers="lo hi", sources=3)
+def carryless_product(b: Builder, op: Operation, x: Value, y: Value, z: Value) -> Value:
+    """Half of the product of two polynomials of bits, and the sum with a third one, all without carries."""
+    high = op.has("hi")
+
+    def body(b: Builder, operands: list[Value]) -> Value:
+        x, y = operands
+        type, none = b.type_of(x), b.splat(constant("i64", 0)).ir if x.vector else "0"
+        begin = b.emit(f"freeze {b.typed(x)}")
+        b.line("br label %bits")
+        b.label("bits")
+        at = len(b.lines)  # where the values of a round are chosen, once their names are known
+        left, rest, total = "%left", Value("%rest", "i64", x.vector), Value("%total", "i64", x.vector)
+        # Of the high half the lowest bit of y counts least, and of the low half the highest one counts most.
+        chosen = b.compare("icmp slt", rest, constant("i64", 0))
+        if high:
+            chosen = b.cast("trunc", rest, "i1")
+        part = b.select(chosen, Value(begin, "i64", x.vector), constant("i64", 0))
+        if high:
+            after = b.binary("lshr", b.binary("xor", total, part), constant("i64", 1))
+        else:
+            after = b.binary("xor", b.binary("shl", total, constant("i64", 1)), part)
+        following = b.binary("lshr" if high else "shl", rest, constant("i64", 1))
+        fewer = b.emit(f"sub i32 {left}, 1")
+        done = b.emit(f"icmp eq i32 {fewer}, 0")
+        b.lines[at:at] = [
+            f"  {left} = phi i32 [ 64, %entry ], [ {fewer}, %bits ]",
+            f"  {rest.ir} = phi {type} [ {y.ir}, %entry ], [ {following.ir}, %bits ]",
+            f"  {total.ir} = phi {type} [ {none}, %entry ], [ {after.ir}, %bits ]",
+        ]
+        b.line(f"br i1 {done}, label %finish, label %bits")
+        b.label("finish")
+        return after
+
+    half = b.function(f"clmul.{'hi' if high else 'lo'}", "i64", [x, y], body)
+    return b.binary("xor", half, z)
+
+
 def wide_types(op: Operation, destinations: int, sources: int) -> OperandTypes:
     """Types of mul and mad: the result and the addend of ``.wide`` have twice the width."""
     own = LLVM_TYPE[op.type]

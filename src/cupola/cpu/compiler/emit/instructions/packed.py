@@ -1,4 +1,4 @@
-"""Pairs of 16-bit integers and of floats (PTX ISA, "Integer Arithmetic", "Floating-Point Instructions")."""
+"""Pairs of 16-bit integers and of floats, and four bytes (PTX ISA, "Integer Arithmetic", "Floating-Point")."""
 
 from __future__ import annotations
 
@@ -30,6 +30,28 @@ def pair_of_shorts(b: Builder, op: Operation, *values: Value) -> Value:
             result = b.binary(op.opcode, *operands)
         parts.append(result)
     return join(b, *parts)
+
+
+@instruction("add", on="u8x4 s8x4", modifiers="sat", sources=2)
+@instruction("sub", "min", "max", on="u8x4 s8x4", sources=2)
+@instruction("neg", on="s8x4", sources=1)
+def four_bytes(b: Builder, op: Operation, *values: Value) -> Value:
+    """One operation on the bytes of all lanes."""
+    words = b.align_shapes(*values)
+    type = b.type_of(words[0])
+    count = 4 * b.width if words[0].vector else 4
+    vector = f"<{count} x i8>"
+    operands = [b.emit(f"bitcast {b.typed(word)} to {vector}") for word in words]
+    kind = "s" if op.is_signed else "u"
+    if op.opcode in ("min", "max") or op.has("sat"):
+        name = f"llvm.{kind}{op.opcode}{'.sat' if op.has('sat') else ''}.v{count}i8"
+        b.declarations[f"declare {vector} @{name}({vector}, {vector})"] = None
+        result = b.emit(f"call {vector} @{name}({vector} {operands[0]}, {vector} {operands[1]})")
+    elif op.opcode == "neg":
+        result = b.emit(f"sub {vector} zeroinitializer, {operands[0]}")
+    else:
+        result = b.emit(f"{op.opcode} {vector} {operands[0]}, {operands[1]}")
+    return Value(b.emit(f"bitcast {vector} {result} to {type}"), "i32", words[0].vector)
 
 
 @instruction("add", "sub", "mul", on="f32x2", modifiers=f"{ROUNDINGS} ftz", sources=2)

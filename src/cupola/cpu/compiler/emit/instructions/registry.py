@@ -21,7 +21,7 @@ LLVM_TYPE = {
     **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), "i16"),
     **dict.fromkeys(("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2", "s2f6x2", "e2m1x4"), "i16"),
     **dict.fromkeys(("b32", "u32", "s32", "f16x2", "bf16x2", "u16x2", "s16x2", "tf32"), "i32"),
-    **dict.fromkeys(("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4"), "i32"),
+    **dict.fromkeys(("u8x4", "s8x4", "e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4"), "i32"),
     **dict.fromkeys(("b64", "u64", "s64", "f32x2"), "i64"),
     "b128": "i128",
     "f32": "float",

@@ -148,28 +148,44 @@ def logarithm(b: Builder, x: Value) -> Value:
 
 
 def sine(b: Builder, x: Value) -> Value:
-    return circular(b, x, 0)
+    return circular(b, x, cycles_of(b, x), 0)
 
 
 def cosine(b: Builder, x: Value) -> Value:
-    return circular(b, x, 1)
+    return circular(b, x, cycles_of(b, x), 1)
+
+
+def sine_of_cycles(b: Builder, x: Value) -> Value:
+    return circular(b, x, whole_cycles(b, x), 0)
+
+
+def cosine_of_cycles(b: Builder, x: Value) -> Value:
+    return circular(b, x, whole_cycles(b, x), 1)
 
 
 TURN = 0x3E22F983
 """1 / (2 pi), as the driver's assembler multiplies by it."""
 
 
-def circular(b: Builder, x: Value, ahead: int) -> Value:
-    """The sine of x, ``ahead`` quadrants further on.
+def whole_cycles(b: Builder, x: Value) -> Value:
+    return b.cast("fpext", b.intrinsic("fabs", x), "double")
 
-    The product with 1 / (2 pi) is rounded toward zero, and its size cut to 25 binary places: two bits are the quadrant,
-    23 the place in it, or its complement in odd quadrants.
+
+def cycles_of(b: Builder, x: Value) -> Value:
+    """The size of an angle in cycles: the product with 1 / (2 pi), rounded toward zero to a float."""
+    turn = b.cast("fpext", single(TURN), "double")
+    turns = b.binary("fmul", whole_cycles(b, x), turn)
+    kept = b.binary("and", b.bitcast(turns, "i64"), constant("i64", 0xFFFFFFFFE0000000))
+    return b.bitcast(kept, "double")
+
+
+def circular(b: Builder, x: Value, turns: Value, ahead: int) -> Value:
+    """The sine of x, whose size in cycles is given, ``ahead`` quadrants further on.
+
+    That size is cut to 25 binary places: two bits are the quadrant, 23 the place in it, or its complement in odd
+    quadrants.
     """
     bits = b.bitcast(x, "i32")
-    size = b.cast("fpext", b.intrinsic("fabs", x), "double")
-    turn = b.cast("fpext", single(TURN), "double")
-    turns = b.binary("and", b.bitcast(b.binary("fmul", size, turn), "i64"), constant("i64", 0xFFFFFFFFE0000000))
-    turns = b.bitcast(turns, "double")
     part = b.binary("fsub", turns, b.intrinsic("floor", turns))
     special = b.compare("icmp uge", masked(b, bits, SIZE), number(INFINITY))
     part = b.select(special, real("double", 0.0), part)

@@ -200,7 +200,8 @@ def element_bytes(instruction: ast.Instruction) -> int:
 
 def helper_name(instruction: ast.Instruction, kind: str) -> str:
     """The helper that does the operation on elements: ``"shared"`` on offsets, ``"atomic"`` on generic addresses."""
-    return helper_of(_operation(instruction), _type(instruction), kind)
+    name = helper_of(_operation(instruction), _type(instruction), kind)
+    return f"{name}_subnormal" if "noftz" in instruction.modifiers and name.endswith("add_f32") else name
 
 
 def helper_of(operation: str, type: str, kind: str) -> str:

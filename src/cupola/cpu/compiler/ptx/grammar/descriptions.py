@@ -84,6 +84,7 @@ szext                          values   none   pass  no      plain
 bmsk                           values   none   pass  no      plain
 dp4a                           values   none   pass  no      plain
 dp2a                           values   none   pass  no      plain
+clmad                          values   none   pass  no      plain
 set                            values   none   pass  no      plain
 setp                           values   none   pass  no      plain
 selp                           values   none   pass  no      choice

@@ -34,7 +34,9 @@ sqrt{.approx}{.<ieee>}{.ftz}.f32 d, a
 sqrt{.<ieee>}.f64 d, a
 rsqrt.approx{.ftz}.<float> d, a
 sin.approx{.ftz}.f32 d, a
+sin.approx.ftz.2pi.f32 d, a
 cos.approx{.ftz}.f32 d, a
+cos.approx.ftz.2pi.f32 d, a
 lg2.approx{.ftz}.f32 d, a
 ex2.approx{.ftz}.f32 d, a
 tanh.approx.f32 d, a

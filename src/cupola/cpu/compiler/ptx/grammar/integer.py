@@ -8,6 +8,8 @@ add{.sat}.u16x2|s16x2|u32 d, a, b
 sub{.sat}.s32 d, a, b
 sub.<int> d, a, b
 sub{.sat}.u16x2|s16x2|u32 d, a, b
+add{.sat}.u8x4|s8x4 d, a, b
+sub.u8x4|s8x4 d, a, b
 mul.lo|hi.<int> d, a, b
 mul.wide.u16|u32|s16|s32 d, a, b
 mad.lo|hi.<int> d, a, b, c
@@ -20,10 +22,10 @@ sad.<int> d, a, b, c
 div.<int> d, a, b
 rem.<int> d, a, b
 abs.<signed> d, a
-neg.<signed>|s16x2 d, a
-min.<int>|u16x2|s16x2 d, a, b
+neg.<signed>|s16x2|s8x4 d, a
+min.<int>|u16x2|s16x2|u8x4|s8x4 d, a, b
 min.relu.s16x2|s32 d, a, b
-max.<int>|u16x2|s16x2 d, a, b
+max.<int>|u16x2|s16x2|u8x4|s8x4 d, a, b
 max.relu.s16x2|s32 d, a, b
 popc.b32|b64 d, a
 clz.b32|b64 d, a
@@ -35,6 +37,7 @@ bfi.b32|b64 d, a, b, position, length
 szext.clamp|wrap.u32|s32 d, a, b
 bmsk.clamp|wrap.b32 d, a, b
 dp4a.u32|s32.u32|s32 d, a, b, c
+clmad.lo|hi.u64|s64 d, a, b, c
 dp2a.lo|hi.u32|s32.u32|s32 d, a, b, c
 
 # 9.7.2 Extended-Precision Integer Arithmetic
