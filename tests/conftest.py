@@ -42,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "unchecked(reason): is about something that is another way while checks are on")
     config.addinivalue_line("markers", turns.MARK)
     os.environ.setdefault("CUPOLA_NUMPY_AHEAD", "0")  # no process in the background
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which the children of tests then have, too
     turns.begin(config)
     os.environ[processes.MARK] = processes.OWN  # for pytest's workers, and whatever else is started
     assert sys.__stderr__ is not None
